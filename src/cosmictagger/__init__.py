@@ -1,0 +1,1 @@
+"""The LArTPC segmentation program of the same name, built anew on Pilotage."""

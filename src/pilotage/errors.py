@@ -1,0 +1,86 @@
+"""Every error that Pilotage raises on purpose.
+
+    PilotageError
+    ├── OptionError           a setting that cannot be
+    ├── BackendError          the device asked for is not there, or failed
+    ├── CaptureError          the module cannot become a static program
+    │   ├── DataDependentError    Python control flow or a shape depends on data
+    │   └── LossError             no loss, or more than one, to start backward from
+    ├── InputError            the arguments of a call do not fit the program
+    ├── NotCompiledError      asked of an executor that has no program yet
+    ├── AttachmentError       attached or detached at the wrong moment
+    ├── LostModelError        a wrapped model would leave its device unnoticed
+    ├── NonFiniteLossError    training produced NaN or infinity
+    ├── DeviceMemoryError     the program does not fit
+    └── DatasetError          a data set is missing, cut short or corrupt
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AttachmentError",
+    "BackendError",
+    "CaptureError",
+    "DataDependentError",
+    "DatasetError",
+    "DeviceMemoryError",
+    "InputError",
+    "LossError",
+    "LostModelError",
+    "NonFiniteLossError",
+    "NotCompiledError",
+    "OptionError",
+    "PilotageError",
+]
+
+
+class PilotageError(Exception):
+    """The root of the tree above."""
+
+
+class OptionError(PilotageError, ValueError):
+    """A setting that cannot be."""
+
+
+class BackendError(PilotageError, RuntimeError):
+    """The device asked for is not there, or failed."""
+
+
+class CaptureError(PilotageError, RuntimeError):
+    """The module cannot become a static program."""
+
+
+class DataDependentError(CaptureError):
+    """Python control flow or a shape depends on the values of a tensor."""
+
+
+class LossError(CaptureError):
+    """There is no loss, or more than one, to start the backward pass from."""
+
+
+class InputError(PilotageError, ValueError):
+    """The arguments of a call do not fit the program."""
+
+
+class NotCompiledError(PilotageError, RuntimeError):
+    """Something was asked of an executor that has no program yet."""
+
+
+class AttachmentError(PilotageError, RuntimeError):
+    """An executor was attached or detached at the wrong moment."""
+
+
+class LostModelError(PilotageError, RuntimeError):
+    """A wrapped model was about to leave its device unnoticed."""
+
+
+class NonFiniteLossError(PilotageError, ArithmeticError):
+    """Training produced NaN or infinity."""
+
+
+class DeviceMemoryError(PilotageError, RuntimeError):
+    """The program does not fit into the memory of its device."""
+
+
+class DatasetError(PilotageError, RuntimeError):
+    """A data set is missing, cut short or corrupt."""

@@ -1,0 +1,48 @@
+"""How one host call is cut into micro-batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilotage.errors import OptionError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batching:
+    """How many micro-batches one host call consumes, and in which loops.
+
+    A call walks ``device_iterations`` x ``gradient_accumulation`` x ``replicas`` micro-batches, in that order
+    of nesting; the weights are updated once per device iteration.
+    """
+
+    device_iterations: int = 1
+    """Times the device loops before it returns to the host."""
+
+    gradient_accumulation: int = 1
+    """Micro-batches whose gradients are pooled, per replica, before one update."""
+
+    replicas: int = 1
+    """Copies of the model that share each update."""
+
+    replicas_per_input: int = 1
+    """Neighbouring replicas that are fed the same data."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise OptionError(f"{name} is {value!r}. It has to be a whole number of at least 1.")
+        if self.replicas % self.replicas_per_input:
+            raise OptionError(
+                f"replicas_per_input is {self.replicas_per_input}. It has to divide replicas, which is {self.replicas}."
+            )
+
+    @property
+    def micro_batches_per_call(self) -> int:
+        """What the leading dimension of every input is divided by."""
+        return self.device_iterations * self.gradient_accumulation * (self.replicas // self.replicas_per_input)
+
+    @property
+    def micro_batches_per_update(self) -> int:
+        """Gradients that are pooled into one update."""
+        return self.gradient_accumulation * self.replicas

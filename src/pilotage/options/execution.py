@@ -1,0 +1,43 @@
+"""What the user decided about running a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching
+from pilotage.options.choices import OutputMode, Reduction, Tier
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Execution:
+    """Everything that shapes a compiled program, apart from the model itself."""
+
+    batching: Batching = field(default_factory=Batching)
+
+    output_mode: OutputMode | None = None
+    """None means FINAL in training and ALL in inference."""
+
+    output_period: int = 1
+    """The N of ``OutputMode.EVERY_N``."""
+
+    gradient_reduction: Reduction = Reduction.MEAN
+
+    random_seed: int | None = None
+    """Gives the device random streams of its own; None shares torch's generator, as eager PyTorch would."""
+
+    broadcast_buffers: bool = True
+    """Replicas are promised equal buffers, so a buffer written in forward is refused with several replicas."""
+
+    backend: str | None = None
+    """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""
+
+    tier: Tier | None = None
+    """How the program is executed; None takes PILOTAGE_TIER, then the backend's default."""
+
+    check_losses: bool = True
+    """Stop with the step and the operation to blame when a loss is NaN or infinite."""
+
+    def __post_init__(self) -> None:
+        if self.output_period < 1:
+            raise OptionError(f"output_period is {self.output_period}. It has to be at least 1.")
