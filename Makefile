@@ -1,0 +1,68 @@
+# `make` prints what there is. Every target sets up .venv first where it is missing or out of date.
+
+PYTHON ?= python3
+VENV   ?= .venv
+# A requirement (torch==2.12.0) or a wheel; empty keeps the interpreter's own torch, or takes requirements-torch.txt.
+TORCH  ?=
+# What `make bench` measures: cpu, cuda, hpu; empty takes the best device present.
+DEVICE ?=
+# More words for the program that a target starts: make run ARGS="--epochs 1", make test ARGS="-k loader".
+ARGS   ?=
+
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/to/python3
+
+# Two cores: one thread for the tests and one to spare for the compilers that they start.
+PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check test-long bench dist format clean clean-all
+
+help: ## print this list
+	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(ARGS)'
+
+setup: $(READY) ## create .venv and install everything into it
+
+run: $(READY) ## fetch Fashion-MNIST, train the classifier, evaluate it, leave pictures and weights behind
+	@$(BIN)/python examples/fashion_mnist all $(ARGS)
+
+test: $(READY) ## run all tests, the exhaustive ones sampled
+	@$(PYTEST) -m "not long" $(ARGS)
+
+check: $(READY) ## format, lint, types, import contracts and fast tests, in about a minute
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy -p pilotage
+	@$(BIN)/lint-imports
+	@$(PYTEST) -q -m "not slow and not long" $(ARGS)
+
+test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too
+	@$(PYTEST) $(ARGS)
+
+bench: $(READY) ## measure; DEVICE=cuda chooses where
+	@$(BIN)/python -m benchmarks $(if $(DEVICE),--device $(DEVICE)) $(ARGS)
+
+dist: $(READY) ## build the wheels of both distributions into dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist dropins
+
+format: $(READY) ## rewrite the sources as ruff wants them
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove caches, builds and outputs
+	@rm -rf build dist output dropins/build dropins/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+clean-all: clean ## remove .venv too
+	@rm -rf $(VENV)
+
+$(READY): pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
+	@command -v '$(PYTHON)' >/dev/null || { echo "There is no '$(PYTHON)' here. $(WANTED)" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "'$(PYTHON)' is too old. $(WANTED)" >&2; exit 1; }
+	@'$(PYTHON)' tools/set_up.py '$(VENV)' --torch '$(TORCH)'
+	@touch $@

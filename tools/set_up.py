@@ -1,0 +1,111 @@
+"""Prepare the virtual environment that the targets of the Makefile run in: python tools/set_up.py .venv."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("--editable", f"{ROOT}[examples,terminal,develop]", "--editable", f"{ROOT / 'dropins'}")
+FIND_TORCH = "import importlib.metadata as m; print(next((d.version for d in m.distributions(name='torch')), ''))"
+
+
+class SetUpError(Exception):
+    """Something that the user has to mend before the environment can be made."""
+
+
+def main() -> int:
+    """Run every step of the set-up and say in one line what went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("environment", type=Path, help="folder of the virtual environment")
+    parser.add_argument("--torch", default="", help="requirement or wheel; default: the interpreter's own, or the pin")
+    arguments = parser.parse_args()
+    try:
+        set_up(arguments.environment.absolute(), arguments.torch)
+    except SetUpError as error:
+        print(f"set-up failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def set_up(environment: Path, torch_requirement: str) -> None:
+    """Create the environment, give it a torch, and install the two distributions without touching that torch."""
+    inherit = not torch_requirement and brings_torch(environment)
+    create(environment, share_packages=inherit)
+    if inherit:
+        borrow_packages(environment)
+        print(f"set-up: keeping the torch {installed_torch(environment)} that {sys.executable} brings")
+    elif torch_requirement or not installed_torch(environment):
+        install_torch(environment, torch_requirement)
+    install_packages(environment)
+
+
+def brings_torch(environment: Path) -> bool:
+    """Say whether the running interpreter has a torch of its own, a vendor's build perhaps."""
+    return Path(sys.prefix) != environment and importlib.util.find_spec("torch") is not None
+
+
+def create(environment: Path, *, share_packages: bool) -> None:
+    """Make the virtual environment, unless a working one is there."""
+    python = environment / "bin" / "python"
+    if python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0:
+        return
+    shutil.rmtree(environment, ignore_errors=True)
+    print(f"set-up: creating {environment.name} with Python {sys.version.split()[0]}")
+    sharing = ["--system-site-packages"] if share_packages else []
+    made = subprocess.run([sys.executable, "-m", "venv", *sharing, environment], capture_output=True, text=True)
+    if made.returncode:
+        shutil.rmtree(environment, ignore_errors=True)
+        reason = (made.stdout + made.stderr).strip()
+        raise SetUpError(f"python -m venv did not work (on Debian and Ubuntu, install python3-venv first).\n{reason}")
+
+
+def borrow_packages(environment: Path) -> None:
+    """Show the environment the interpreter's packages, also where the interpreter stands in an environment itself."""
+    folders = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
+    (site_packages,) = environment.glob("lib/python3.*/site-packages")
+    (site_packages / "inherited.pth").write_text("".join(f"{folder}\n" for folder in folders))
+
+
+def installed_torch(environment: Path) -> str:
+    """Return the version of the torch that the environment sees, or an empty string."""
+    asked = subprocess.run(
+        [environment / "bin" / "python", "-c", FIND_TORCH], capture_output=True, text=True, check=True
+    )
+    return asked.stdout.strip()
+
+
+def install_torch(environment: Path, requirement: str) -> None:
+    """Install the torch asked for, or the pinned one."""
+    print(f"set-up: installing {requirement or 'the pinned torch'}")
+    pip_install(
+        environment, *([requirement] if requirement else ["--requirement", f"{ROOT / 'requirements-torch.txt'}"])
+    )
+
+
+def install_packages(environment: Path) -> None:
+    """Install Pilotage, its drop-ins and the tools, with torch held at the version that is there."""
+    version = installed_torch(environment)
+    print(f"set-up: installing Pilotage beside torch {version}")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write(f"torch=={version}\n" if version else "")
+        constraints.flush()
+        pip_install(environment, "--quiet", "--constraint", constraints.name, *PACKAGES)
+    if installed_torch(environment) != version:
+        raise SetUpError(f"torch was {version} and is {installed_torch(environment)} now; please report this.")
+
+
+def pip_install(environment: Path, *arguments: str) -> None:
+    """Install into the environment with its own pip."""
+    pip = [environment / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
+    if subprocess.run([*pip, *arguments]).returncode:
+        raise SetUpError("pip could not install everything; its own words are above.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
