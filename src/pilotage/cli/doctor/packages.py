@@ -1,0 +1,88 @@
+"""Packages that carry a vendor's import name: our drop-ins, a vendor's SDK, or something else under that name."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from importlib import metadata
+from pathlib import Path
+
+from pilotage.cli.doctor.finding import Finding, Verdict
+
+__all__ = ["examine_drop_in", "examine_habana", "examine_plug_ins"]
+
+DROP_INS = "pilotage-dropins"
+PLUG_INS = ("torch_xla", "torch_npu", "intel_extension_for_pytorch")
+STANDS_ON_PILOTAGE = re.compile(r"^(from|import) pilotage\b", re.MULTILINE)
+
+
+def examine_drop_in(name: str, maker: str) -> Finding:
+    """Say whose package `import NAME` finds."""
+    folder = find_package(name)
+    if folder is None:
+        return _absent(name)
+    if is_ours(folder):
+        return Finding(name=name, value=f"Pilotage's drop-in at {folder}", facts=_facts("pilotage", folder))
+    value, facts = f"{maker}'s or another maker's at {folder}", _facts("other", folder)
+    if not any(metadata.distributions(name=DROP_INS)):
+        return Finding(name=name, value=value, facts=facts)
+    remedy = (
+        f"It hides Pilotage's drop-in: `import {name}` does not run Pilotage. Uninstall it, or uninstall {DROP_INS}."
+    )
+    return Finding(name=name, value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts)
+
+
+def examine_habana() -> Finding:
+    """Tell Intel's Gaudi software from the empty namespace that its media loader leaves behind."""
+    name = "habana_frameworks"
+    folder = find_package(name)
+    if folder is None:
+        return _absent(name)
+    if not any((place / "torch").is_dir() for place in _places(name)):
+        value = f"an empty namespace without habana_frameworks.torch at {folder}"
+        return Finding(name=name, value=value, verdict=Verdict.ABSENT, facts=_facts("namespace", folder))
+    return examine_drop_in(name, "Intel")
+
+
+def examine_plug_ins() -> Finding:
+    """List the device plug-ins of torch: the known ones, and all that torch loads by itself."""
+    found = {name for name in PLUG_INS if find_package(name) is not None}
+    found |= {point.name for point in metadata.entry_points(group="torch.backends")}
+    if not found:
+        return Finding(name="torch plug-ins", value="none", verdict=Verdict.ABSENT, facts={"names": ""})
+    names = ", ".join(sorted(found))
+    return Finding(name="torch plug-ins", value=names, facts={"names": names})
+
+
+def find_package(name: str) -> Path | None:
+    """Return the folder that `import NAME` would import, without importing it."""
+    places = _places(name)
+    return places[0] if places else None
+
+
+def is_ours(folder: Path) -> bool:
+    """Say whether a package stands on Pilotage, wherever it was installed from."""
+    return any(
+        STANDS_ON_PILOTAGE.search(source.read_text(encoding="utf-8", errors="replace"))
+        for source in folder.rglob("*.py")
+    )
+
+
+def _places(name: str) -> list[Path]:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is None:
+        return [Path(spec.origin)] if spec.origin else []
+    return [Path(place) for place in spec.submodule_search_locations]
+
+
+def _absent(name: str) -> Finding:
+    return Finding(name=name, value="none", verdict=Verdict.ABSENT, facts=_facts(None, None))
+
+
+def _facts(maker: str | None, folder: Path | None) -> dict[str, str | None]:
+    return {"maker": maker, "folder": None if folder is None else str(folder)}

@@ -1,0 +1,95 @@
+"""Versions of Python and of the packages that the engine stands on, and whether they fit."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import re
+import sys
+from importlib import metadata
+from types import ModuleType
+
+from pilotage.cli.doctor.finding import Finding, Verdict
+
+__all__ = ["TORCH_RANGE", "describe_build", "examine_numpy", "examine_pilotage", "examine_python", "examine_torch"]
+
+OLDEST_TORCH, FIRST_UNTRIED_TORCH = (2, 11), (2, 14)
+TORCH_RANGE = "torch>={}.{},<{}.{}".format(*OLDEST_TORCH, *FIRST_UNTRIED_TORCH)
+INSTALL_TORCH = "Install the vendor's build of torch where there is one, otherwise: pip install 'pilotage[torch]'"
+
+
+def examine_python() -> Finding:
+    """Name the interpreter."""
+    version = platform.python_version()
+    return Finding(
+        name="Python",
+        value=f"{version} at {sys.executable}",
+        facts={"version": version, "executable": sys.executable, "platform": platform.platform()},
+    )
+
+
+def examine_pilotage() -> Finding:
+    """Name the version of Pilotage and where it is imported from."""
+    folder = str(importlib.import_module("pilotage").__path__[0])
+    version = next((found.version for found in metadata.distributions(name="pilotage")), None)
+    value = f"{version} at {folder}" if version else f"source tree at {folder}, not installed"
+    return Finding(name="pilotage", value=value, facts={"version": version, "folder": folder})
+
+
+def examine_numpy() -> Finding:
+    """Say whether numpy can be imported."""
+    numpy, reason = _import("numpy")
+    if numpy is None:
+        return _failed("numpy", reason, "pip install 'numpy>=1.26'")
+    return Finding(name="numpy", value=numpy.__version__, facts={"version": numpy.__version__})
+
+
+def examine_torch() -> tuple[Finding, ModuleType | None]:
+    """Import torch and say which build it is and whether it fits, also where it is missing or broken."""
+    torch, reason = _import("torch")
+    if torch is None:
+        return _failed("torch", reason, INSTALL_TORCH), None
+    version = str(torch.__version__)
+    build = describe_build(version, torch.version.cuda, getattr(torch.version, "hip", None))
+    fits = fits_range(version)
+    facts = {"version": version, "build": build, "range": TORCH_RANGE, "fits": fits, "folder": torch.__path__[0]}
+    value = f"{version}, {build}; {'fits' if fits else 'outside'} {TORCH_RANGE}"
+    if fits:
+        return Finding(name="torch", value=value, facts=facts), torch
+    remedy = (
+        f"Pilotage is tested with {TORCH_RANGE} and never replaces a torch by itself; install one of these if you can."
+    )
+    return Finding(name="torch", value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts), torch
+
+
+def fits_range(version: str) -> bool:
+    """Say whether a version lies in the range that Pilotage is tested with."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and OLDEST_TORCH <= tuple(map(int, numbers.groups())) < FIRST_UNTRIED_TORCH
+
+
+def describe_build(version: str, cuda: str | None, hip: str | None) -> str:
+    """Say what a build of torch was made for, from its local version tag and what it knows of itself."""
+    _, _, tag = version.partition("+")
+    if hip:
+        return f"ROCm {hip} build"
+    if cuda:
+        return f"CUDA {cuda} build"
+    if tag in ("", "cpu"):
+        return "CPU build"
+    return f"vendor's build {tag!r}"
+
+
+def _import(name: str) -> tuple[ModuleType | None, str]:
+    # A broken installation fails in many ways (missing libraries, a plug-in that torch loads by itself): the doctor
+    # has to report each of them.
+    try:
+        return importlib.import_module(name), ""
+    except ModuleNotFoundError as error:
+        return None, "not installed" if error.name == name else f"does not import: {error}"
+    except Exception as error:
+        return None, f"does not import: {type(error).__name__}: {error}".splitlines()[0]
+
+
+def _failed(name: str, reason: str, remedy: str) -> Finding:
+    return Finding(name=name, value=reason, verdict=Verdict.PROBLEM, remedy=remedy, facts={"version": None})

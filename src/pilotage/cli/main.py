@@ -1,0 +1,58 @@
+"""The command `pilotage`: finds the command asked for and runs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+from pilotage.cli import doctor
+from pilotage.cli.command import Command
+from pilotage.errors import PilotageError
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: tuple[Command, ...] = (doctor.COMMAND,)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = build_parser()
+    parsed = parser.parse_args(arguments)
+    command: Command | None = parsed.command
+    if command is None:
+        parser.print_help()
+        return 0
+    try:
+        return command.run(parsed)
+    except PilotageError as error:
+        print(f"pilotage {command.name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"pilotage {command.name}: interrupted", file=sys.stderr)
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Describe the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="pilotage",
+        description="Guides a PyTorch model onto an accelerator and runs it there as one compiled program.",
+    )
+    parser.add_argument("--version", action="version", version=f"pilotage {installed_version()}")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        subparser = commands.add_parser(command.name, help=command.summary, description=command.summary)
+        subparser.set_defaults(command=command)
+        command.add_arguments(subparser)
+    return parser
+
+
+def installed_version() -> str:
+    """Return the version of the installed distribution, or say that there is none."""
+    try:
+        return metadata.version("pilotage")
+    except metadata.PackageNotFoundError:
+        return "(not installed: imported from a source tree)"
