@@ -1,0 +1,43 @@
+import shutil
+
+import pytest
+
+from pilotage.cli.doctor.compilers import examine_compiler, examine_headers, examine_triton
+from pilotage.cli.doctor.finding import Verdict
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="this machine has no g++")
+def test_a_compiler_is_found_with_its_version():
+    finding = examine_compiler("g++")
+    assert finding.verdict is Verdict.GOOD
+    assert finding.facts["path"] == shutil.which("g++")
+    assert finding.facts["version"] in finding.value
+
+
+def test_a_missing_compiler_leaves_the_graph_tier(tmp_path):
+    finding = examine_compiler(str(tmp_path / "no-such-compiler"))
+    assert finding.verdict is Verdict.WARNING
+    assert "tier `graph`" in finding.remedy
+
+
+def test_a_compiler_that_fails_is_warned_about(tmp_path):
+    compiler = tmp_path / "broken"
+    compiler.write_text("#!/bin/sh\necho 'no licence' >&2\nexit 3\n")
+    compiler.chmod(0o755)
+    finding = examine_compiler(str(compiler))
+    assert finding.verdict is Verdict.WARNING
+    assert finding.value == "no licence"
+
+
+def test_headers_are_found_or_their_package_is_named(tmp_path):
+    assert "python3-dev" in examine_headers(str(tmp_path)).remedy
+    (tmp_path / "Python.h").touch()
+    assert examine_headers(str(tmp_path)).verdict is Verdict.GOOD
+
+
+def test_a_missing_triton_matters_only_where_cuda_is_used():
+    calm, needed = examine_triton(needed=False), examine_triton(needed=True)
+    if calm.facts["version"] is None:
+        assert (calm.verdict, needed.verdict) == (Verdict.ABSENT, Verdict.WARNING)
+    else:
+        assert calm == needed

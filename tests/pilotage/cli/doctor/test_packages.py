@@ -1,0 +1,67 @@
+import importlib
+
+import pytest
+
+from pilotage.cli.doctor.finding import Verdict
+from pilotage.cli.doctor.packages import examine_drop_in, examine_habana, examine_plug_ins
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder at the front of the import path, and a way to put a file into it."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name: str, text: str = "") -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        importlib.invalidate_caches()
+
+    return write
+
+
+def test_the_drop_in_of_this_environment_is_recognised_as_ours():
+    finding = examine_drop_in("poptorch", "Graphcore")
+    assert finding.verdict is Verdict.GOOD
+    assert finding.facts["maker"] == "pilotage"
+
+
+def test_another_package_in_front_of_our_drop_in_is_warned_about(place):
+    place("poptorch/__init__.py", "raise RuntimeError('looking is not importing')")
+    finding = examine_drop_in("poptorch", "Graphcore")
+    assert finding.verdict is Verdict.WARNING
+    assert finding.facts["maker"] == "other"
+    assert "does not run Pilotage" in finding.remedy
+
+
+def test_a_package_that_stands_on_pilotage_is_ours_wherever_it_lies(place):
+    place("popdist/__init__.py", "from popdist.worlds import size\n")
+    place("popdist/worlds.py", "from pilotage.distributed import size\n")
+    assert examine_drop_in("popdist", "Graphcore").facts["maker"] == "pilotage"
+
+
+def test_a_name_that_nobody_carries_is_absent():
+    finding = examine_drop_in("no_such_vendor", "Nobody")
+    assert finding.verdict is Verdict.ABSENT
+    assert finding.facts == {"maker": None, "folder": None}
+
+
+def test_the_namespace_of_the_media_loader_is_no_gaudi_software(place):
+    place("habana_frameworks/mediapipe/__init__.py")
+    finding = examine_habana()
+    assert finding.facts["maker"] == "namespace"
+    assert finding.verdict is Verdict.ABSENT
+
+
+def test_the_gaudi_software_is_known_by_its_torch_package(place):
+    place("habana_frameworks/__init__.py")
+    place("habana_frameworks/torch/__init__.py", "raise RuntimeError('looking is not importing')")
+    assert examine_habana().facts["maker"] == "other"
+
+
+def test_plug_ins_are_listed_by_name(place):
+    assert "torch_xla" not in examine_plug_ins().value
+    place("torch_xla/__init__.py")
+    place("torch_maker-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: torch-maker\nVersion: 1.0\n")
+    place("torch_maker-1.0.dist-info/entry_points.txt", "[torch.backends]\nmakers_device = torch_maker:load\n")
+    assert examine_plug_ins().value == "makers_device, torch_xla"
