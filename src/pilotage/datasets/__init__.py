@@ -1,0 +1,1 @@
+"""Data sets that Pilotage can find, fetch or draw by itself."""

@@ -1,0 +1,36 @@
+"""Pictures and labels as plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledImages:
+    """Pictures of shape (count, 28, 28), dark ground, and the label of each."""
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def first(self, count: int | None) -> LabelledImages:
+        """The first ``count`` of them, or all."""
+        return LabelledImages(self.images[:count], self.labels[:count])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Splits:
+    """What to learn from and what to be examined on."""
+
+    train: LabelledImages
+    test: LabelledImages
+    origin: str
+    """Where they come from, for a report."""
+
+    generated: bool = False
+    """True where they are drawn by us and are not Fashion-MNIST."""

@@ -1,0 +1,48 @@
+"""Fashion-MNIST as a dataset for torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.utils.data import TensorDataset
+
+from pilotage.datasets.fashion_mnist.arrays import LabelledImages
+from pilotage.datasets.fashion_mnist.files import CLASSES
+from pilotage.datasets.fashion_mnist.loading import Say, load, say_on_stderr
+
+
+class FashionMNIST(TensorDataset):
+    """Normalised pictures of shape (1, 28, 28) with their labels, held as two tensors."""
+
+    classes: tuple[str, ...] = CLASSES
+
+    def __init__(self, pictures: LabelledImages) -> None:
+        self.images = normalised(torch.tensor(pictures.images))
+        self.labels = torch.tensor(pictures.labels, dtype=torch.int64)
+        super().__init__(self.images, self.labels)
+
+    @classmethod
+    def splits(
+        cls, data: str | Path | None = None, *, limit: int | None = None, say: Say = say_on_stderr
+    ) -> tuple[Self, Self]:
+        """The training set and the test set, found as ``load`` finds them."""
+        found = load(data, limit=limit, say=say)
+        return cls(found.train), cls(found.test)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, ...]]:
+        """Several samples at once, each tensor indexed only once."""
+        chosen = torch.as_tensor(indices)
+        return list(zip(self.images[chosen], self.labels[chosen], strict=True))
+
+
+def normalised(grey: Tensor) -> Tensor:
+    """Bytes of shape (..., 28, 28) as numbers from -1 to 1, with a channel axis.
+
+    The same three operations in the same order as torchvision's ``ToTensor`` and ``Normalize((0.5,), (0.5,))``, so
+    that the result is the same to the last bit.
+    """
+    return grey.unsqueeze(-3).to(torch.float32).div_(255).sub_(0.5).div_(0.5)

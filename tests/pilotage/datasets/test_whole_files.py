@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotage.datasets.whole_files import write_whole
+
+OVERWRITE_FOR_EVER = """
+import itertools, sys
+from pathlib import Path
+from pilotage.datasets.whole_files import write_whole
+for turn in itertools.count():
+    write_whole(Path(sys.argv[1]), bytes([turn % 256]) * 3_000_000)
+    if turn == 3:
+        print("started", flush=True)
+"""
+
+
+def test_the_file_appears_with_its_directories(tmp_path: Path) -> None:
+    write_whole(tmp_path / "deep" / "down" / "file", b"content")
+    assert (tmp_path / "deep" / "down" / "file").read_bytes() == b"content"
+    assert os.listdir(tmp_path / "deep" / "down") == ["file"]
+
+
+def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    write_whole(tmp_path / "file", b"old")
+    with pytest.raises(TypeError):
+        write_whole(tmp_path / "file", "not bytes")  # type: ignore[arg-type]
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "ordinary").write_bytes(b"")
+    write_whole(tmp_path / "file", b"")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
+
+
+@pytest.mark.slow
+def test_two_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", OVERWRITE_FOR_EVER, str(target)], stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"started\n"
+        seen = target.read_bytes()
+        assert len(seen) == 3_000_000
+        assert len(set(seen)) == 1
+    for writer in writers:
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+    left = target.read_bytes()
+    assert len(left) == 3_000_000
+    assert len(set(left)) == 1
