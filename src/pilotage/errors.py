@@ -1,18 +1,20 @@
 """Every error that Pilotage raises on purpose.
 
-    PilotageError
-    ├── OptionError           a setting that cannot be
-    ├── BackendError          the device asked for is not there, or failed
-    ├── CaptureError          the module cannot become a static program
-    │   ├── DataDependentError    Python control flow or a shape depends on data
-    │   └── LossError             no loss, or more than one, to start backward from
-    ├── InputError            the arguments of a call do not fit the program
-    ├── NotCompiledError      asked of an executor that has no program yet
-    ├── AttachmentError       attached or detached at the wrong moment
-    ├── LostModelError        a wrapped model would leave its device unnoticed
-    ├── NonFiniteLossError    training produced NaN or infinity
-    ├── DeviceMemoryError     the program does not fit
-    └── DatasetError          a data set is missing, cut short or corrupt
+PilotageError
+├── OptionError           a setting that cannot be
+├── BackendError          the device asked for is not there, or failed
+├── CaptureError          the module cannot become a static program
+│   ├── DataDependentError    Python control flow or a shape depends on data
+│   └── LossError             no loss, or more than one, to start backward from
+├── InputError            the arguments of a call do not fit the program
+├── NotCompiledError      asked of an executor that has no program yet
+├── AttachmentError       attached or detached at the wrong moment
+├── LostModelError        a wrapped model would leave its device unnoticed
+├── NonFiniteLossError    training produced NaN or infinity
+├── DeviceMemoryError     the program does not fit
+├── DatasetError          a data set is missing, cut short or corrupt
+└── FetchError            the process that loads data in the background failed
+    └── FetchStartError       it never delivered a first item
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ __all__ = [
     "DataDependentError",
     "DatasetError",
     "DeviceMemoryError",
+    "FetchError",
+    "FetchStartError",
     "InputError",
     "LossError",
     "LostModelError",
@@ -84,3 +88,11 @@ class DeviceMemoryError(PilotageError, RuntimeError):
 
 class DatasetError(PilotageError, RuntimeError):
     """A data set is missing, cut short or corrupt."""
+
+
+class FetchError(PilotageError, RuntimeError):
+    """The process that loads data in the background failed."""
+
+
+class FetchStartError(FetchError):
+    """The process that loads data in the background never delivered a first item."""
