@@ -19,8 +19,16 @@ def test_the_range_of_torch_is_the_one_that_the_distribution_declares():
 
 @pytest.mark.parametrize(
     ("version", "fits"),
-    [("2.10.9", False), ("2.11.0+cu130", True), ("2.13.0", True), ("2.14.0", False), ("2.6.0+vendor", False)]
-    + [("3.0", False), ("2.12.0a0+git1234", True), ("unknown", False)],
+    [
+        ("2.6.0+vendor", False),
+        ("2.10.9", False),
+        ("2.11.0+cu130", True),
+        ("2.12.0a0+git1234", True),
+        ("2.13.0", True),
+        ("2.14.0", False),
+        ("3.0", False),
+        ("unknown", False),
+    ],
 )
 def test_a_version_fits_from_the_oldest_up_to_the_first_untried_one(version, fits):
     assert fits_range(version) is fits

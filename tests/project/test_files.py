@@ -1,0 +1,84 @@
+"""The files around the sources: Makefile, metadata, change log, documents."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROMISED_TARGETS = {"bench", "check", "clean", "dist", "run", "setup", "test", "test-long"}
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("dropins/*.md")]
+KINDS_OF_CHANGE = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def make(*arguments: str) -> str:
+    ran = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^  make ([a-z-]+) +\S", make(), re.MULTILINE))
+
+
+def project(folder: str) -> dict:
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+
+
+def test_make_alone_lists_every_promised_target():
+    assert targets() >= PROMISED_TARGETS
+
+
+def test_every_listed_target_is_a_real_one():
+    for target in targets():
+        assert make("--dry-run", target).strip()
+
+
+def test_ci_runs_the_tests():
+    script = ROOT / ".ci/run"
+    assert script.read_text().splitlines()[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in script.read_text()
+    assert re.search(r"^make test$", script.read_text(), re.MULTILINE)
+    assert script.stat().st_mode & 0o111
+
+
+def test_both_distributions_carry_one_version_and_belong_together():
+    core, dropins = project("."), project("dropins")
+    assert core["version"] == dropins["version"]
+    assert f"pilotage=={core['version']}" in dropins["dependencies"]
+
+
+def test_torch_is_never_required_so_that_a_vendors_build_is_kept():
+    for folder in (".", "dropins"):
+        required = project(folder)["dependencies"]
+        extras = project(folder).get("optional-dependencies", {})
+        for requirement in [*required, *(each for name, extra in extras.items() if name != "torch" for each in extra)]:
+            assert not requirement.startswith("torch"), requirement
+
+
+def test_the_pinned_torch_lies_in_the_range():
+    (pinned,) = re.findall(r"^torch==2\.(\d+)\.\d+$", (ROOT / "requirements-torch.txt").read_text(), re.MULTILINE)
+    low, high = re.fullmatch(r"torch>=2\.(\d+),<2\.(\d+)", *project(".")["optional-dependencies"]["torch"]).groups()
+    assert int(low) <= int(pinned) < int(high)
+
+
+def test_the_change_log_keeps_its_form():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert text.startswith("# Changelog\n")
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}", heading) for heading in headings[1:])
+    assert set(re.findall(r"^### (.*)$", text, re.MULTILINE)) <= KINDS_OF_CHANGE
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_names_only_files_and_targets_that_exist(document):
+    text = document.read_text()
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        assert re.match(r"[a-z]+:", link) or (document.parent / link).exists(), link
+    for picture in re.findall(r'(?:src|href)="([^"#]+)"', text):
+        assert re.match(r"[a-z]+:", picture) or (document.parent / picture).exists(), picture
+    mentioned = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.MULTILINE))
+    assert mentioned <= targets()

@@ -1,0 +1,146 @@
+"""House rules of the sources that no linter knows."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOTS = {"pilotage": ROOT / "src", "cosmictagger": ROOT / "src", "poptorch": ROOT / "dropins/src"}
+MODULES = [path for name, folder in ROOTS.items() for path in sorted((folder / name).rglob("*.py"))]
+CORE = [path for path in MODULES if ROOT / "src/pilotage" in path.parents]
+FOLDERS = ("src", "dropins", "tests", "examples", "benchmarks", "docs", "tools", ".ci")
+TEXTS = {".py", ".md", ".toml", ".txt", ".yaml", ".ipynb", ".html", ".svg", ".sh", ""}
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+OPTIONAL = (
+    "IPython",
+    "PIL",
+    "hypothesis",
+    "matplotlib",
+    "pandas",
+    "pytest",
+    "rich",
+    "scipy",
+    "sklearn",
+    "torchvision",
+    "tqdm",
+)
+
+
+def name_of(path: Path) -> str:
+    for folder in ROOTS.values():
+        if folder in path.parents:
+            return ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+    raise ValueError(path)
+
+
+def every_file() -> list[Path]:
+    files = [path for path in ROOT.iterdir() if path.is_file()]
+    for folder in FOLDERS:
+        files += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    return [path for path in files if "__pycache__" not in path.parts and ".git" not in path.parts]
+
+
+def label(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_file_is_longer_than_one_idea():
+    assert not [label(path) for path in MODULES if len(path.read_text().splitlines()) > 400]
+
+
+def test_every_module_says_what_it_is():
+    assert not [label(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
+
+
+def test_the_public_names_are_there_and_in_order():
+    modules = [importlib.import_module(name_of(path)) for path in MODULES if "__all__ = " in path.read_text()]
+    assert modules
+    for module in modules:
+        assert not [name for name in module.__all__ if not hasattr(module, name)], module.__name__
+        assert list(module.__all__) == sorted(set(module.__all__), key=place_among_names), module.__name__
+
+
+def place_among_names(name: str) -> tuple[int, str]:
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+@pytest.mark.parametrize("package", ["pilotage", "poptorch"])
+def test_the_front_door_lists_all_that_it_shows(package):
+    module = importlib.import_module(package)
+    shown = {name for name, value in vars(module).items() if not name.startswith("_") and not is_module(value)}
+    assert shown - {"annotations", "TYPE_CHECKING"} <= set(module.__all__)
+
+
+def is_module(value: object) -> bool:
+    return type(value) is type(sys)
+
+
+def test_file_names_say_what_is_in_the_file():
+    vague = [label(path) for path in every_file() if path.stem in NAMES_THAT_SAY_NOTHING]
+    assert not vague
+
+
+def test_the_tests_mirror_the_sources():
+    homes = {"pilotage": ROOT / "src", "cosmictagger": ROOT / "src", "poptorch": ROOT / "dropins/src"}
+    strays = []
+    for package, home in homes.items():
+        for test in (ROOT / "tests" / package).rglob("test_*.py"):
+            source = (
+                home / package / test.relative_to(ROOT / "tests" / package).parent / test.stem.removeprefix("test_")
+            )
+            if not source.with_suffix(".py").is_file() and not (source / "__init__.py").is_file():
+                strays.append(label(test))
+    assert not strays
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    home = re.compile(r"(?<![\w.])/(?:home/\w+|root|work|Users/\w+)/[\w.]")
+    found = []
+    for path in every_file():
+        if path.suffix in TEXTS:
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            found += [f"{label(path)}:{number}" for number, line in enumerate(lines, 1) if home.search(line)]
+    assert not found
+
+
+def test_only_the_options_and_the_distributed_part_read_the_environment():
+    reading = re.compile(r"\bos\.(environ|getenv|putenv)|from os import .*(environ|getenv)")
+    readers = {label(path) for path in CORE if reading.search(path.read_text()) and "distributed" not in path.parts}
+    assert readers == {"src/pilotage/options/environment.py"}
+
+
+def test_only_the_backends_ask_which_device_it_is():
+    assert not [label(path) for path in CORE if "backends" not in path.parts and compares_device_names(path)]
+
+
+def compares_device_names(path: Path) -> bool:
+    return any(
+        isinstance(side, ast.Constant) and side.value in ("cuda", "hpu")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+    )
+
+
+def run_python(program: str) -> str:
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_importing_pilotage_imports_no_torch():
+    heavy = "('torch', 'numpy', 'rich', 'tqdm', 'matplotlib')"
+    program = f"import sys, pilotage; print([name for name in {heavy} if name in sys.modules])"
+    assert run_python(program) == "[]"
+
+
+def test_the_core_imports_with_torch_and_numpy_alone():
+    names = [name_of(path) for path in CORE if path.stem != "__main__"]
+    program = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL!r})); import importlib\n"
+    program += f"print(len([importlib.import_module(name) for name in {names!r}]))"
+    assert run_python(program) == str(len(names))
