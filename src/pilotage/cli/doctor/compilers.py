@@ -1,4 +1,4 @@
-"""Compilers that the tier `compiled` needs; the tier `graph` needs none."""
+"""Compilers that torch.compile calls; Pilotage's own programs run without any."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ def examine_compiler(wanted: str) -> Finding:
     """Look for the C++ compiler that torch's Inductor would call."""
     path = shutil.which(wanted)
     if path is None:
-        remedy = "Programs run on the tier `graph`. Install g++ (or name a compiler in CXX) for the tier `compiled`."
-        facts = {"path": None, "version": None}
-        value = f"no {wanted} found"
-        return Finding(name="C++", value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts)
+        remedy = "Programs run without it. For torch.compile, install g++ or name a compiler in CXX."
+        return _absent("C++", f"no {wanted} found", remedy)
     answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     version = (answer.stdout or answer.stderr).strip().partition("\n")[0]
     if answer.returncode:
-        remedy = f"{path} --version failed. Mend or reinstall it for the tier `compiled`."
+        remedy = f"{path} --version failed. Programs run without it; mend it for torch.compile."
         return Finding(name="C++", value=version, verdict=Verdict.WARNING, remedy=remedy, facts={"path": path})
     return Finding(name="C++", value=f"{version} at {path}", facts={"path": path, "version": version})
 
@@ -32,22 +30,19 @@ def examine_compiler(wanted: str) -> Finding:
 def examine_headers(folder: str | None = None) -> Finding:
     """Look for the Python headers, which Inductor's kernels on the CPU include."""
     header = Path(folder or sysconfig.get_path("include")) / "Python.h"
-    facts = {"path": str(header), "present": header.is_file()}
     if header.is_file():
-        return Finding(name="Python headers", value=str(header.parent), facts=facts)
-    remedy = "Programs run on the tier `graph`. Install the headers (Debian: python3-dev) for the tier `compiled`."
-    value = f"no {header}"
-    return Finding(name="Python headers", value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts)
+        return Finding(name="Python headers", value=str(header.parent), facts={"path": str(header)})
+    remedy = "Programs run without them. For torch.compile, install them (Debian: python3-dev)."
+    return _absent("Python headers", f"no {header}", remedy)
 
 
-def examine_triton(*, needed: bool) -> Finding:
-    """Look for triton, which Inductor needs on CUDA alone."""
+def examine_triton() -> Finding:
+    """Look for triton, which Inductor needs on CUDA."""
     version = next((found.version for found in metadata.distributions(name="triton")), None)
-    if version is not None:
-        return Finding(name="triton", value=version, facts={"version": version})
-    if not needed:
-        return Finding(
-            name="triton", value="none; needed on CUDA alone", verdict=Verdict.ABSENT, facts={"version": None}
-        )
-    remedy = "Programs run on the tier `graph`. Install the triton that belongs to this torch for the tier `compiled`."
-    return Finding(name="triton", value="none", verdict=Verdict.WARNING, remedy=remedy, facts={"version": None})
+    if version is None:
+        return _absent("triton", "none; torch.compile needs it on CUDA alone")
+    return Finding(name="triton", value=version, facts={"version": version})
+
+
+def _absent(name: str, value: str, remedy: str | None = None) -> Finding:
+    return Finding(name=name, value=value, verdict=Verdict.ABSENT, remedy=remedy, facts={"path": None, "version": None})

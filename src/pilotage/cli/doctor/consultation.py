@@ -17,17 +17,16 @@ def examine() -> Examination:
     """Look at the whole machine."""
     torch_finding, torch = versions.examine_torch()
     present = machine.count_cards()
-    cuda = cards.examine_cuda(torch, present.nvidia)
     devices = (
         machine.processor(),
-        cuda,
+        cards.examine_cuda(torch, present.nvidia),
         cards.examine_gaudi(torch, present.gaudi),
         cards.examine_ipu(present.ipu),
     )
     tools = (
         compilers.examine_compiler(environment.cpp_compiler()),
         compilers.examine_headers(),
-        compilers.examine_triton(needed=bool(cuda.facts.get("reached"))),
+        compilers.examine_triton(),
     )
     names = (
         packages.examine_drop_in("poptorch", "Graphcore"),

@@ -1,0 +1,28 @@
+import json
+
+from pilotage.cli.doctor.consultation import examine
+from pilotage.cli.doctor.finding import Verdict
+from pilotage.cli.main import main
+
+
+def test_a_healthy_machine_exits_with_zero_and_an_ill_one_with_one(monkeypatch, capsys):
+    assert main(["doctor"]) == 0
+    assert "Pilotage can run here" in capsys.readouterr().out
+    monkeypatch.setenv("PILOTAGE_BACKEND", "abacus")
+    assert main(["doctor"]) == 1
+    assert "Pilotage cannot run here" in capsys.readouterr().out
+
+
+def test_json_holds_every_section_for_programs(capsys):
+    assert main(["doctor", "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read["can_run"] is True
+    assert list(read["sections"]) == ["Devices", "Versions", "Compilers", "Vendors' packages", "Engine"]
+
+
+def test_whatever_is_wrong_comes_with_a_remedy(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_TIER", "abacus")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    faults = [each for each in examine().findings if each.verdict in (Verdict.WARNING, Verdict.PROBLEM)]
+    assert faults
+    assert all(each.remedy for each in faults)
