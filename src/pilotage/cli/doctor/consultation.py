@@ -19,6 +19,7 @@ def examine() -> Examination:
     present = machine.count_cards()
     devices = (
         machine.processor(),
+        machine.memory(),
         cards.examine_cuda(torch, present.nvidia),
         cards.examine_gaudi(torch, present.gaudi),
         cards.examine_ipu(present.ipu),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pilotage.cli.doctor.finding import Examination, Finding, Section, Verdict
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.table import Table
 
 __all__ = ["as_json", "as_plain_text", "conclusion", "print_rich", "show"]
@@ -96,16 +96,18 @@ def _table(section: Section, name_width: int) -> Table:
     return table
 
 
-def _rich_value(finding: Finding) -> Table:
+def _rich_value(finding: Finding) -> Group:
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    value = Table.grid(padding=(0, 1, 0, 0))
-    value.add_column(overflow="fold")
-    value.add_row(Text(finding.value, style="dim" if finding.verdict is Verdict.ABSENT else ""))
-    if finding.remedy:
-        value.add_row(Text(f"→ {finding.remedy}", style=RICH_REMEDIES.get(finding.verdict, "dim")))
-    return value
+    value = Text(finding.value, style="dim" if finding.verdict is Verdict.ABSENT else "")
+    if not finding.remedy:
+        return Group(value)
+    style = RICH_REMEDIES.get(finding.verdict, "dim")
+    remedy = Table.grid(padding=(0, 1, 0, 0))
+    remedy.add_row(Text("→", style=style), Text(finding.remedy, style=style, overflow="fold"))
+    return Group(value, remedy)
 
 
 def _name_width(examination: Examination) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pilotage.cli.doctor.finding import Finding, Verdict
 
-__all__ = ["Cards", "accelerator", "count_cards", "processor"]
+__all__ = ["Cards", "accelerator", "count_cards", "memory", "processor"]
 
 NVIDIA, HABANA, GRAPHCORE = "0x10de", "0x1da3", "0x1d95"
 DISPLAY_CLASSES = ("0x0300", "0x0302")
@@ -38,16 +38,21 @@ def count_cards(root: Path = Path("/")) -> Cards:
 
 
 def processor(root: Path = Path("/")) -> Finding:
-    """Describe the processor, the cores that this process may use, and the memory."""
+    """Describe the processor and the cores of it that this process may use."""
     description = _text(root / "proc/cpuinfo")
-    cores = _usable_cores(root)
-    total, free = _memory(root)
-    vectors = _vector_units(description)
-    parts = [_processor_name(description), f"{cores} core{'s' if cores != 1 else ''}"]
-    parts += [vectors] if vectors else []
-    parts += [f"{total / GIBIBYTE:.1f} GiB memory, {free / GIBIBYTE:.1f} GiB free"] if total else []
-    facts = {"name": parts[0], "cores": cores, "vector_units": vectors, "memory": total, "memory_free": free}
-    return Finding(name="CPU", value=", ".join(parts), facts=facts)
+    name, cores, vectors = _processor_name(description), _usable_cores(root), _vector_units(description)
+    value = ", ".join(part for part in (name, f"{cores} core{'s' if cores != 1 else ''}", vectors) if part)
+    return Finding(name="CPU", value=value, facts={"name": name, "cores": cores, "vector_units": vectors})
+
+
+def memory(root: Path = Path("/")) -> Finding:
+    """Describe the memory that this process may use."""
+    description = _text(root / "proc/meminfo")
+    sizes = [int(_field(description, key).removesuffix("kB") or 0) * 1024 for key in ("MemTotal", "MemAvailable")]
+    limit = _text(root / "sys/fs/cgroup/memory.max")
+    total, free = (min(size, int(limit)) if limit.isdigit() else size for size in sizes)
+    value = f"{total / GIBIBYTE:.1f} GiB, {free / GIBIBYTE:.1f} GiB free" if total else "unknown"
+    return Finding(name="memory", value=value, facts={"total": total, "free": free})
 
 
 def accelerator(name: str, count: int) -> Finding:
@@ -70,13 +75,6 @@ def _usable_cores(root: Path) -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota, _, period = _text(root / "sys/fs/cgroup/cpu.max").partition(" ")
     return max(1, min(allowed, int(quota) // int(period))) if quota.isdigit() else allowed
-
-
-def _memory(root: Path) -> tuple[int, int]:
-    description = _text(root / "proc/meminfo")
-    total, free = (int(_field(description, key).removesuffix("kB") or 0) * 1024 for key in ("MemTotal", "MemAvailable"))
-    limit = _text(root / "sys/fs/cgroup/memory.max")
-    return (min(total, int(limit)), min(free, int(limit))) if limit.isdigit() else (total, free)
 
 
 def _field(description: str, key: str) -> str:

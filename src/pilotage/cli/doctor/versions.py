@@ -15,7 +15,7 @@ __all__ = ["TORCH_RANGE", "describe_build", "examine_numpy", "examine_pilotage",
 
 OLDEST_TORCH, FIRST_UNTRIED_TORCH = (2, 11), (2, 14)
 TORCH_RANGE = "torch>={}.{},<{}.{}".format(*OLDEST_TORCH, *FIRST_UNTRIED_TORCH)
-INSTALL_TORCH = "Install the vendor's build of torch where there is one, otherwise: pip install 'pilotage[torch]'"
+INSTALL_TORCH = f"Install the vendor's build of torch where there is one, otherwise: pip install '{TORCH_RANGE}'"
 
 
 def examine_python() -> Finding:

@@ -70,7 +70,7 @@ def examine_in_a_world_with(torch_source: str | None, folder: Path) -> str:
 def test_a_missing_torch_is_a_problem_with_a_remedy(tmp_path):
     verdict, missing, value, remedy = examine_in_a_world_with(None, tmp_path).split("|")
     assert (verdict, missing) == ("problem", "True")
-    assert "pilotage[torch]" in remedy
+    assert f"pip install '{TORCH_RANGE}'" in remedy
     assert value
 
 
