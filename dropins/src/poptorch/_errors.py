@@ -1,0 +1,38 @@
+"""Errors of PopTorch's Python layer, and the engine's errors under their PopTorch name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pilotage.errors import DatasetError, OptionError, PilotageError
+from poptorch.poptorch_core import Error
+
+__all__ = ["createPoptorchError", "translated"]
+
+_OWN_TYPE = "poptorch_py_error"
+
+_KEPT = (OptionError, DatasetError)
+"""A wrong setting is a ValueError in PopTorch too, and data sets are none of its business."""
+
+
+def createPoptorchError(msg: str) -> Error:
+    """An error of the Python layer, to be raised by the caller."""
+    return Error(f"'{_OWN_TYPE}': {msg}", type=_OWN_TYPE, message=msg)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the engine's errors from the block, or from the decorated function, as ``poptorch.Error``."""
+    try:
+        yield
+    except _KEPT:
+        raise
+    except PilotageError as error:
+        raise Error(str(error), type=_type_of(error)) from error
+
+
+def _type_of(error: PilotageError) -> str:
+    words = re.findall("[A-Z][a-z]*", type(error).__name__)
+    return "_".join(["pilotage", *(word.lower() for word in words)])

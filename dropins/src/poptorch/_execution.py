@@ -1,0 +1,126 @@
+"""PopTorch's options, said in the words of the engine."""
+
+from __future__ import annotations
+
+import os
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching
+from pilotage.options.choices import NonFiniteLoss, Reduction, Tier
+from pilotage.options.choices import OutputMode as EngineOutputMode
+from pilotage.options.execution import Execution
+from poptorch._errors import createPoptorchError
+from poptorch.enums import CommGroupType, OutputMode, ReductionType
+from poptorch.options import Options, PipelinedExecution, ShardedExecution
+
+__all__ = ["batching_of", "execution_of", "resolved", "uses_ipu_model"]
+
+_OUTPUT_MODES = {
+    OutputMode.All: EngineOutputMode.ALL,
+    OutputMode.EveryN: EngineOutputMode.EVERY_N,
+    OutputMode.Final: EngineOutputMode.FINAL,
+    OutputMode.Sum: EngineOutputMode.SUM,
+}
+_REDUCTIONS = {ReductionType.Mean: Reduction.MEAN, ReductionType.Sum: Reduction.SUM}
+
+
+def execution_of(options: Options, *, training: bool) -> Execution:
+    """What these options ask of the engine for a training or an inference program."""
+    if not training:
+        _check_inference(options)
+    own = resolved(options, training=training)
+    return Execution(
+        batching=batching_of(own),
+        output_mode=_OUTPUT_MODES[OutputMode(own.output_mode)],
+        output_period=own.output_return_period,
+        gradient_reduction=_reduction_of(own),
+        random_seed=own.random_seed if own.exists("random_seed") else None,
+        broadcast_buffers=own.broadcast_buffers,
+        backend=_backend_of(own),
+        tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
+        nonfinite_loss=_treatment_of_losses(own),
+    )
+
+
+def resolved(options: Options, *, training: bool) -> Options:
+    """A copy of its own for an executor: open output modes are decided, in the copy alone."""
+    own = options.clone()
+    if own.defaultOutputMode():
+        own.outputMode(OutputMode.Final if training else OutputMode.All)
+    for anchor in own.anchored_tensors.values():
+        _, takes_the_models, _, _ = anchor
+        if takes_the_models:
+            anchor[2:] = [OutputMode(own.output_mode), own.output_return_period]
+    return own
+
+
+def batching_of(options: Options) -> Batching:
+    """How one call is cut into micro-batches: what an executor and its data loader have to agree on."""
+    if _grouping_is_orthogonal(options):
+        raise createPoptorchError(
+            f"Replicas are grouped by CommGroupType.Orthogonal in groups of {options.input_group_size} out of "
+            f"{options.replication_factor}, which the engine cannot do yet. Use CommGroupType.Consecutive."
+        )
+    return Batching(
+        device_iterations=options.device_iterations,
+        gradient_accumulation=options.Training.gradient_accumulation,
+        replicas=options.replication_factor,
+        replicas_per_input=options.input_group_size,
+    )
+
+
+def uses_ipu_model(options: Options) -> bool:
+    """Whether the simulator was asked for, by the option or, where nothing is said, by the environment."""
+    if options.exists("use_model"):
+        return bool(options.use_model)
+    return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
+
+
+def _check_inference(options: Options) -> None:
+    if options.Training.gradient_accumulation == 1:
+        return
+    strategy = options._execution_strategy
+    is_pipelined = isinstance(strategy, PipelinedExecution) and not isinstance(strategy, ShardedExecution)
+    hint = " Use poptorch.Options().deviceIterations to fill the pipeline." if is_pipelined else ""
+    raise createPoptorchError(
+        "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default value (1) when "
+        f"running a poptorch.inferenceModel().{hint}"
+    )
+
+
+def _grouping_is_orthogonal(options: Options) -> bool:
+    is_grouped = 1 < options.input_group_size < options.replication_factor
+    return is_grouped and options.input_cgt is CommGroupType.Orthogonal
+
+
+def _reduction_of(options: Options) -> Reduction:
+    reduction = options.Training.accumulation_and_replication_reduction_type
+    if reduction not in _REDUCTIONS:
+        raise OptionError(f"Gradients cannot be reduced by {reduction!r}. Choose ReductionType.Mean or .Sum.")
+    return _REDUCTIONS[reduction]
+
+
+def _treatment_of_losses(options: Options) -> NonFiniteLoss:
+    if options.exists("pilotage_nonfinite_loss"):
+        return NonFiniteLoss(options.pilotage_nonfinite_loss)
+    exceptions = options._Popart.options.get("enableFloatingPointChecks", False)
+    return NonFiniteLoss.RAISE if exceptions else NonFiniteLoss.WARN
+
+
+def _backend_of(options: Options) -> str | None:
+    chosen: str | None = options.pilotage_backend if options.exists("pilotage_backend") else None
+    if not uses_ipu_model(options):
+        return chosen
+    if chosen not in (None, "cpu") and options.exists("use_model"):
+        raise OptionError(
+            f"useIpuModel(True) runs on the CPU, but runOn({chosen!r}) asks for another backend. Remove one of them."
+        )
+    return chosen or "cpu"
+
+
+def _switched_on(variable: str) -> bool:
+    text = os.environ.get(variable)
+    try:
+        return bool(text) and int(text or 0) != 0
+    except ValueError:
+        raise OptionError(f"The environment variable {variable} is {text!r}. It has to be a whole number.") from None

@@ -1,0 +1,75 @@
+"""How a program is compiled, kept and named."""
+
+from __future__ import annotations
+
+import os
+from typing import Self
+
+from poptorch._options_impl import OptionsDict
+from poptorch._requirements import require
+from poptorch.options.popart import _PopartOptions
+from poptorch.options.strategies import _IExecutionStrategy
+
+_RANDOM_NORMAL_DATA = 2
+
+
+class CompilationOptions(OptionsDict):
+    """The part of the options that says how a program is compiled."""
+
+    _popart: _PopartOptions
+
+    def setExecutionStrategy(self, strategy: _IExecutionStrategy) -> Self:
+        """In which order the blocks of the model run, and where."""
+        require(
+            isinstance(strategy, _IExecutionStrategy),
+            f"A strategy is one of poptorch.PipelinedExecution, ShardedExecution, ParallelPhasedExecution and "
+            f"SerialPhasedExecution, not {strategy!r}.",
+        )
+        self._execution_strategy = strategy
+        return self
+
+    def enableExecutableCaching(self, path: str | os.PathLike[str] | None) -> Self:
+        """Keep compiled programs in this directory; None keeps none."""
+        if path is None:
+            self._popart.set("enableEngineCaching", False)
+            self._popart.remove("cachePath")
+            return self
+        self._popart.set("cachePath", os.fspath(path))
+        self._popart.set("enableEngineCaching", True)
+        return self
+
+    def modelName(self, name: str) -> Self:
+        """What the profile of this model is called; "inference" or "training" if nothing is said."""
+        require(isinstance(name, str), f"The name of a model is a string, not {name!r}.")
+        return self.createOrSet(model_name=name)
+
+    def enableStableNorm(self, enabled: bool) -> Self:
+        """Compute norms by a slower formula that does not overflow."""
+        require(isinstance(enabled, bool), f"enableStableNorm takes True or False, not {enabled!r}.")
+        self._popart.set("enableStableNorm", enabled)
+        return self
+
+    def enableSyntheticData(self, enabled: bool) -> Self:
+        """Let the device make up its inputs instead of taking them from the host."""
+        require(isinstance(enabled, bool), f"enableSyntheticData takes True or False, not {enabled!r}.")
+        self._popart.set("syntheticDataMode", _RANDOM_NORMAL_DATA if enabled else 0)
+        return self
+
+    def updatableNamedBuffers(self, buffers: list[str]) -> Self:
+        """Buffers that copyNamedBuffersToDevice may change."""
+        require(
+            isinstance(buffers, list) and all(isinstance(name, str) for name in buffers),
+            f"Updatable buffers are a list of their names, not {buffers!r}.",
+        )
+        self._popart.set("updatableNamedBuffers", buffers)
+        return self
+
+    def relaxOptimizerAttributesChecks(self, relax: bool = True) -> Self:
+        """Say about unexpected attributes of an optimizer only at the level DEBUG."""
+        self._relax_optimizer_checks = bool(relax)
+        return self
+
+    def disableModuleNamescope(self) -> Self:
+        """Do not name operations after the modules that they stand in."""
+        self._module_namescope_enabled = False
+        return self

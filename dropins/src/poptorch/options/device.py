@@ -1,0 +1,95 @@
+"""On which device a program runs, and when it takes hold of it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Self
+
+from pilotage.errors import OptionError
+from pilotage.options.choices import NonFiniteLoss, Tier
+from poptorch._options_impl import OptionsDict
+from poptorch._requirements import require
+from poptorch.enums import ConnectionType, SyncPattern
+
+
+class DeviceOptions(OptionsDict):
+    """The part of the options that says where a program runs."""
+
+    def runOn(
+        self,
+        backend: str | None = None,
+        *,
+        tier: str | Tier | None = None,
+        nonfinite_loss: str | NonFiniteLoss | None = None,
+    ) -> Self:
+        """Choose Pilotage's backend, its tier and what a NaN loss does; what is left out stays as it is.
+
+        This is the one option that PopTorch does not have.
+        """
+        if backend is not None:
+            _check_backend_name(backend)
+            self.createOrSet(pilotage_backend=backend)
+        if tier is not None:
+            self.createOrSet(pilotage_tier=_name_in(Tier, tier, "tier"))
+        if nonfinite_loss is not None:
+            self.createOrSet(pilotage_nonfinite_loss=_name_in(NonFiniteLoss, nonfinite_loss, "treatment of losses"))
+        return self
+
+    def useIpuModel(self, use_model: bool) -> Self:
+        """Run without hardware, on the CPU; overrides POPTORCH_IPU_MODEL."""
+        require(isinstance(use_model, bool), f"useIpuModel takes True or False, not {use_model!r}.")
+        return self.createOrSet(use_model=use_model)
+
+    def connectionType(self, connection_type: ConnectionType) -> Self:
+        """When the executor takes hold of its device."""
+        require(
+            isinstance(connection_type, ConnectionType),
+            f"A connection type is a poptorch.ConnectionType, not {connection_type!r}.",
+        )
+        return self.set(connection_type=int(connection_type))
+
+    def syncPattern(self, sync_pattern: SyncPattern) -> Self:
+        """Which IPUs wait for each other."""
+        require(
+            isinstance(sync_pattern, SyncPattern), f"A sync pattern is a poptorch.SyncPattern, not {sync_pattern!r}."
+        )
+        return self.set(sync_pattern=int(sync_pattern))
+
+    def useIpuId(self, ipu_id: int) -> Self:
+        """Take the IPU of this number."""
+        require(isinstance(ipu_id, int), f"An IPU's id is a whole number, not {ipu_id!r}.")
+        return self.createOrSet(ipu_id=ipu_id)
+
+    def useOfflineIpuTarget(self, ipu_version: int = 2) -> Self:
+        """Compile only, for an IPU of this version."""
+        require(isinstance(ipu_version, int), f"An IPU's version is a whole number, not {ipu_version!r}.")
+        self.connectionType(ConnectionType.Never)
+        return self.createOrSet(ipu_version=ipu_version)
+
+    def autoRoundNumIPUs(self, auto_round_num_ipus: bool = True) -> Self:
+        """Reserve the next power of two of IPUs instead of refusing other numbers."""
+        return self.set(auto_round_num_ipus=auto_round_num_ipus)
+
+    def setAvailableMemoryProportion(self, available_memory_proportion: dict[str, float]) -> Self:
+        """The part of each IPU's memory that convolutions and matrix products may use: {"IPU0": 0.5}."""
+        proportions = {}
+        for name, proportion in available_memory_proportion.items():
+            require(
+                isinstance(name, str) and name.startswith("IPU") and name[3:].isdecimal(),
+                f"Memory proportions are given by names such as 'IPU0', not {name!r}.",
+            )
+            proportions[int(name[3:])] = proportion
+        return self.set(available_memory_proportion=proportions)
+
+
+def _check_backend_name(backend: str) -> None:
+    if not isinstance(backend, str) or not backend:
+        raise OptionError(f"The backend is {backend!r}. It has to be a name, such as 'cpu' or 'cuda'.")
+
+
+def _name_in(choices: type[Enum], chosen: object, kind: str) -> str:
+    names: list[str] = [each.value for each in choices]
+    name = chosen.value if isinstance(chosen, choices) else chosen
+    if name not in names:
+        raise OptionError(f"No {kind} named {name!r}. Choose one of: {', '.join(names)}.")
+    return str(name)

@@ -1,0 +1,53 @@
+"""Options that go to the backend as they are."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from poptorch._options_impl import Freezable, canonical, merged
+from poptorch._requirements import require
+
+
+class _PopartOptions(Freezable):
+    """Names and values for the layer below; stored unchecked, checked when a program is compiled."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {
+            "instrumentWithHardwareCycleCounter": False,
+            "rearrangeAnchorsOnHost": False,
+        }
+
+    def set(self, key: str, value: Any) -> Self:
+        """Set one option by the name that the layer below gives it."""
+        self.checkIsFrozen(key)
+        self.options[key] = value
+        return self
+
+    def setEngineOptions(self, engine_options: dict[str, str]) -> Self:
+        """Set options of the engine, beside those that are set already."""
+        require(isinstance(engine_options, dict), f"Engine options are a dictionary, not {engine_options!r}.")
+        return self.merge("engineOptions", engine_options)
+
+    def setPatterns(self, patterns: dict[str, bool], level: int = 2) -> Self:
+        """Switch the rewriting patterns of the layer below on or off, over a level of defaults."""
+        require(isinstance(patterns, dict), f"Patterns are a dictionary of names and switches, not {patterns!r}.")
+        require(isinstance(level, int), f"The level of patterns is a whole number, not {level!r}.")
+        self.set("patterns", patterns)
+        return self.set("patterns_level", level)
+
+    def merge(self, key: str, entries: dict[str, Any]) -> Self:
+        """Add entries to an option that is a dictionary."""
+        return self.set(key, {**self.options.get(key, {}), **entries})
+
+    def remove(self, key: str) -> Self:
+        """Leave an option to the layer below again."""
+        self.checkIsFrozen(key)
+        self.options.pop(key, None)
+        return self
+
+    def update(self, other: dict[str, Any]) -> dict[str, Any]:
+        """Add these options to a dictionary that has none of their names, and return it."""
+        return merged(other, self.options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({canonical(self.options)})"

@@ -1,0 +1,116 @@
+"""PopTorch's error tree, and the check of the options that a backend is handed.
+
+Error
+├── RecoverableError      a reset of the hardware brings it back
+└── UnrecoverableError    it does not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from poptorch._backend_option_names import BACKEND_OPTION_NAMES, PARENTS_OF_BACKEND_OPTIONS
+from poptorch._logging import backend_logger
+
+__all__ = ["Error", "RecoverableError", "UnrecoverableError"]
+
+
+class Error(Exception):
+    """An error that PopTorch reports, with the layer that it comes from."""
+
+    def __init__(
+        self, text: str = "", *, type: str = "poptorch_cpp_error", message: str | None = None, location: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.type = type
+        self.message = text if message is None else message
+        self.location = location
+
+
+class RecoverableError(Error):
+    """An error of the device that ``recovery_action`` brings it back from."""
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        type: str = "poplar_recoverable_runtime_error",
+        message: str | None = None,
+        location: str = "",
+        recovery_action: str = "FULL_RESET",
+    ) -> None:
+        if recovery_action not in _RECOVERY_ACTIONS:
+            raise ValueError(
+                f"No recovery action {recovery_action!r}. Choose one of: {', '.join(sorted(_RECOVERY_ACTIONS))}."
+            )
+        super().__init__(text, type=type, message=message, location=location)
+        self.recovery_action = recovery_action
+
+
+class UnrecoverableError(Error):
+    """An error of the device that no reset brings it back from."""
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        type: str = "poplar_unrecoverable_runtime_error",
+        message: str | None = None,
+        location: str = "",
+    ) -> None:
+        super().__init__(text, type=type, message=message, location=location)
+
+
+_RECOVERY_ACTIONS = frozenset({"IPU_RESET", "LINK_RESET", "PARTITION_RESET", "FULL_RESET"})
+
+
+def _validateOptions(options: Mapping[str, Any]) -> None:
+    """Raise for a name that no backend knows or a value that none can hold; log what was set."""
+    for name, value in options.items():
+        _validate_value(name, value)
+        if not _is_known(name):
+            raise Error(f"Unknown {_kind(value)} option {name}")
+        _log_setting(name, value)
+
+
+def _is_known(name: str) -> bool:
+    parent, separator, _ = name.partition(".")
+    return name in BACKEND_OPTION_NAMES or (bool(separator) and parent in PARENTS_OF_BACKEND_OPTIONS)
+
+
+def _validate_value(name: str, value: object) -> None:
+    if value is None or isinstance(value, bool | int | float | str):
+        return
+    if isinstance(value, Mapping):
+        elements: list[object] = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        elements = list(value)
+    else:
+        raise Error(f"Unknown value type {type(value).__module__}.{type(value).__qualname__} for option {name}")
+    for element in elements:
+        _validate_value(name, element)
+
+
+def _kind(value: object) -> str:
+    for kind in (bool, int, float, str, list, tuple, set, Mapping):
+        if isinstance(value, kind):
+            return {"str": "string", "Mapping": "dictionary"}.get(kind.__name__, kind.__name__)
+    return type(value).__name__
+
+
+def _log_setting(name: str, value: object) -> None:
+    if isinstance(value, Mapping):
+        for key, element in value.items():
+            backend_logger.debug("poptorch.Options set %s[%s] to %s", name, key, _shown(element))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for element in value:
+            backend_logger.debug("poptorch.Options added %s to %s", _shown(element), name)
+    else:
+        backend_logger.debug("poptorch.Options set %s to value %s", name, _shown(value))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, int) else str(value)
