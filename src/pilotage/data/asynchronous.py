@@ -1,0 +1,217 @@
+"""Items loaded ahead of time by a process of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import recv_handle
+from multiprocessing.util import Finalize
+from typing import Any, NoReturn, Self
+
+from torch.utils.data import DataLoader, IterableDataset
+
+from pilotage.data.channel import Channel
+from pilotage.data.fetcher import FetchTask, run_fetcher
+from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
+from pilotage.data.random_state import RandomState
+from pilotage.data.ring import Ring
+from pilotage.data.sharing import Sharing, start
+from pilotage.data.structure import FlatStructure, Structure
+from pilotage.errors import FetchError, FetchStartError, OptionError
+
+_GRACE_SECONDS = 1.0
+
+
+class Prefetcher:
+    """Iterates over an iterable that another process reads ahead.
+
+    Items are views of a ring in shared memory: an item is valid until the next one is asked for, and has to be cloned
+    to be kept. ``iter()`` starts a new epoch, in the middle of one too. The other process starts with a copy of this
+    one's random state, so shuffling and augmentation draw what they would have drawn here.
+    """
+
+    def __init__(
+        self,
+        iterable: Iterable[Any],
+        *,
+        buffer_size: int = 3,
+        miss_sleep_seconds: float = 0.0,
+        load_indefinitely: bool = True,
+        early_preload: bool = False,
+        sharing: Sharing = Sharing.FORK_SERVER,
+        rebatched_size: int | None = None,
+        drop_last: bool = True,
+        structure: Structure | None = None,
+    ) -> None:
+        """Start the process and wait for its first item.
+
+        ``miss_sleep_seconds`` is slept when an item is not there yet, before waiting for it: fewer, longer pauses.
+        ``rebatched_size`` cuts and joins items along their first dimension to that many rows each; ``drop_last`` says
+        whether rows that are left over at the end are dropped.
+        """
+        _check(buffer_size, miss_sleep_seconds, rebatched_size)
+        self._iterable = iterable
+        self._miss_sleep_seconds = miss_sleep_seconds
+        self._rebatched_size = rebatched_size
+        self._drop_last = drop_last
+        self._structure: Structure = structure or FlatStructure()
+        self._failure: str | None = None
+        self._epoch = -1
+        self._is_at_start = False
+        self._is_finished = False
+        self._holds_item = False
+        task = FetchTask(
+            iterable=iterable,
+            structure=self._structure,
+            slots=buffer_size,
+            ring_on_disk=sharing.ring_on_disk,
+            load_indefinitely=load_indefinitely,
+            early_preload=early_preload,
+            rebatched_size=rebatched_size,
+            drop_last=drop_last,
+            random_state=RandomState.of_this_process(),
+        )
+        self._process, connection = start(
+            sharing, run_fetcher, task, preload=run_fetcher.__module__, name="pilotage-fetcher"
+        )
+        self._channel = Channel(connection, self._process.sentinel)
+        # Runs when this object dies and when the process exits, before multiprocessing waits for its children.
+        self._stop = Finalize(self, _stop, args=(self._process, connection), exitpriority=10)
+        self._skeleton, self._first_rows, self._ring = self._meet(buffer_size)
+
+    def __iter__(self) -> Self:
+        self._check_alive()
+        if not self._is_at_start:
+            self._epoch += 1
+            self._is_at_start, self._is_finished, self._holds_item = True, False, False
+            self._send(Advance(self._epoch))
+        return self
+
+    def __next__(self) -> Any:
+        if self._epoch < 0:
+            iter(self)
+        if self._is_finished:
+            raise StopIteration
+        self._check_alive()
+        self._is_at_start = False
+        self._release()
+        message = self._next_message()
+        if isinstance(message, EpochEnd):
+            self._is_finished = True
+            raise StopIteration
+        self._holds_item = True
+        return self._structure.rebuild(self._skeleton, self._ring.read(message.slot, message.rows))
+
+    def __len__(self) -> int:
+        if self._rebatched_size is None:
+            return len(self._iterable)  # type: ignore[arg-type]
+        whole, rest = divmod(self._rows(), self._rebatched_size)
+        return whole + (rest > 0 and not self._drop_last)
+
+    def terminate(self) -> None:
+        """End the other process; afterwards there is nothing to iterate over any more."""
+        self._failure = self._failure or "The prefetcher was terminated. Make a new one to read on."
+        self._stop()
+
+    def _rows(self) -> int:
+        if isinstance(self._iterable, DataLoader) and self._iterable.batch_size is not None:
+            return _rows_of_an_epoch(self._iterable)
+        return len(self._iterable) * self._first_rows  # type: ignore[arg-type]
+
+    def _meet(self, slots: int) -> tuple[Any, int, Ring]:
+        try:
+            ready = self._receive()
+            if not isinstance(ready, Ready):
+                raise FetchStartError(f"Nothing could be loaded.\n{ready.report}")
+            descriptor = recv_handle(self._channel.connection)
+        except FetchError as error:
+            self.terminate()
+            raise FetchStartError(str(error)) from None
+        except BaseException:
+            self.terminate()
+            raise
+        try:
+            return ready.skeleton, ready.first_rows, Ring(descriptor, ready.layout, slots)
+        finally:
+            os.close(descriptor)
+
+    def _next_message(self) -> Item | EpochEnd:
+        """The next message of the current epoch; those of epochs that were abandoned are skipped."""
+        while True:
+            message = self._receive()
+            if isinstance(message, Failed):
+                self._fail(f"Loading failed in the other process.\n{message.report}")
+            elif isinstance(message, Item | EpochEnd) and message.epoch >= self._epoch:
+                return message
+
+    def _receive(self) -> Any:
+        if not self._channel.has_message():
+            if self._miss_sleep_seconds:
+                time.sleep(self._miss_sleep_seconds)
+            self._channel.wait()
+        with contextlib.suppress(EOFError, ConnectionError):
+            if self._channel.has_message():
+                return self._channel.receive()
+        return self._fail_without_a_word()
+
+    def _release(self) -> None:
+        if self._holds_item:
+            self._holds_item = False
+            self._send(Release())
+
+    def _send(self, message: Advance | Release) -> None:
+        # A process that is gone may have left items and a last word; both are still to be read, in their order.
+        with contextlib.suppress(OSError):
+            self._channel.send(message)
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise FetchError(self._failure)
+
+    def _fail_without_a_word(self) -> NoReturn:
+        self._process.join(_GRACE_SECONDS)
+        self._fail(
+            f"The process that loads data ended without a word, with exit code {self._process.exitcode}. "
+            "A negative code is the signal that killed it: -9 is often the system running out of memory. "
+            "A script that starts processes has to guard its own start by `if __name__ == '__main__':`."
+        )
+
+    def _fail(self, reason: str) -> NoReturn:
+        self._failure = reason
+        self._stop()
+        raise FetchError(reason)
+
+
+def _stop(process: BaseProcess, connection: Connection) -> None:
+    """End the process: by a word, by a request, by force."""
+    with contextlib.suppress(OSError):
+        connection.send(Stop())
+    connection.close()
+    process.join(_GRACE_SECONDS)
+    for insist in (process.terminate, process.kill):
+        if process.exitcode is None:
+            insist()
+            process.join(_GRACE_SECONDS)
+    process.join()
+    process.close()
+
+
+def _check(buffer_size: int, miss_sleep_seconds: float, rebatched_size: int | None) -> None:
+    if buffer_size < 1:
+        raise OptionError(f"buffer_size is {buffer_size}. The ring needs at least 1 slot.")
+    if miss_sleep_seconds < 0:
+        raise OptionError(f"miss_sleep_seconds is {miss_sleep_seconds}. Nobody can sleep for less than 0 seconds.")
+    if rebatched_size is not None and rebatched_size < 1:
+        raise OptionError(f"rebatched_size is {rebatched_size}. A batch has at least 1 row.")
+
+
+def _rows_of_an_epoch(loader: DataLoader[Any]) -> int:
+    if loader.drop_last:
+        return len(loader) * (loader.batch_size or 1)
+    if isinstance(loader.dataset, IterableDataset):
+        return len(loader.dataset)  # type: ignore[arg-type]
+    return len(loader.sampler)  # type: ignore[arg-type]

@@ -1,0 +1,87 @@
+"""Whole batches read at once, where that provably gives what reading sample by sample gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.utils.data import Subset, TensorDataset, default_collate
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+
+BulkReader: TypeAlias = Callable[[Sequence[int]], Any]
+"""Takes the indices of one batch and returns the batch."""
+
+
+@runtime_checkable
+class BulkDataset(Protocol):
+    """A data set that can put a whole batch together by itself, faster than sample by sample.
+
+    The batch has to equal ``default_collate([self[index] for index in indices])``. A loader in whose own process the
+    data is read calls it when no ``collate_fn`` was given; torch's worker processes use torch's ``__getitems__``.
+    """
+
+    def fetch_batch(self, indices: Sequence[int]) -> Any:
+        """The samples of these indices, collated."""
+
+
+def bulk_reader(dataset: Any, collate: object) -> BulkReader | None:
+    """How to read whole batches of this data set at once; None where only the way sample by sample is sure."""
+    if collate is not default_collate:
+        return None
+    if isinstance(dataset, BulkDataset):
+        return dataset.fetch_batch
+    if _reads_like(dataset, Subset):
+        return _subset_reader(dataset)
+    if _reads_like(dataset, TensorDataset) and all(map(_is_stacked_by_indexing, dataset.tensors)):
+        return _TensorReader(dataset.tensors)
+    return None
+
+
+def _reads_like(dataset: Any, kind: type) -> bool:
+    """Whether samples are read as ``kind`` reads them: a subclass may override something else."""
+    return isinstance(dataset, kind) and all(
+        getattr(type(dataset), method, None) is getattr(kind, method, None)
+        for method in ("__getitem__", "__getitems__")
+    )
+
+
+def _is_stacked_by_indexing(tensor: Tensor) -> bool:
+    """Whether collation stacks this tensor's rows to the very memory that indexing gives."""
+    return (
+        type(tensor) is Tensor
+        and tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and not tensor.is_quantized
+        and default_collate_fn_map.get(Tensor) is collate_tensor_fn
+    )
+
+
+class _TensorReader:
+    """Reads a TensorDataset by one indexing per tensor."""
+
+    def __init__(self, tensors: tuple[Tensor, ...]) -> None:
+        self._tensors = tensors
+
+    def __call__(self, indices: Sequence[int]) -> list[Tensor]:
+        chosen = torch.tensor(indices)
+        if chosen.dtype is not torch.int64 or chosen.ndim != 1:
+            return self._one_by_one(indices)
+        try:
+            return [tensor.index_select(0, chosen) for tensor in self._tensors]
+        except (IndexError, RuntimeError):
+            # Only plain indexing counts negative indices from the end, and says which index is out of bounds.
+            return self._one_by_one(indices)
+
+    def _one_by_one(self, indices: Sequence[Any]) -> list[Tensor]:
+        batch: list[Tensor] = default_collate([tuple(tensor[index] for tensor in self._tensors) for index in indices])
+        return batch
+
+
+def _subset_reader(subset: Subset[Any]) -> BulkReader | None:
+    whole = bulk_reader(subset.dataset, default_collate)
+    if whole is None:
+        return None
+    chosen = subset.indices
+    return lambda indices: whole([chosen[index] for index in indices])

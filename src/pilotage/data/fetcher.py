@@ -1,0 +1,189 @@
+"""The process that reads an iterable and fills a ring with its items."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, count
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import send_handle
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from pilotage.data.channel import Channel
+from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
+from pilotage.data.random_state import RandomState
+from pilotage.data.rebatch import rebatched
+from pilotage.data.ring import Layout, Ring, anonymous_file
+from pilotage.data.structure import Structure
+from pilotage.errors import InputError
+
+_LOOK_FOR_PARENT_SECONDS = 2.0
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FetchTask:
+    """What a fetcher has to do."""
+
+    iterable: Iterable[Any]
+    structure: Structure
+    slots: int
+    ring_on_disk: bool
+    load_indefinitely: bool
+    """Whether it goes on with the next epoch unasked."""
+    early_preload: bool
+    """Whether it fills the ring before anyone asks for the first epoch."""
+    rebatched_size: int | None
+    drop_last: bool
+    random_state: RandomState
+
+
+class _Ended(Exception):
+    """The consumer wants nothing any more."""
+
+
+def run_fetcher(connection: Connection, task: FetchTask, other_end: Connection | None) -> None:
+    """Be the fetcher: the whole life of its process."""
+    if other_end is not None:
+        other_end.close()
+    _behave_as_a_worker()
+    task.random_state.restore()
+    try:
+        _Fetcher(Channel(connection), task).run()
+    except (_Ended, EOFError, ConnectionError):
+        pass
+    except Exception:
+        with contextlib.suppress(OSError):
+            connection.send(Failed(traceback.format_exc()))
+    finally:
+        connection.close()
+
+
+def _behave_as_a_worker() -> None:
+    # Ctrl-C reaches the whole group: the consumer decides what it means, and ends this process in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def _leave(signal_number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + signal_number)
+
+
+def _end_with_parent(parent_id: int) -> None:
+    """Wait for the consumer's death, however violent, and follow: reading might never come back to notice."""
+    parent = multiprocessing.parent_process()
+    while parent is not None and parent.is_alive() and os.getppid() == parent_id:
+        parent.join(_LOOK_FOR_PARENT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(_GRACE_SECONDS)
+    for child in multiprocessing.active_children():
+        child.kill()
+    os._exit(1)
+
+
+class _Fetcher:
+    """Walks the epochs and keeps the account of which slots are taken."""
+
+    def __init__(self, channel: Channel, task: FetchTask) -> None:
+        self._channel = channel
+        self._task = task
+        self._wanted_epoch = 0 if task.early_preload else -1
+        self._taken: deque[int] = deque()
+        """The epochs of the filled slots, oldest first."""
+        self._next_slot = 0
+
+    def run(self) -> None:
+        """Load until told to stop."""
+        items = self._items()
+        first = next(items, None)
+        if first is None:
+            raise InputError("The dataset is empty: it has to yield at least one item.")
+        ring = self._announce(first)
+        items = chain([first], items)
+        del first
+        for epoch in count():
+            self._wait_until_wanted(epoch)
+            self._load(epoch, items, ring)
+            items = self._items()
+
+    def _items(self) -> Iterator[tuple[Any, list[Tensor]]]:
+        """One epoch, taken apart and rebatched."""
+        flat = (self._task.structure.flatten(item) for item in self._task.iterable)
+        if self._task.rebatched_size is None:
+            yield from flat
+            return
+        first = next(flat, None)
+        if first is not None:
+            skeleton = first[0]
+            pieces = (_tensors_of(item, skeleton) for item in chain([first], flat))
+            for batch in rebatched(pieces, self._task.rebatched_size, drop_last=self._task.drop_last):
+                yield skeleton, batch
+
+    def _announce(self, first: tuple[Any, list[Tensor]]) -> Ring:
+        skeleton, tensors = first
+        layout = Layout.like(tensors, self._task.rebatched_size)
+        descriptor = anonymous_file(layout.bytes * self._task.slots, on_disk=self._task.ring_on_disk)
+        try:
+            ring = Ring(descriptor, layout, self._task.slots)
+            self._skeleton = skeleton
+            self._channel.send(Ready(layout, skeleton, first_rows=tensors[0].shape[0] if tensors[0].ndim else 1))
+            send_handle(self._channel.connection, descriptor, os.getppid())
+        finally:
+            os.close(descriptor)
+        return ring
+
+    def _load(self, epoch: int, items: Iterator[tuple[Any, list[Tensor]]], ring: Ring) -> None:
+        for item in items:
+            tensors = _tensors_of(item, self._skeleton)
+            if not self._has_room_for(epoch):
+                return
+            rows = ring.write(self._next_slot, tensors)
+            self._channel.send(Item(epoch, self._next_slot, rows))
+            self._taken.append(epoch)
+            self._next_slot = (self._next_slot + 1) % self._task.slots
+        self._channel.send(EpochEnd(epoch))
+
+    def _has_room_for(self, epoch: int) -> bool:
+        """Wait for a free slot; False when the epoch is not wanted any more."""
+        while self._channel.has_message() or len(self._taken) == self._task.slots:
+            self._hear()
+        return epoch >= self._wanted_epoch
+
+    def _wait_until_wanted(self, epoch: int) -> None:
+        while self._channel.has_message() or not self._may_load(epoch):
+            self._hear()
+
+    def _may_load(self, epoch: int) -> bool:
+        ahead = self._task.load_indefinitely and self._wanted_epoch >= 0
+        return epoch <= self._wanted_epoch + ahead
+
+    def _hear(self) -> None:
+        message = self._channel.receive()
+        if isinstance(message, Release):
+            self._taken.popleft()
+        elif isinstance(message, Advance):
+            self._wanted_epoch = message.epoch
+            while self._taken and self._taken[0] < message.epoch:
+                self._taken.popleft()
+        elif isinstance(message, Stop):
+            raise _Ended
+
+
+def _tensors_of(item: tuple[Any, list[Tensor]], expected: Any) -> list[Tensor]:
+    skeleton, tensors = item
+    if skeleton != expected:
+        raise InputError(f"Items have to be alike, but one came as {skeleton} after a first one that was {expected}.")
+    return tensors

@@ -1,0 +1,145 @@
+"""torch's DataLoader, yielding for each host call all the micro-batches that the call consumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Sampler
+
+from pilotage.data.bulk import bulk_reader
+from pilotage.data.combine import grouped
+from pilotage.data.partition import Share, ShareSampler
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching
+
+
+class Loader(DataLoader[Any]):
+    """Loads combined batches: ``batch_size`` samples for every micro-batch of a call, in the data set's order.
+
+    Everything else is torch's: shuffling draws the same order from the same seed, and all further arguments
+    (``collate_fn``, ``sampler``, ``worker_init_fn``...) are passed on. Note that ``drop_last`` is on by default.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        batching: Batching | None = None,
+        *,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        drop_last: bool = True,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        share: Share | None = None,
+        shuffle_seed: int | None = None,
+        piece_size: int | None = None,
+        num_workers: int = 0,
+        persistent_workers: bool | None = None,
+        **torch_arguments: Any,
+    ) -> None:
+        """Beyond torch's arguments: ``share`` divides the data set among processes, which shuffle alike by ``shuffle_seed``;
+        ``piece_size`` yields pieces of that many samples instead of combined batches, for a Prefetcher to put together.
+        """
+        self.batching = batching or Batching()
+        self.combined_batch_size = combined_batch_size(self.batching, batch_size, batch_sampler)
+        self._drops_incomplete = drop_last
+        self._batches_per_item = 1 if batch_sampler is None or piece_size else self.batching.micro_batches_per_call
+        if share is not None and share.processes > 1:
+            _check_divisible(dataset, batch_size, sampler, batch_sampler, shuffle, shuffle_seed)
+            sampler = ShareSampler(
+                dataset,  # type: ignore[arg-type]
+                share=share,
+                step=self.combined_batch_size or 1,
+                drop_last=drop_last,
+                shuffle_seed=shuffle_seed if shuffle else None,
+            )
+            shuffle = None
+        whole_batches = batch_sampler is None and batch_size is not None
+        super().__init__(
+            dataset,
+            batch_size=(piece_size or self.combined_batch_size) if whole_batches else batch_size,
+            shuffle=shuffle,
+            sampler=sampler,
+            batch_sampler=batch_sampler,
+            num_workers=num_workers,
+            drop_last=drop_last and whole_batches and piece_size is None,
+            persistent_workers=num_workers > 0 if persistent_workers is None else persistent_workers,
+            **torch_arguments,
+        )
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        batches = self._read_in_bulk() or super().__iter__()
+        if self._batches_per_item == 1:
+            return batches
+        return grouped(batches, self._batches_per_item, drop_last=self._drops_incomplete)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(super().__len__(), self._batches_per_item)
+        return whole + (rest > 0 and not self._drops_incomplete)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Running workers stay with the process that started them.
+        return self.__dict__ | {"_iterator": None}
+
+    @property
+    def samples(self) -> int:
+        """Samples that this process reads in one epoch; a TypeError where the data set does not know."""
+        if isinstance(self.dataset, IterableDataset):
+            return len(self.dataset)  # type: ignore[arg-type]
+        if self._batch_sampler_is_given:
+            return _samples_drawn_by(self.batch_sampler)
+        return len(self.sampler)  # type: ignore[arg-type]
+
+    @property
+    def _batch_sampler_is_given(self) -> bool:
+        return self.batch_size is None and self.batch_sampler is not None
+
+    def _read_in_bulk(self) -> Iterator[Any] | None:
+        reads_here = self.num_workers == 0 and not self.pin_memory and not self.timeout
+        if not reads_here or self.batch_sampler is None or isinstance(self.dataset, IterableDataset):
+            return None
+        reader = bulk_reader(self.dataset, self.collate_fn)
+        if reader is None:
+            return None
+        batches = map(reader, self.batch_sampler)
+        # torch's loader draws a seed for its workers here even when it has none: later random numbers stay the same.
+        torch.empty((), dtype=torch.int64).random_(generator=self.generator)
+        return batches
+
+
+def combined_batch_size(batching: Batching, batch_size: int | None, batch_sampler: object = None) -> int | None:
+    """Samples that one call consumes; None where batches come from elsewhere and their size is not known."""
+    if batch_sampler is not None:
+        batch_size = getattr(batch_sampler, "batch_size", None)
+    return None if batch_size is None else batch_size * batching.micro_batches_per_call
+
+
+def _check_divisible(
+    dataset: Dataset[Any],
+    batch_size: int | None,
+    sampler: object,
+    batch_sampler: object,
+    shuffle: bool | None,
+    shuffle_seed: int | None,
+) -> None:
+    if isinstance(dataset, IterableDataset):
+        raise OptionError(
+            "An IterableDataset cannot be divided among processes from outside. "
+            "Have its __iter__ yield this process's part, and leave share out."
+        )
+    if batch_size is None or batch_sampler is not None or sampler is not None:
+        raise OptionError(
+            "With batch_size=None, a sampler or a batch_sampler of your own, the loader cannot tell which samples "
+            "belong to this process. Divide them there, and leave share out."
+        )
+    if shuffle and shuffle_seed is None:
+        raise OptionError("Processes that shuffle one data set have to do it alike. Give all the same shuffle_seed.")
+
+
+def _samples_drawn_by(batch_sampler: Any) -> int:
+    if isinstance(batch_sampler, BatchSampler) and not batch_sampler.drop_last:
+        return len(batch_sampler.sampler)  # type: ignore[arg-type]
+    size: int = batch_sampler.batch_size
+    return len(batch_sampler) * size

@@ -1,0 +1,78 @@
+"""Which samples of a data set each of several processes reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+from dataclasses import dataclass
+
+from torch.utils.data import Sampler
+
+from pilotage.data.shuffle import EpochShuffle
+from pilotage.errors import OptionError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """Which of the processes that divide a data set among themselves this one is."""
+
+    process: int = 0
+    """This process, counted from 0."""
+
+    processes: int = 1
+    """All of them."""
+
+    def __post_init__(self) -> None:
+        if self.processes < 1:
+            raise OptionError(f"processes is {self.processes}. There has to be at least 1.")
+        if not 0 <= self.process < self.processes:
+            raise OptionError(f"process is {self.process}. It has to lie between 0 and {self.processes - 1}.")
+
+
+def even_share(samples: int, share: Share) -> range:
+    """A split that leaves nothing out: the first processes get one sample more where it does not come out even."""
+    each, left_over = divmod(samples, share.processes)
+    start = share.process * each + min(share.process, left_over)
+    return range(start, start + each + (share.process < left_over))
+
+
+def whole_steps_share(samples: int, step: int, share: Share) -> range:
+    """A split into equal shares of whole steps, which leaves a tail of fewer than ``step * processes`` samples out."""
+    each = step * (samples // (step * share.processes))
+    return range(share.process * each, (share.process + 1) * each)
+
+
+class ShareSampler(Sampler[int]):
+    """Draws this process's share of a data set, in the data set's order or in one that all processes agree on.
+
+    With ``drop_last`` every process gets the same number of whole steps. The samples that are left over then change
+    from one shuffled epoch to the next: every second epoch the window of all processes moves to the far end.
+    """
+
+    def __init__(
+        self, data_source: Sized, *, share: Share, step: int, drop_last: bool, shuffle_seed: int | None = None
+    ) -> None:
+        self._data_source = data_source
+        self._share = share
+        self._step = step
+        self._drop_last = drop_last
+        self._shuffle = None if shuffle_seed is None else EpochShuffle(shuffle_seed)
+
+    def __len__(self) -> int:
+        return len(self._window())
+
+    def __iter__(self) -> Iterator[int]:
+        window = self._window()
+        if self._shuffle is None:
+            return iter(window)
+        shift = self._left_over() if self._shuffle.epochs_drawn % 2 else 0
+        order = self._shuffle.draw(len(self._data_source))
+        return iter(order[window.start + shift : window.stop + shift].tolist())
+
+    def _window(self) -> range:
+        samples = len(self._data_source)
+        return (
+            whole_steps_share(samples, self._step, self._share) if self._drop_last else even_share(samples, self._share)
+        )
+
+    def _left_over(self) -> int:
+        return len(self._data_source) - len(self._window()) * self._share.processes if self._drop_last else 0

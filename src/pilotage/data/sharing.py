@@ -1,0 +1,103 @@
+"""How a process that loads data is started, and how the data set reaches it."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from enum import Enum
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch.multiprocessing  # noqa: F401  # teaches multiprocessing to send tensors
+
+from pilotage.errors import FetchStartError
+
+
+class Sharing(Enum):
+    """How a background process comes to life and gets hold of the data set."""
+
+    SHARED_MEMORY = "shared_memory"
+    """A fresh interpreter; the data set's tensors move to shared memory, and both processes use them there."""
+    FILE_SYSTEM = "file_system"
+    """A fresh interpreter with a copy of the data set; the ring lies in a temporary file, not in memory."""
+    FORK = "fork"
+    """A fork: it starts at once and inherits everything. Not for programs that hold locks in other threads."""
+    FORK_SERVER = "fork_server"
+    """A fork of a clean server process, with a copy of the data set."""
+
+    @property
+    def start_method(self) -> str:
+        """What multiprocessing calls it."""
+        return {"fork": "fork", "fork_server": "forkserver"}.get(self.value, "spawn")
+
+    @property
+    def ring_on_disk(self) -> bool:
+        """Whether items are exchanged through a file on disk instead of memory."""
+        return self is Sharing.FILE_SYSTEM
+
+
+def start(
+    sharing: Sharing, target: Callable[..., None], task: Any, *, preload: str, name: str
+) -> tuple[BaseProcess, Connection]:
+    """Start ``target(connection, task, other_end)`` in a process of its own; returns it and our end of the connection.
+
+    ``other_end`` is our end where the new process inherits it and has to close its copy, None elsewhere. ``preload``
+    is a module that the fork server imports once for all.
+    """
+    context = multiprocessing.get_context(sharing.start_method)
+    if sharing is Sharing.FORK_SERVER:
+        context.set_forkserver_preload(["__main__", preload])
+    ours, theirs = context.Pipe()
+    inherited = ours if sharing is Sharing.FORK else None
+    carried = _ByValue(task) if sharing in (Sharing.FORK_SERVER, Sharing.FILE_SYSTEM) else task
+    try:
+        process = _process(context, target, (theirs, carried, inherited), name)
+        process.start()
+    except BaseException as error:
+        ours.close()
+        if isinstance(error, Exception):
+            raise FetchStartError(_why_it_did_not_start(sharing, error)) from error
+        raise
+    finally:
+        theirs.close()
+    return process, ours
+
+
+def _process(context: BaseContext, target: Callable[..., None], arguments: tuple[Any, ...], name: str) -> BaseProcess:
+    # Not a daemon: the loader inside may have worker processes, which daemons must not.
+    process: BaseProcess = context.Process(target=target, args=arguments, name=name, daemon=False)  # type: ignore[attr-defined]
+    return process
+
+
+class _ByValue:
+    """Carries an object into a new process as a copy, tensors included, however many there are."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        buffer = io.BytesIO()
+        pickler = ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL)
+        # multiprocessing's own reductions stay; without torch's, a tensor goes as its bytes and costs no descriptor.
+        pickler.dispatch_table = {
+            kind: reduction
+            for kind, reduction in pickler.dispatch_table.items()
+            if not kind.__module__.startswith("torch")
+        }
+        pickler.dump(self._content)
+        return pickle.loads, (buffer.getvalue(),)
+
+
+def _why_it_did_not_start(sharing: Sharing, error: Exception) -> str:
+    if sharing is Sharing.FORK:
+        return f"The process that loads data could not be forked: {error}"
+    return (
+        f"The process that loads data could not be started: {type(error).__name__}: {error}. What it reads has to be "
+        "picklable: classes and functions at the top level of a module, no lambdas. "
+        "Starting by fork (Sharing.FORK) needs no pickling."
+    )
