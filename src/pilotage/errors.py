@@ -22,6 +22,8 @@ from __future__ import annotations
 __all__ = [
     "AttachmentError",
     "BackendError",
+    "BatchDimensionError",
+    "BufferBroadcastError",
     "CaptureError",
     "DataDependentError",
     "DatasetError",
@@ -31,10 +33,12 @@ __all__ = [
     "InputError",
     "LossError",
     "LostModelError",
+    "MissingArgumentError",
     "NonFiniteLossError",
     "NotCompiledError",
     "OptionError",
     "PilotageError",
+    "UnexpectedArgumentError",
 ]
 
 
@@ -62,8 +66,24 @@ class LossError(CaptureError):
     """There is no loss, or more than one, to start the backward pass from."""
 
 
+class BufferBroadcastError(CaptureError):
+    """Replicas that are promised equal buffers would get different ones."""
+
+
 class InputError(PilotageError, ValueError):
     """The arguments of a call do not fit the program."""
+
+
+class MissingArgumentError(InputError):
+    """The module's forward needs an argument that the call does not give."""
+
+
+class UnexpectedArgumentError(InputError):
+    """The call gives an argument that the module's forward does not take, or gives one twice."""
+
+
+class BatchDimensionError(InputError):
+    """The leading dimension of an input cannot be cut into micro-batches."""
 
 
 class NotCompiledError(PilotageError, RuntimeError):

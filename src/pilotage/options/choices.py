@@ -32,3 +32,14 @@ class Tier(Enum):
     """Not captured: the module's Python runs at each step. For breakpoints and prints."""
     GRAPH = "graph"
     """The captured graph as it is."""
+
+
+class NonFiniteLoss(Enum):
+    """What happens when a loss is NaN or infinite."""
+
+    WARN = "warn"
+    """Report the step and the operation to blame once, and go on, as eager PyTorch would."""
+    RAISE = "raise"
+    """Stop before the weights are updated with it."""
+    IGNORE = "ignore"
+    """Do not look."""

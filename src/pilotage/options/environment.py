@@ -23,3 +23,13 @@ def cache_directory() -> Path:
 def cpp_compiler() -> str:
     """The C++ compiler that torch's Inductor calls on Linux: CXX, or g++."""
     return os.environ.get("CXX") or "g++"
+
+
+def backend() -> str | None:
+    """The backend that PILOTAGE_BACKEND asks for."""
+    return os.environ.get("PILOTAGE_BACKEND") or None
+
+
+def tier() -> str | None:
+    """The tier that PILOTAGE_TIER asks for."""
+    return os.environ.get("PILOTAGE_TIER") or None

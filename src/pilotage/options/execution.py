@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import OutputMode, Reduction, Tier
+from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,8 +35,8 @@ class Execution:
     tier: Tier | None = None
     """How the program is executed; None takes PILOTAGE_TIER, then the backend's default."""
 
-    check_losses: bool = True
-    """Stop with the step and the operation to blame when a loss is NaN or infinite."""
+    nonfinite_loss: NonFiniteLoss = NonFiniteLoss.WARN
+    """What happens when a loss is NaN or infinite."""
 
     def __post_init__(self) -> None:
         if self.output_period < 1:

@@ -1,0 +1,51 @@
+"""What a backend is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pilotage.backends.state import DeviceState
+from pilotage.backends.streams import RandomStreams
+from pilotage.backends.walk import Forgive
+from pilotage.options.choices import Tier
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+
+
+class Executable(Protocol):
+    """A program compiled for one backend."""
+
+    def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run one whole schedule; state is changed in place."""
+        ...
+
+
+class Backend(Protocol):
+    """One kind of device."""
+
+    @property
+    def name(self) -> str:
+        """What PILOTAGE_BACKEND calls it."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where state and computation live."""
+        ...
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """What it can run, the default first."""
+        ...
+
+    def problem(self) -> str | None:
+        """Why it cannot be used on this machine; None if it can."""
+        ...
+
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
+        """Make a program ready to run; failures of its steps are told to ``forgive``."""
+        ...

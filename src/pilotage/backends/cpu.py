@@ -1,0 +1,27 @@
+"""The processor of this machine."""
+
+from __future__ import annotations
+
+import torch
+
+from pilotage.backends.base import Executable
+from pilotage.backends.walk import Forgive, WalkedExecutable
+from pilotage.options.choices import Tier
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+
+
+class CpuBackend:
+    """Runs programs on the CPU."""
+
+    name = "cpu"
+    device = torch.device("cpu")
+    tiers = (Tier.GRAPH, Tier.EAGER)
+
+    def problem(self) -> str | None:
+        """Why it cannot be used on this machine; None if it can."""
+        return None
+
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
+        """Make a program ready to run."""
+        return WalkedExecutable(program, schedule, forgive)

@@ -1,0 +1,29 @@
+"""NVIDIA cards."""
+
+from __future__ import annotations
+
+import torch
+
+from pilotage.backends.base import Executable
+from pilotage.backends.walk import Forgive, WalkedExecutable
+from pilotage.options.choices import Tier
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+
+
+class CudaBackend:
+    """Runs programs on an NVIDIA card."""
+
+    name = "cuda"
+    device = torch.device("cuda", 0)
+    tiers = (Tier.GRAPH, Tier.EAGER)
+
+    def problem(self) -> str | None:
+        """Why it cannot be used on this machine; None if it can."""
+        if torch.version.cuda is None:
+            return f"torch {torch.__version__} is built without CUDA"
+        return None if torch.cuda.is_available() else "no CUDA device answers"
+
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
+        """Make a program ready to run."""
+        return WalkedExecutable(program, schedule, forgive)

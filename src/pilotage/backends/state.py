@@ -1,0 +1,107 @@
+"""The tensors that live on a device from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.program.layout import Section, Slot, StateLayout, number_of
+from pilotage.program.specification import TensorSpec
+
+
+class DeviceState:
+    """Weights, buffers, optimizer state and pooled gradients of a program on its device.
+
+    Replicas that take turns on one device share everything but their buffers.
+    """
+
+    def __init__(
+        self, layout: StateLayout, plan: OptimizerPlan | None, device: torch.device, replicas: int, pools: bool
+    ) -> None:
+        self.layout = layout
+        self.device = device
+        self._buffers = [_empty(layout, Section.BUFFERS, device) for _ in range(replicas)]
+        self._shared = {Section.PARAMETERS: _empty(layout, Section.PARAMETERS, device)}
+        self.flat_gradients = torch.zeros(0, device=device)
+        """All pooled gradients, end to end."""
+        if plan is not None:
+            self._start_optimizer(plan, pools)
+        self._arguments: dict[tuple[tuple[Section, ...], int], list[Tensor]] = {}
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The weights by name."""
+        return dict(zip(self.layout.parameters, self._shared[Section.PARAMETERS], strict=True))
+
+    @property
+    def slots(self) -> dict[Slot, Tensor]:
+        """What the optimizer remembers."""
+        return dict(zip(self.layout.slots, self._shared.get(Section.SLOTS, []), strict=True))
+
+    @property
+    def counter(self) -> Tensor:
+        """The number of updates done."""
+        return self._shared[Section.COUNTERS][0]
+
+    def buffers(self, replica: int = 0) -> dict[str, Tensor]:
+        """A replica's buffers by name."""
+        return dict(zip(self.layout.buffers, self._buffers[replica], strict=True))
+
+    def arguments(self, sections: tuple[Section, ...], replica: int) -> list[Tensor]:
+        """The state that a step takes, in its order."""
+        key = (sections, replica)
+        if key not in self._arguments:
+            self._arguments[key] = [tensor for section in sections for tensor in self._section(section, replica)]
+        return self._arguments[key]
+
+    @torch.no_grad()
+    def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
+        """Take weights and buffers from the host; all replicas get the same buffers."""
+        _copy(self.parameters, parameters)
+        for replica in range(len(self._buffers)):
+            _copy(self.buffers(replica), buffers)
+
+    @torch.no_grad()
+    def load_values(self, plan: OptimizerPlan) -> None:
+        """Take the optimizer's present numbers."""
+        for value, tensor in zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True):
+            tensor.fill_(number_of(plan, value))
+
+    def _section(self, section: Section, replica: int) -> Sequence[Tensor]:
+        return self._buffers[replica] if section is Section.BUFFERS else self._shared[section]
+
+    def _start_optimizer(self, plan: OptimizerPlan, pools: bool) -> None:
+        self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, self.parameters)
+        self._shared[Section.COUNTERS] = [torch.zeros((), dtype=torch.float64, device=self.device)]
+        self._shared[Section.VALUES] = _empty(self.layout, Section.VALUES, self.device)
+        if pools:
+            pieces = self.layout.section(Section.GRADIENTS)
+            total = sum(piece.elements for piece in pieces)
+            self.flat_gradients = torch.zeros(total, dtype=plan.accumulation_type, device=self.device)
+            self._shared[Section.GRADIENTS] = _pieces(self.flat_gradients, pieces)
+        self.load_values(plan)
+
+
+def _empty(layout: StateLayout, section: Section, device: torch.device) -> list[Tensor]:
+    return [specification.empty(device) for specification in layout.section(section)]
+
+
+def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:
+    rules = {name: group.rule for group in plan.groups for name in group.parameters}
+    return [rules[slot.parameter].initial(slot.name, parameters[slot.parameter]) for slot in layout.slots]
+
+
+def _pieces(flat: Tensor, specifications: Sequence[TensorSpec]) -> list[Tensor]:
+    pieces, start = [], 0
+    for specification in specifications:
+        pieces.append(flat.as_strided(specification.shape, specification.stride, start))
+        start += specification.elements
+    return pieces
+
+
+def _copy(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> None:
+    for name, target in targets.items():
+        target.copy_(sources[name].detach())

@@ -1,0 +1,73 @@
+"""Where the random numbers of a program come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+class RandomStreams:
+    """One stream of random numbers for each replica.
+
+    Without seeds there is one stream, torch's own: a program then draws exactly what eager PyTorch would draw, in the
+    same order as the rest of the script. With seeds every replica has a stream of its own, which nothing else on the
+    host disturbs.
+    """
+
+    def __init__(self, device: torch.device, seeds: Sequence[int] = ()) -> None:
+        self._generator = _default_generator(device)
+        self._states = [_state_of_seed(device, seed) for seed in seeds]
+
+    @property
+    def shared(self) -> bool:
+        """Whether the program draws from torch's own generator."""
+        return not self._states
+
+    @contextmanager
+    def of_replica(self, replica: int) -> Iterator[None]:
+        """Let torch draw from a replica's stream; the stream moves on only if nothing is raised."""
+        if self.shared:
+            yield
+            return
+        outside = self._generator.get_state()
+        self._generator.set_state(self._states[replica])
+        try:
+            yield
+            self._states[replica] = self._generator.get_state()
+        finally:
+            self._generator.set_state(outside)
+
+    @property
+    def states(self) -> list[Tensor]:
+        """The present state of each stream."""
+        return [state.clone() for state in self._states] or [self._generator.get_state()]
+
+    @states.setter
+    def states(self, states: Sequence[Tensor]) -> None:
+        if self.shared:
+            self._generator.set_state(states[0])
+        else:
+            self._states = [state.clone() for state in states]
+
+
+def seeds_for(random_seed: int | None, replicas: int) -> list[int]:
+    """A seed for each replica: the first one's is the user's own, so that one replica draws as eager would."""
+    if random_seed is None and replicas == 1:
+        return []
+    first = torch.initial_seed() if random_seed is None else random_seed
+    # An odd multiplier spreads neighbouring replicas over all 64-bit seeds.
+    return [(first + replica * 0x9E3779B97F4A7C15) % 2**63 for replica in range(replicas)]
+
+
+def _default_generator(device: torch.device) -> torch.Generator:
+    if device.type == "cuda":
+        torch.cuda.init()
+        return torch.cuda.default_generators[device.index or 0]
+    return torch.default_generator
+
+
+def _state_of_seed(device: torch.device, seed: int) -> Tensor:
+    return torch.Generator(device if device.type == "cuda" else "cpu").manual_seed(seed).get_state()

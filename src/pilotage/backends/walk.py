@@ -1,0 +1,145 @@
+"""Walking a schedule, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pilotage.backends.state import DeviceState
+from pilotage.backends.streams import RandomStreams
+from pilotage.program.program import Computation, Program
+from pilotage.program.rewrites import without_checks
+from pilotage.program.schedule import Schedule, Step
+
+Call = Callable[..., list[Tensor]]
+
+
+class StepFailure(Exception):
+    """A step raised; carries what is needed to find out why."""
+
+    def __init__(
+        self, step: Step, number: int, computation: Computation, arguments: list[Tensor], streams: RandomStreams
+    ) -> None:
+        super().__init__(f"step {number} ({step.action.value}) failed")
+        self.step = step
+        self.number = number
+        self.computation = computation
+        self.arguments = arguments
+        self.streams = streams
+
+
+Forgive = Callable[[StepFailure, Exception], bool]
+"""Told of a failure; True means to go on without checking losses."""
+
+
+class WalkedExecutable:
+    """Runs a program's graphs, or in the eager tier its Python, one step after the other."""
+
+    def __init__(self, program: Program, schedule: Schedule, forgive: Forgive) -> None:
+        self._program = program
+        self._schedule = schedule
+        self._forgive = forgive
+        self._calls = {action: _call(computation) for action, computation in program.computations.items()}
+        self._checked = program.checks_loss
+
+    def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run one whole schedule."""
+        collected = _Results(self._schedule)
+        batches = _micro_batches(inputs, self._schedule.micro_batches)
+        for number, step in enumerate(self._schedule.steps):
+            batch = [] if step.micro_batch is None else batches[step.micro_batch]
+            outputs = self._run_step(number, step, state, streams, batch)
+            if step.result is not None:
+                collected.put(step.result, outputs)
+        return collected.together()
+
+    def _run_step(
+        self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
+    ) -> list[Tensor]:
+        computation = self._program.computations[step.action]
+        arguments = [*state.arguments(computation.sections, step.replica), *batch]
+        before = self._before(step, state, streams) if self._checked else None
+        try:
+            if not self._program.draws_random_numbers or streams.shared:
+                return self._calls[step.action](*arguments)
+            with streams.of_replica(step.replica):
+                return self._calls[step.action](*arguments)
+        except (RuntimeError, MemoryError) as error:
+            if before is not None:
+                before.restore(step, state, streams)
+            failure = StepFailure(step, number, computation, arguments, streams)
+            if not self._forgive(failure, error):
+                raise failure from error
+        self._stop_checking()
+        return self._run_step(number, step, state, streams, batch)
+
+    def _before(self, step: Step, state: DeviceState, streams: RandomStreams) -> _Before | None:
+        random = self._program.draws_random_numbers and streams.shared
+        if not random and not self._program.written_buffers:
+            return None
+        buffers = state.buffers(step.replica)
+        written = {name: buffers[name].clone() for name in self._program.written_buffers}
+        return _Before(written, streams.states if random else None)
+
+    def _stop_checking(self) -> None:
+        self._checked = False
+        for action, computation in self._program.computations.items():
+            if computation.graph is not None:
+                self._calls[action] = without_checks(computation.graph).forward
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a step that stops at its loss has already changed, as it was."""
+
+    buffers: dict[str, Tensor]
+    streams: list[Tensor] | None
+
+    def restore(self, step: Step, state: DeviceState, streams: RandomStreams) -> None:
+        present = state.buffers(step.replica)
+        for name, value in self.buffers.items():
+            present[name].copy_(value)
+        if self.streams is not None:
+            streams.states = self.streams
+
+
+class _Results:
+    """Outputs on their way back to the host."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._sums = schedule.sums
+        self._parts: list[list[Tensor] | None] = [None] * schedule.results
+
+    def put(self, place: int, outputs: list[Tensor]) -> None:
+        present = self._parts[place]
+        if present is not None and self._sums:
+            outputs = [_add(total, output) for total, output in zip(present, outputs, strict=True)]
+        self._parts[place] = outputs
+
+    def together(self) -> list[Tensor]:
+        parts = [part for part in self._parts if part is not None]
+        if len(parts) == 1:
+            return parts[0]
+        return [_join(pieces) for pieces in zip(*parts, strict=True)]
+
+
+def _call(computation: Computation) -> Call:
+    return computation.graph.forward if computation.graph is not None else computation.function
+
+
+def _micro_batches(inputs: Sequence[Tensor], count: int) -> list[Sequence[Tensor]]:
+    if count == 1:
+        return [inputs]
+    pieces = [tensor.split(tensor.shape[0] // count) for tensor in inputs]
+    return [[piece[position] for piece in pieces] for position in range(count)]
+
+
+def _add(total: Tensor, output: Tensor) -> Tensor:
+    return total | output if output.dtype == torch.bool else total + output
+
+
+def _join(pieces: tuple[Tensor, ...]) -> Tensor:
+    return torch.stack(pieces) if pieces[0].dim() == 0 else torch.cat(pieces)

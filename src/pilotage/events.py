@@ -1,0 +1,53 @@
+"""What happens while programs are compiled and run, as values that listeners receive.
+
+Progress bars, logs, reports and proofs listen; the engine never prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackendChosen:
+    """A backend was picked for a program."""
+
+    backend: str
+    device: str
+    tier: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompilationProgress:
+    """A part of the compilation is done."""
+
+    fraction: float
+    """Between 0 and 1; 1 exactly once, at the end."""
+
+    doing: str
+    """What comes next, or "done"."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepsRun:
+    """One host call has finished."""
+
+    device: str
+    tier: str
+    micro_batches: int
+    updates: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Warned:
+    """The user should know something, though the result is right."""
+
+    message: str
+
+
+Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned
+Listener: TypeAlias = Callable[[Event], None]

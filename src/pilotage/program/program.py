@@ -1,0 +1,68 @@
+"""The captured computation, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from torch.fx import GraphModule
+
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.program.layout import Section, StateLayout
+from pilotage.program.specification import TensorSpec
+from pilotage.program.steps import StepFunction
+from pilotage.program.structure import Structure
+
+
+class Action(Enum):
+    """What one step of a schedule does."""
+
+    INFER = "infer"
+    TRAIN = "train"
+    """From inputs to new weights."""
+    ACCUMULATE = "accumulate"
+    """From inputs to pooled gradients."""
+    UPDATE = "update"
+    """From pooled gradients to new weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computation:
+    """One action of a program: its Python function and, unless the tier is eager, its graph."""
+
+    sections: tuple[Section, ...]
+    function: StepFunction
+    graph: GraphModule | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """An immutable captured computation: a training step, or inference."""
+
+    layout: StateLayout
+    computations: Mapping[Action, Computation]
+    arguments: Structure
+    inputs: tuple[TensorSpec, ...]
+    """One micro-batch."""
+
+    outputs: Structure | None
+    """What forward returned; None as long as an eager program has not run."""
+
+    plan: OptimizerPlan | None = None
+    written_inputs: tuple[int, ...] = ()
+    """Inputs that forward changes in place."""
+
+    written_buffers: tuple[str, ...] = ()
+    reassigned_buffers: tuple[str, ...] = ()
+    removed_state: tuple[str, ...] = ()
+    draws_random_numbers: bool = False
+    checks_loss: bool = False
+    """A loss that is not finite stops the step before anything is updated."""
+
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def trains(self) -> bool:
+        """Whether the program updates weights."""
+        return self.plan is not None

@@ -1,0 +1,93 @@
+"""Random operations during capture.
+
+A checkpointed part of a model runs twice, and eager PyTorch makes both runs draw the same numbers by putting the
+generator back. A captured graph has no generator to put back, so two captured draws would differ and the gradients
+would be wrong without a word. Here every draw during capture is known by the state of the generator it was made in;
+a draw made in a state that was seen before is the same draw, and gets the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from pilotage.errors import CaptureError
+
+
+class RandomDraws(TorchDispatchMode):
+    """While active, lets a draw in a known generator state return the numbers drawn there before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn: dict[bytes, Any] = {}
+        self._reachable = {_generator_state()}
+
+    @property
+    def any(self) -> bool:
+        """Whether the program draws random numbers at all."""
+        return bool(self._drawn)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation; a random one is drawn once for each state of the generator."""
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags or kwargs.get("generator") is not None:
+            return func(*args, **kwargs)
+        state = _generator_state()
+        if state in self._drawn:
+            result = _again(func, args, self._drawn[state])
+        else:
+            self._refuse_seeding(state)
+            result = func(*args, **kwargs)
+            self._drawn[state] = _copy(result)
+        self._reachable.add(_advance())
+        return result
+
+    def _refuse_seeding(self, state: bytes) -> None:
+        if state not in self._reachable:
+            raise CaptureError(
+                "forward sets the state of torch's random generator (torch.manual_seed, set_rng_state or fork_rng) and "
+                "then draws from it. A captured program would seed once and never again. "
+                "Seed outside of the model, or pass the random tensor in as an input."
+            )
+
+
+@contextmanager
+def undisturbed_generators() -> Iterator[None]:
+    """Put torch's generators back afterwards: capture draws nothing that the user can notice."""
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+def _generator_state() -> bytes:
+    with _disable_current_modes():
+        return bytes(torch.default_generator.get_state().numpy())
+
+
+def _advance() -> bytes:
+    with _disable_current_modes():
+        torch.rand(())
+    return _generator_state()
+
+
+def _copy(result: Any) -> Any:
+    """A copy for later, which disappears from the graph where it is never asked for."""
+    if isinstance(result, Tensor):
+        return result.clone()
+    if isinstance(result, (tuple, list)):
+        return type(result)(_copy(item) for item in result)
+    return result
+
+
+def _again(func: Callable[..., Any], args: tuple[Any, ...], drawn: Any) -> Any:
+    """What the same draw returns the second time, written in place where the operation does so."""
+    if func._schema.is_mutable and isinstance(drawn, Tensor):  # type: ignore[attr-defined]
+        return args[0].copy_(drawn)
+    return _copy(drawn)

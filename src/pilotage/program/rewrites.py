@@ -1,0 +1,59 @@
+"""Small rewrites that every captured graph goes through."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from pilotage.errors import CaptureError
+
+aten = torch.ops.aten
+
+
+def tidy(graph: GraphModule) -> GraphModule:
+    """Make a fresh capture safe and short; changes the graph in place."""
+    _refuse_collectives(graph)
+    for node in list(graph.graph.nodes):
+        if node.op != "call_function":
+            continue
+        if node.target is aten.view.default:
+            # Fake and real strides differ for a few kernels, where a recorded view would raise at run time.
+            node.target = aten.reshape.default
+        elif node.target is aten.detach.default:
+            # Nothing requires a gradient when the graph runs, so detaching is the identity.
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return graph
+
+
+def random_nodes(graph: GraphModule) -> list[Node]:
+    """The nodes that draw random numbers."""
+    return [
+        node
+        for node in graph.graph.nodes
+        if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+    ]
+
+
+def _refuse_collectives(graph: GraphModule) -> None:
+    for node in graph.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "c10d":
+            raise CaptureError(
+                f"forward calls the collective {node.target.name()} of torch.distributed. Captured, it would not wait for the "
+                "result and train on wrong values. Gradients are reduced by the engine; for values use "
+                "torch.distributed._functional_collectives, or exchange them outside of the model."
+            )
+
+
+def without_checks(graph: GraphModule) -> GraphModule:
+    """A copy of a graph that no longer looks at its loss."""
+    copy = GraphModule(graph, torch.fx.Graph())
+    copy.graph.output(copy.graph.graph_copy(graph.graph, {}))
+    for node in list(copy.graph.nodes):
+        if node.target is aten._assert_async.msg:
+            copy.graph.erase_node(node)
+    copy.graph.eliminate_dead_code()
+    copy.recompile()
+    return copy

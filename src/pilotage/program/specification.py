@@ -1,0 +1,52 @@
+"""What a tensor looks like, without its values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Shape, strides and type of a tensor."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorSpec:
+        """The specification of an existing tensor."""
+        return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+
+    def empty(self, device: torch.device) -> Tensor:
+        """An uninitialised tensor that looks like this."""
+        return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=device)
+
+    @property
+    def elements(self) -> int:
+        """How many numbers the tensor holds."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the numbers take."""
+        return self.elements * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{str(self.dtype).removeprefix('torch.')}{list(self.shape)}"
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a densely packed tensor of this shape."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

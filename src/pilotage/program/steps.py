@@ -1,0 +1,197 @@
+"""One step of a program, as a Python function of flat tensors.
+
+Traced, such a function becomes a graph; called as it is, it is the eager tier. There are four kinds: an inference
+step; a training step that goes from inputs to new weights; and, where gradients of several micro-batches are pooled,
+the same cut in two: a gradient step for each micro-batch and an update step at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.program.layout import Section, StateLayout, VariableValue, shared_value
+from pilotage.program.loss import LossSearch
+from pilotage.program.model import Findings, Model
+from pilotage.program.update import update
+
+NOT_FINITE = "Pilotage found a loss that is not finite"
+
+
+class StepFunction(Protocol):
+    """A step: takes the tensors of its sections, then a micro-batch, and returns outputs."""
+
+    sections: ClassVar[tuple[Section, ...]]
+
+    @property
+    def layout(self) -> StateLayout:
+        """The state that the step's sections belong to."""
+        ...
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the step; state is changed in place."""
+        ...
+
+
+def _cut(step: StepFunction, tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+    """The tensors of each section, and what is left: the inputs."""
+    parts = []
+    start = 0
+    for section in step.sections:
+        end = start + len(step.layout.section(section))
+        parts.append(tensors[start:end])
+        start = end
+    return [*parts, tensors[start:]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceStep:
+    """Forward alone."""
+
+    model: Model
+    layout: StateLayout
+    sections: ClassVar[tuple[Section, ...]] = (Section.PARAMETERS, Section.BUFFERS)
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the step."""
+        parameters, buffers, inputs = _cut(self, tensors)
+        with self.model.holding(parameters, buffers):
+            return self.model.keep(self.model.call(inputs), tensors)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gradients:
+    """Forward and backward, as training and gradient steps share them."""
+
+    model: Model
+    plan: OptimizerPlan
+    check_loss: bool = True
+
+    def of(
+        self,
+        parameters: Sequence[Tensor],
+        buffers: Sequence[Tensor],
+        values: Sequence[Tensor],
+        inputs: Sequence[Tensor],
+    ) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """The outputs, and the gradient of each trained parameter that the loss depends on."""
+        model = self.model
+        with model.holding(parameters, buffers) as leaves:
+            with LossSearch() as search:
+                value = model.call(inputs)
+            outputs = model.keep(value, (*parameters, *buffers, *inputs))
+            loss = search.root()
+            if self.check_loss:
+                torch.ops.aten._assert_async.msg(torch.isfinite(loss.detach()).all(), NOT_FINITE)
+            trained = {name: leaves[name] for name in model.layout.trained}
+            scale = shared_value(self.plan, "loss_scaling", _variables(model.layout, values))
+            gradients = torch.autograd.grad(loss, list(trained.values()), _seed(loss, scale), allow_unused=True)
+        found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
+        model.findings.without_gradient = tuple(name for name in trained if name not in found)
+        return outputs, {name: gradient.detach() for name, gradient in found.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingStep:
+    """Forward, backward and update in one."""
+
+    gradients: Gradients
+    layout: StateLayout
+    sections: ClassVar[tuple[Section, ...]] = (
+        Section.PARAMETERS,
+        Section.BUFFERS,
+        Section.SLOTS,
+        Section.COUNTERS,
+        Section.VALUES,
+    )
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the step."""
+        parameters, buffers, slots, (counter,), values, inputs = _cut(self, tensors)
+        outputs, gradients = self.gradients.of(parameters, buffers, values, inputs)
+        update(
+            self.gradients.plan,
+            dict(zip(self.layout.parameters, parameters, strict=True)),
+            gradients,
+            dict(zip(self.layout.slots, slots, strict=True)),
+            counter,
+            _variables(self.layout, values),
+        )
+        return outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientStep:
+    """Forward and backward; gradients are added to those of earlier micro-batches."""
+
+    gradients: Gradients
+    layout: StateLayout
+    sections: ClassVar[tuple[Section, ...]] = (
+        Section.PARAMETERS,
+        Section.BUFFERS,
+        Section.VALUES,
+        Section.GRADIENTS,
+    )
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the step."""
+        parameters, buffers, values, pooled, inputs = _cut(self, tensors)
+        outputs, gradients = self.gradients.of(parameters, buffers, values, inputs)
+        pools = dict(zip(self.layout.trained, pooled, strict=True))
+        if gradients:
+            targets = [pools[name] for name in gradients]
+            torch._foreach_add_(targets, [g.to(pools[name].dtype) for name, g in gradients.items()])
+        return outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateStep:
+    """The update from pooled gradients, which are zero again afterwards."""
+
+    plan: OptimizerPlan
+    layout: StateLayout
+    divisor: int
+    """What the sum of the gradients is divided by."""
+
+    findings: Findings
+    """Of the gradient step: which parameters never get a gradient."""
+
+    sections: ClassVar[tuple[Section, ...]] = (
+        Section.PARAMETERS,
+        Section.SLOTS,
+        Section.COUNTERS,
+        Section.VALUES,
+        Section.GRADIENTS,
+    )
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the step."""
+        parameters, slots, (counter,), values, pooled, _ = _cut(self, tensors)
+        held = dict(zip(self.layout.parameters, parameters, strict=True))
+        gradients = {
+            name: self._mean(pool, held[name])
+            for name, pool in zip(self.layout.trained, pooled, strict=True)
+            if name not in self.findings.without_gradient
+        }
+        slots_by_name = dict(zip(self.layout.slots, slots, strict=True))
+        update(self.plan, held, gradients, slots_by_name, counter, _variables(self.layout, values))
+        torch._foreach_zero_(list(pooled))
+        return []
+
+    def _mean(self, pool: Tensor, parameter: Tensor) -> Tensor:
+        gradient = pool / self.divisor if self.divisor > 1 else pool
+        return gradient.to(parameter.dtype)
+
+
+def _variables(layout: StateLayout, values: Sequence[Tensor]) -> Mapping[VariableValue, Tensor]:
+    return dict(zip(layout.values, values, strict=True))
+
+
+def _seed(loss: Tensor, scale: Value) -> Any:
+    ones = torch.ones_like(loss)
+    return ones if isinstance(scale, float) and scale == 1.0 else ones * scale

@@ -1,0 +1,211 @@
+"""Nested values taken apart into tensors, and put together again.
+
+Programs deal in flat lists of tensors. What users pass and return is tuples, dictionaries, data classes and
+objects of their own; a `Structure` remembers the shape of such a value, and everything in it that is not a tensor.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from torch import Tensor
+
+
+class ObjectParser(Protocol):
+    """Takes objects of one type apart, for types that Python's containers do not cover."""
+
+    def tensors(self, value: Any) -> Iterable[Tensor]:
+        """The tensors of a value, always in the same order."""
+        ...
+
+    def rebuild(self, original: Any, tensors: Iterator[Tensor]) -> Any:
+        """A value like the original that holds these tensors."""
+        ...
+
+
+Parsers: TypeAlias = Mapping[type, ObjectParser]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLeaf:
+    """The place of a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Anything that is not a tensor; compiled into the program."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list, a tuple or a subclass of either, named tuples among them."""
+
+    kind: type
+    items: tuple[Structure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A dictionary or a subclass of it; two are equal whatever the order of their keys."""
+
+    template: Any = dataclasses.field(compare=False, repr=False)
+    keys: tuple[Any, ...]
+    items: tuple[Structure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A data class instance."""
+
+    template: Any = dataclasses.field(compare=False, repr=False)
+    kind: type
+    keys: tuple[str, ...]
+    items: tuple[Structure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """An object that a registered parser takes apart."""
+
+    template: Any = dataclasses.field(compare=False, repr=False)
+    parser: ObjectParser = dataclasses.field(compare=False, repr=False)
+    kind: type
+    count: int
+
+
+Structure: TypeAlias = TensorLeaf | Constant | Sequence | Table | Record | Parsed
+
+_LEAF = TensorLeaf()
+
+
+def take_apart(value: Any, parsers: Parsers | None = None) -> tuple[list[Tensor], Structure]:
+    """The tensors of a nested value, in order, and its structure."""
+    tensors: list[Tensor] = []
+    structure = _take_apart(value, tensors, parsers or {})
+    return tensors, structure
+
+
+def put_together(structure: Structure, tensors: Iterable[Tensor]) -> Any:
+    """The nested value that holds these tensors."""
+    return _put_together(structure, iter(tensors))
+
+
+def count_tensors(structure: Structure) -> int:
+    """How many tensors a structure holds."""
+    match structure:
+        case TensorLeaf():
+            return 1
+        case Constant():
+            return 0
+        case Parsed():
+            return structure.count
+        case _:
+            return sum(map(count_tensors, structure.items))
+
+
+def tensor_paths(structure: Structure, path: str) -> Iterator[str]:
+    """How a user would write each tensor of a structure, such as ``batch['image'][0]``."""
+    match structure:
+        case TensorLeaf():
+            yield path
+        case Sequence():
+            for position, item in enumerate(structure.items):
+                yield from tensor_paths(item, f"{path}[{position}]")
+        case Table():
+            for key, item in zip(structure.keys, structure.items, strict=True):
+                yield from tensor_paths(item, f"{path}[{key!r}]")
+        case Record():
+            for key, item in zip(structure.keys, structure.items, strict=True):
+                yield from tensor_paths(item, f"{path}.{key}")
+        case Parsed():
+            yield from (f"{path}<{position}>" for position in range(structure.count))
+
+
+def halves(call: Structure) -> tuple[Sequence, Table]:
+    """The positional and the keyword arguments of a call."""
+    assert isinstance(call, Sequence)
+    positional, named = call.items
+    assert isinstance(positional, Sequence)
+    assert isinstance(named, Table)
+    return positional, named
+
+
+def call_paths(call: Structure, names: list[str]) -> Iterator[str]:
+    """How a user would name each tensor of a call."""
+    positional, named = halves(call)
+    for position, item in enumerate(positional.items):
+        yield from tensor_paths(item, names[position] if position < len(names) else f"args[{position}]")
+    for key, item in zip(named.keys, named.items, strict=True):
+        yield from tensor_paths(item, str(key))
+
+
+def _take_apart(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structure:
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return _LEAF
+    if parsers and (parser := _parser_of(value, parsers)) is not None:
+        found = list(parser.tensors(value))
+        tensors.extend(found)
+        return Parsed(template=value, parser=parser, kind=type(value), count=len(found))
+    if isinstance(value, (tuple, list)):
+        return Sequence(type(value), tuple(_take_apart(item, tensors, parsers) for item in value))
+    if isinstance(value, dict):
+        keys = _sorted(value)
+        return Table(value, keys, tuple(_take_apart(value[key], tensors, parsers) for key in keys))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(field.name for field in dataclasses.fields(value))
+        items = tuple(_take_apart(getattr(value, name), tensors, parsers) for name in names)
+        return Record(value, type(value), names, items)
+    return Constant(value)
+
+
+def _put_together(structure: Structure, tensors: Iterator[Tensor]) -> Any:
+    match structure:
+        case TensorLeaf():
+            return next(tensors)
+        case Constant():
+            return structure.value
+        case Sequence():
+            return _rebuild_sequence(structure.kind, [_put_together(item, tensors) for item in structure.items])
+        case Table():
+            values = {
+                key: _put_together(item, tensors) for key, item in zip(structure.keys, structure.items, strict=True)
+            }
+            table = copy.copy(structure.template)
+            for key in structure.template:
+                table[key] = values[key]
+            return table
+        case Record():
+            record = copy.copy(structure.template)
+            for name, item in zip(structure.keys, structure.items, strict=True):
+                object.__setattr__(record, name, _put_together(item, tensors))
+            return record
+        case Parsed():
+            return structure.parser.rebuild(structure.template, tensors)
+
+
+def _rebuild_sequence(kind: type, items: list[Any]) -> Any:
+    if hasattr(kind, "_fields"):
+        return kind(*items)
+    make: Callable[[list[Any]], Any] = kind
+    return make(items)
+
+
+def _sorted(table: dict[Any, Any]) -> tuple[Any, ...]:
+    """The keys in an order that does not depend on how the dictionary was filled."""
+    try:
+        return tuple(sorted(table))
+    except TypeError:
+        return tuple(table)
+
+
+def _parser_of(value: Any, parsers: Parsers) -> ObjectParser | None:
+    if (exact := parsers.get(type(value))) is not None:
+        return exact
+    return next((parser for kind, parser in parsers.items() if isinstance(value, kind)), None)

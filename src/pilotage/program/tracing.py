@@ -1,0 +1,147 @@
+"""From a step function to a graph.
+
+The function runs once, on tensors without data, and every operation is written down: forward, backward and update
+alike. What cannot be static (a branch on a value, a shape that depends on data) is refused with the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pilotage.errors import CaptureError, DataDependentError
+from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
+from pilotage.program.location import said_by
+from pilotage.program.randomness import RandomDraws, undisturbed_generators
+from pilotage.program.rewrites import tidy
+from pilotage.program.specification import TensorSpec
+from pilotage.program.steps import StepFunction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A traced step."""
+
+    graph: GraphModule
+    written: frozenset[int]
+    """Which of the arguments the step changes."""
+
+    draws_random_numbers: bool
+    warnings: tuple[str, ...]
+    """What the user should know about the module's forward."""
+
+
+def trace(
+    step: StepFunction, arguments: Sequence[TensorSpec], device: torch.device, watch: AttributeWatch | None
+) -> Trace:
+    """Run a step once without data and write down what it does."""
+    fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True, shape_env=None)
+    with fake_mode:
+        fakes = [specification.empty(device) for specification in arguments]
+    versions = [fake._version for fake in fakes]
+    recording = _Recording(step, watch)
+    with undisturbed_generators(), _explained(), fake_mode, torch.autograd.set_multithreading_enabled(False), device:
+        traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True, record_stack_traces=True)(*fakes)
+    if watch is not None:
+        watch.refuse_tensors_changed_in_place()
+    warnings = recording.settle(traced)
+    return Trace(
+        graph=tidy(traced),
+        written=frozenset(i for i, fake in enumerate(fakes) if fake._version != versions[i]),
+        draws_random_numbers=recording.draws.any,
+        warnings=warnings,
+    )
+
+
+class _Recording:
+    """The function that is traced: the step, with an eye on random draws and on the module's attributes."""
+
+    def __init__(self, step: StepFunction, watch: AttributeWatch | None) -> None:
+        self._step = step
+        self._watch = watch
+        self._changes: list[Change] = []
+        self.draws: RandomDraws
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        self.draws = RandomDraws()
+        try:
+            with self.draws:
+                outputs = self._step(*tensors)
+        finally:
+            self._changes = self._watch.changes() if self._watch else []
+            for change in self._changes:
+                if change.holds_tensors:
+                    change.put_back()
+        return [*outputs, *(change.after for change in self._new_tensors())]
+
+    def _new_tensors(self) -> list[Change]:
+        return [change for change in self._changes if isinstance(change.after, Tensor)]
+
+    def settle(self, traced: GraphModule) -> tuple[str, ...]:
+        """Tell caches from lost state by what they were computed from, and take them off the graph's results."""
+        output = next(node for node in traced.graph.nodes if node.op == "output")
+        attributes = self._new_tensors()
+        results = list(output.args[0])
+        kept = len(results) - len(attributes)
+        for change, node in zip(attributes, results[kept:], strict=True):
+            if _depends_on_an_argument(node):
+                raise lost_state(change)
+        output.args = (results[:kept],)
+        return tuple(frozen_value(change) for change in self._changes if change not in attributes)
+
+
+def _depends_on_an_argument(node: object) -> bool:
+    if not isinstance(node, torch.fx.Node):
+        return False
+    waiting, seen = [node], set()
+    while waiting:
+        current = waiting.pop()
+        if current.op == "placeholder" or torch.Tag.nondeterministic_seeded in getattr(current.target, "tags", ()):
+            return True
+        if current not in seen:
+            seen.add(current)
+            waiting.extend(current.all_input_nodes)
+    return False
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what torch says about untraceable code into what the user can do about it."""
+    try:
+        yield
+    except DataDependentOutputException as error:
+        raise DataDependentError(
+            f"forward asks for the value of a tensor in Python ({error.func}), which a static program cannot know: "
+            "an `if` or a loop on a tensor, .item(), .tolist(), float(tensor) or int(tensor). "
+            f"Use torch.where, a mask, or a plain Python number instead.{said_by(error.__traceback__)}"
+        ) from error
+    except DynamicOutputShapeException as error:
+        raise DataDependentError(
+            f"The shape of a result depends on the values of a tensor ({error.func}): boolean-mask indexing, nonzero, unique "
+            "or packed sequences, for instance. Keep the full shape and use torch.where or a mask, or pad to a fixed "
+            f"size.{said_by(error.__traceback__)}"
+        ) from error
+    except UnsupportedOperatorException as error:
+        raise CaptureError(
+            f"The operation {error.func} cannot be captured: it does not say what shape its result has. "
+            f"Register a fake implementation with torch.library.register_fake.{said_by(error.__traceback__)}"
+        ) from error
+    except RuntimeError as error:
+        if "not supported for tensor subclasses" not in str(error):
+            raise
+        raise DataDependentError(
+            "forward turns a tensor into a NumPy array, which a static program cannot do: use torch operations "
+            f"instead.{said_by(error.__traceback__)}"
+        ) from error

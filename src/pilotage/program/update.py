@@ -1,0 +1,54 @@
+"""From gradients to new weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.program.layout import Slot, VariableValue, group_values, shared_value
+
+NO_LIMIT = float("inf")
+
+
+@torch.no_grad()
+def update(
+    plan: OptimizerPlan,
+    parameters: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    slots: Mapping[Slot, Tensor],
+    counter: Tensor,
+    variables: Mapping[VariableValue, Tensor],
+) -> None:
+    """Apply an optimizer to the parameters that have a gradient, in place, and count the update."""
+    gradients = _unscaled(gradients, shared_value(plan, "loss_scaling", variables))
+    gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
+    for position, group in enumerate(plan.groups):
+        names = [name for name in group.parameters if name in gradients]
+        if names:
+            group.rule.apply(
+                [parameters[name] for name in names],
+                [gradients[name] for name in names],
+                {slot: [slots[Slot(slot, name)] for name in names] for slot in group.rule.slots},
+                counter,
+                group_values(group, position, variables),
+            )
+    counter.add_(1)
+
+
+def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Tensor]:
+    if isinstance(scale, float) and scale == 1.0:
+        return gradients
+    return {name: gradient / scale for name, gradient in gradients.items()}
+
+
+def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tensor]:
+    """Bound the norm of all gradients together, by the formula of torch.nn.utils.clip_grad_norm_."""
+    if isinstance(limit, float) and limit == NO_LIMIT:
+        return gradients
+    norms = torch._foreach_norm(list(gradients.values()))
+    total = torch.linalg.vector_norm(torch.stack([norm.to(torch.float32) for norm in norms]))
+    factor = torch.clamp(limit / (total + 1e-6), max=1.0)
+    return {name: gradient * factor.to(gradient.dtype) for name, gradient in gradients.items()}

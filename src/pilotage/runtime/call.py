@@ -1,0 +1,92 @@
+"""One call of an executor, taken apart into tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from pilotage.errors import BatchDimensionError, InputError
+from pilotage.program.comparison import refuse_difference
+from pilotage.program.signature import CallSignature
+from pilotage.program.specification import TensorSpec, contiguous_strides
+from pilotage.program.structure import Parsers, Structure, call_paths, take_apart
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """The arguments of a call in their normal form."""
+
+    arguments: Structure
+    tensors: Sequence[Tensor]
+    """As the user passed them."""
+
+    inputs: Sequence[Tensor]
+    """As the program takes them: contiguous, and without gradients."""
+
+    @property
+    def specifications(self) -> tuple[TensorSpec, ...]:
+        """What the inputs look like."""
+        return tuple(TensorSpec.of(tensor) for tensor in self.inputs)
+
+
+class CallBinder:
+    """Arranges the arguments of calls, and holds later ones to the first."""
+
+    def __init__(self, forward: Callable[..., Any], micro_batches: int, parsers: Parsers) -> None:
+        self._signature = CallSignature(forward)
+        self._micro_batches = micro_batches
+        self._parsers = parsers
+        self._first: tuple[Structure, tuple[TensorSpec, ...]] | None = None
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
+        """Take a call apart."""
+        tensors, structure = take_apart(self._signature.bind(args, kwargs), self._parsers)
+        return BoundCall(structure, tensors, [_prepared(tensor) for tensor in tensors])
+
+    def accept_first(self, call: BoundCall) -> tuple[TensorSpec, ...]:
+        """Check the call that a program is compiled for; returns its micro-batch."""
+        micro_batch = tuple(map(self._micro_batch, call.inputs, call_paths(call.arguments, self._signature.names)))
+        self._first = (call.arguments, call.specifications)
+        return micro_batch
+
+    def check(self, call: BoundCall) -> None:
+        """Refuse a call that differs from the first."""
+        assert self._first is not None
+        structure, expected = self._first
+        if len(expected) == len(call.inputs) and all(map(_fits, call.inputs, expected)) and structure == call.arguments:
+            return
+        refuse_difference(structure, call.arguments, expected, call.specifications, self._signature.names)
+
+    def forget(self) -> None:
+        """Let the next call be the first again."""
+        self._first = None
+
+    def _micro_batch(self, tensor: Tensor, path: str) -> TensorSpec:
+        shape = tuple(tensor.shape)
+        if 0 in shape:
+            raise InputError(f"Zero-sized tensors are unsupported (Got shape {list(shape)}) for input {path}.")
+        parts = self._micro_batches
+        if parts == 1:
+            return TensorSpec.of(tensor)
+        size = shape[0] if shape else 1
+        if not shape or size % parts:
+            raise BatchDimensionError(
+                f"Invalid batch dimension: In the input {path}, the batch dimension ({size}) must be a multiple of "
+                f"{parts}, the number of micro-batches that one call consumes: device iterations x replicas x gradient "
+                f"accumulation. The shape given is {list(shape)}; scalars have to be repeated once per micro-batch."
+            )
+        micro = (size // parts, *shape[1:])
+        return TensorSpec(micro, contiguous_strides(micro), tensor.dtype)
+
+
+def _prepared(tensor: Tensor) -> Tensor:
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _fits(tensor: Tensor, expected: TensorSpec) -> bool:
+    return tensor.shape == expected.shape and tensor.dtype == expected.dtype

@@ -1,0 +1,133 @@
+"""Why a step failed: which operation, which line, what to try."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Interpreter, Node
+
+from pilotage.backends.walk import StepFailure
+from pilotage.errors import DeviceMemoryError, NonFiniteLossError, PilotageError
+from pilotage.program.location import is_users
+from pilotage.program.steps import NOT_FINITE
+
+_MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory")
+
+
+def is_nonfinite_loss(error: BaseException) -> bool:
+    """Whether a step stopped because its loss is NaN or infinite."""
+    return NOT_FINITE in str(error)
+
+
+def explain(failure: StepFailure, error: Exception, updates: int) -> PilotageError | None:
+    """What a failed step means to the user; None if the error speaks for itself."""
+    where = f"at update {updates + failure.step.iteration + 1}"
+    if is_nonfinite_loss(error):
+        return NonFiniteLossError(f"The loss {where} is not finite. {_first_trouble(failure)} {_LOSS_ADVICE}")
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in str(error) for word in _MEMORY_WORDS):
+        asked = str(error).splitlines()[0] if str(error) else "no memory is left"
+        return DeviceMemoryError(f"Out of memory {where}, {_running(failure, error)}: {asked} {_MEMORY_ADVICE}")
+    return None
+
+
+def operation(node: Node) -> str:
+    """An operation and the line of the user's code that it comes from."""
+    line = _line(node)
+    name = str(node.target).removesuffix(".default")
+    return f"{name} ({line})" if line else f"{name} (backward or update)"
+
+
+_LOSS_ADVICE = (
+    "Try a smaller learning rate, gradient clipping, a look at the data of this batch, or float32 where half precision "
+    "is used. The weights are still those of the update before."
+)
+_MEMORY_ADVICE = (
+    "Try a smaller batch with more gradient accumulation, half precision, activation checkpointing, or fewer replicas on "
+    "one device."
+)
+
+
+def _first_trouble(failure: StepFailure) -> str:
+    graph = failure.computation.graph
+    if graph is None:
+        return "The eager tier does not look for the operation; run the graph tier, or step through forward."
+    outside = failure.streams.states
+    try:
+        search = _Search(graph)
+        with failure.streams.of_replica(failure.step.replica):
+            search.look([argument.clone() for argument in failure.arguments])
+    finally:
+        failure.streams.states = outside
+    return search.verdict()
+
+
+class _Search(Interpreter):
+    """Runs a step again, one operation at a time, and looks at every result."""
+
+    def __init__(self, graph: GraphModule) -> None:
+        super().__init__(graph)
+        self._nan: Node | None = None
+        self._infinite: Node | None = None
+
+    def look(self, arguments: Sequence[Tensor]) -> None:
+        try:
+            self.run(*arguments)
+        except RuntimeError as error:
+            if not is_nonfinite_loss(error):
+                raise
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, Tensor) and tensor.is_floating_point() and "empty" not in str(n.target):
+                self._note(n, tensor)
+        return result
+
+    def _note(self, node: Node, tensor: Tensor) -> None:
+        if self._nan is None and bool(torch.isnan(tensor).any()):
+            self._nan = node
+        elif self._infinite is None and bool(torch.isinf(tensor).any()):
+            self._infinite = node
+
+    def verdict(self) -> str:
+        if self._nan is None and self._infinite is None:
+            return "It did not happen again when the step was repeated one operation at a time."
+        found = []
+        if self._infinite is not None:
+            found.append(f"Infinity first appears in {_named(self._infinite)}.")
+        if self._nan is not None:
+            found.append(f"NaN first appears in {_named(self._nan)}.")
+        return " ".join(found)
+
+
+def _named(node: Node) -> str:
+    return "the inputs or weights of the step" if node.op == "placeholder" else operation(node)
+
+
+def _running(failure: StepFailure, error: Exception) -> str:
+    """Which operation was running when the error came up, from the generated code's own line."""
+    graph = failure.computation.graph
+    if graph is None:
+        return "in the eager tier"
+    nodes = {node.name: node for node in graph.graph.nodes}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        name = (frame.line or "").split(" = ")[0].strip()
+        if frame.filename.startswith("<eval_with_key") and name in nodes:
+            return f"in {operation(nodes[name])}"
+    return f"in the {failure.step.action.value} step"
+
+
+def _line(node: Node) -> str | None:
+    """The user's innermost line in a node's stack trace, as `file:line`."""
+    trace = node.meta.get("stack_trace") or ""
+    found = None
+    for text in trace.splitlines():
+        if text.strip().startswith('File "'):
+            name, _, rest = text.strip()[len('File "') :].partition('"')
+            if is_users(name):
+                found = f"{name}:{rest.partition('line ')[2].partition(',')[0]}"
+    return found

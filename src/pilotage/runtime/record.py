@@ -1,0 +1,28 @@
+"""What an executor has done, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """Counts of what an executor ran, by the device and tier that ran it."""
+
+    calls: int = 0
+    updates: int = 0
+    compilations: int = 0
+    compilation_seconds: float = 0.0
+    steps: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Micro-batches by (device, tier)."""
+
+    def count(self, device: str, tier: str, micro_batches: int, updates: int) -> None:
+        """Note one host call."""
+        self.calls += 1
+        self.updates += updates
+        self.steps[device, tier] += micro_batches
+
+    def __str__(self) -> str:
+        places = ", ".join(f"{count} on {device} ({tier})" for (device, tier), count in self.steps.items())
+        return f"{self.calls} calls, {self.updates} updates; steps: {places or 'none'}"
