@@ -30,6 +30,9 @@ def main() -> int:
     except SetUpError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("set-up: interrupted; the next `make setup` goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 
