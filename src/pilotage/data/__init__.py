@@ -7,6 +7,5 @@ from pilotage.data.bulk import BulkDataset
 from pilotage.data.loader import Loader
 from pilotage.data.partition import Share
 from pilotage.data.sharing import Sharing
-from pilotage.data.structure import FlatStructure, Structure
 
-__all__ = ["BulkDataset", "FlatStructure", "Loader", "Prefetcher", "Share", "Sharing", "Structure"]
+__all__ = ["BulkDataset", "Loader", "Prefetcher", "Share", "Sharing"]

@@ -20,8 +20,8 @@ from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Relea
 from pilotage.data.random_state import RandomState
 from pilotage.data.ring import Ring
 from pilotage.data.sharing import Sharing, start
-from pilotage.data.structure import FlatStructure, Structure
 from pilotage.errors import FetchError, FetchStartError, OptionError
+from pilotage.program.structure import Parsers, Structure, put_together
 
 _GRACE_SECONDS = 1.0
 
@@ -45,20 +45,19 @@ class Prefetcher:
         sharing: Sharing = Sharing.FORK_SERVER,
         rebatched_size: int | None = None,
         drop_last: bool = True,
-        structure: Structure | None = None,
+        parsers: Parsers | None = None,
     ) -> None:
         """Start the process and wait for its first item.
 
         ``miss_sleep_seconds`` is slept when an item is not there yet, before waiting for it: fewer, longer pauses.
         ``rebatched_size`` cuts and joins items along their first dimension to that many rows each; ``drop_last`` says
-        whether rows that are left over at the end are dropped.
+        whether rows that are left over at the end are dropped. ``parsers`` take objects of the user's own types apart.
         """
         _check(buffer_size, miss_sleep_seconds, rebatched_size)
         self._iterable = iterable
         self._miss_sleep_seconds = miss_sleep_seconds
         self._rebatched_size = rebatched_size
         self._drop_last = drop_last
-        self._structure: Structure = structure or FlatStructure()
         self._failure: str | None = None
         self._epoch = -1
         self._is_at_start = False
@@ -66,7 +65,7 @@ class Prefetcher:
         self._holds_item = False
         task = FetchTask(
             iterable=iterable,
-            structure=self._structure,
+            parsers=parsers or {},
             slots=buffer_size,
             ring_on_disk=sharing.ring_on_disk,
             load_indefinitely=load_indefinitely,
@@ -76,12 +75,16 @@ class Prefetcher:
             random_state=RandomState.of_this_process(),
         )
         self._process, connection = start(
-            sharing, run_fetcher, task, preload=run_fetcher.__module__, name="pilotage-fetcher"
+            sharing,
+            run_fetcher,
+            task,
+            preload=[run_fetcher.__module__, type(iterable).__module__],
+            name="pilotage-fetcher",
         )
         self._channel = Channel(connection, self._process.sentinel)
         # Runs when this object dies and when the process exits, before multiprocessing waits for its children.
         self._stop = Finalize(self, _stop, args=(self._process, connection), exitpriority=10)
-        self._skeleton, self._first_rows, self._ring = self._meet(buffer_size)
+        self._structure, self._first_rows, self._ring = self._meet(buffer_size)
 
     def __iter__(self) -> Self:
         self._check_alive()
@@ -104,7 +107,7 @@ class Prefetcher:
             self._is_finished = True
             raise StopIteration
         self._holds_item = True
-        return self._structure.rebuild(self._skeleton, self._ring.read(message.slot, message.rows))
+        return put_together(self._structure, self._ring.read(message.slot, message.rows))
 
     def __len__(self) -> int:
         if self._rebatched_size is None:
@@ -122,7 +125,7 @@ class Prefetcher:
             return _rows_of_an_epoch(self._iterable)
         return len(self._iterable) * self._first_rows  # type: ignore[arg-type]
 
-    def _meet(self, slots: int) -> tuple[Any, int, Ring]:
+    def _meet(self, slots: int) -> tuple[Structure, int, Ring]:
         try:
             ready = self._receive()
             if not isinstance(ready, Ready):
@@ -135,7 +138,7 @@ class Prefetcher:
             self.terminate()
             raise
         try:
-            return ready.skeleton, ready.first_rows, Ring(descriptor, ready.layout, slots)
+            return ready.structure, ready.first_rows, Ring(descriptor, ready.layout, slots)
         finally:
             os.close(descriptor)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from itertools import islice
 from typing import Any
@@ -38,6 +39,8 @@ def concatenate(batches: Sequence[Any]) -> Any:
         return _concatenate_mappings(batches)
     if isinstance(first, list | tuple):
         return _concatenate_sequences(batches)
+    if dataclasses.is_dataclass(first) and not isinstance(first, type):
+        return _concatenate_records(batches)
     return _the_same_value(batches)
 
 
@@ -64,6 +67,13 @@ def _concatenate_sequences(batches: Sequence[Any]) -> Any:
         )
     members = [concatenate(member) for member in zip(*batches, strict=True)]
     return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
+
+
+def _concatenate_records(batches: Sequence[Any]) -> Any:
+    joined = copy.copy(batches[0])
+    for each in dataclasses.fields(joined):
+        object.__setattr__(joined, each.name, concatenate([getattr(batch, each.name) for batch in batches]))
+    return joined
 
 
 def _is_plain(value: object) -> bool:

@@ -21,12 +21,14 @@ import torch
 from torch import Tensor
 
 from pilotage.data.channel import Channel
+from pilotage.data.items import take_item_apart
 from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.rebatch import rebatched
 from pilotage.data.ring import Layout, Ring, anonymous_file
-from pilotage.data.structure import Structure
+from pilotage.data.sharing import ByValue
 from pilotage.errors import InputError
+from pilotage.program.structure import Parsers, Structure
 
 _LOOK_FOR_PARENT_SECONDS = 2.0
 _GRACE_SECONDS = 2.0
@@ -37,7 +39,7 @@ class FetchTask:
     """What a fetcher has to do."""
 
     iterable: Iterable[Any]
-    structure: Structure
+    parsers: Parsers
     slots: int
     ring_on_disk: bool
     load_indefinitely: bool
@@ -104,6 +106,7 @@ class _Fetcher:
         self._taken: deque[int] = deque()
         """The epochs of the filled slots, oldest first."""
         self._next_slot = 0
+        self._structure: Structure | None = None
 
     def run(self) -> None:
         """Load until told to stop."""
@@ -112,42 +115,42 @@ class _Fetcher:
         if first is None:
             raise InputError("The dataset is empty: it has to yield at least one item.")
         ring = self._announce(first)
-        items = chain([first], items)
-        del first
-        for epoch in count():
+        self._wait_until_wanted(0)
+        self._load(0, chain([first], items), ring)
+        del first, items
+        for epoch in count(1):
             self._wait_until_wanted(epoch)
-            self._load(epoch, items, ring)
-            items = self._items()
+            self._load(epoch, self._items(), ring)
 
-    def _items(self) -> Iterator[tuple[Any, list[Tensor]]]:
+    def _items(self) -> Iterator[list[Tensor]]:
         """One epoch, taken apart and rebatched."""
-        flat = (self._task.structure.flatten(item) for item in self._task.iterable)
+        flat = (self._tensors_of(item) for item in self._task.iterable)
         if self._task.rebatched_size is None:
-            yield from flat
-            return
-        first = next(flat, None)
-        if first is not None:
-            skeleton = first[0]
-            pieces = (_tensors_of(item, skeleton) for item in chain([first], flat))
-            for batch in rebatched(pieces, self._task.rebatched_size, drop_last=self._task.drop_last):
-                yield skeleton, batch
+            return flat
+        return rebatched(flat, self._task.rebatched_size, drop_last=self._task.drop_last)
 
-    def _announce(self, first: tuple[Any, list[Tensor]]) -> Ring:
-        skeleton, tensors = first
-        layout = Layout.like(tensors, self._task.rebatched_size)
+    def _tensors_of(self, item: Any) -> list[Tensor]:
+        tensors, structure = take_item_apart(item, self._task.parsers)
+        if self._structure is None:
+            self._structure = structure
+        elif structure != self._structure:
+            raise InputError(f"Items have to be alike, but {structure} came after a first one of {self._structure}.")
+        return tensors
+
+    def _announce(self, first: list[Tensor]) -> Ring:
+        layout = Layout.like(first, self._task.rebatched_size)
         descriptor = anonymous_file(layout.bytes * self._task.slots, on_disk=self._task.ring_on_disk)
         try:
             ring = Ring(descriptor, layout, self._task.slots)
-            self._skeleton = skeleton
-            self._channel.send(Ready(layout, skeleton, first_rows=tensors[0].shape[0] if tensors[0].ndim else 1))
+            first_rows = first[0].shape[0] if first[0].ndim else 1
+            self._channel.send(Ready(layout, ByValue(self._structure), first_rows))
             send_handle(self._channel.connection, descriptor, os.getppid())
         finally:
             os.close(descriptor)
         return ring
 
-    def _load(self, epoch: int, items: Iterator[tuple[Any, list[Tensor]]], ring: Ring) -> None:
-        for item in items:
-            tensors = _tensors_of(item, self._skeleton)
+    def _load(self, epoch: int, items: Iterator[list[Tensor]], ring: Ring) -> None:
+        for tensors in items:
             if not self._has_room_for(epoch):
                 return
             rows = ring.write(self._next_slot, tensors)
@@ -180,10 +183,3 @@ class _Fetcher:
                 self._taken.popleft()
         elif isinstance(message, Stop):
             raise _Ended
-
-
-def _tensors_of(item: tuple[Any, list[Tensor]], expected: Any) -> list[Tensor]:
-    skeleton, tensors = item
-    if skeleton != expected:
-        raise InputError(f"Items have to be alike, but one came as {skeleton} after a first one that was {expected}.")
-    return tensors

@@ -40,11 +40,12 @@ class Loader(DataLoader[Any]):
         **torch_arguments: Any,
     ) -> None:
         """Beyond torch's arguments: ``share`` divides the data set among processes, which shuffle alike by ``shuffle_seed``;
-        ``piece_size`` yields pieces of that many samples instead of combined batches, for a Prefetcher to put together.
+        ``piece_size`` yields pieces of that many samples, or a batch_sampler's batches as they are, instead of combined
+        batches, for a Prefetcher to put together.
         """
         self.batching = batching or Batching()
         self.combined_batch_size = combined_batch_size(self.batching, batch_size, batch_sampler)
-        self._drops_incomplete = drop_last
+        self.drops_incomplete = drop_last
         self._batches_per_item = 1 if batch_sampler is None or piece_size else self.batching.micro_batches_per_call
         if share is not None and share.processes > 1:
             _check_divisible(dataset, batch_size, sampler, batch_sampler, shuffle, shuffle_seed)
@@ -73,11 +74,11 @@ class Loader(DataLoader[Any]):
         batches = self._read_in_bulk() or super().__iter__()
         if self._batches_per_item == 1:
             return batches
-        return grouped(batches, self._batches_per_item, drop_last=self._drops_incomplete)
+        return grouped(batches, self._batches_per_item, drop_last=self.drops_incomplete)
 
     def __len__(self) -> int:
         whole, rest = divmod(super().__len__(), self._batches_per_item)
-        return whole + (rest > 0 and not self._drops_incomplete)
+        return whole + (rest > 0 and not self.drops_incomplete)
 
     def __getstate__(self) -> dict[str, Any]:
         # Running workers stay with the process that started them.

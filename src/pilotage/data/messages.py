@@ -11,7 +11,7 @@ class Ready(NamedTuple):
     """From the fetcher: the first item is there; the ring's descriptor follows."""
 
     layout: Layout
-    skeleton: Any
+    structure: Any
     first_rows: int
 
 

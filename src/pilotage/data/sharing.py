@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
@@ -42,19 +42,19 @@ class Sharing(Enum):
 
 
 def start(
-    sharing: Sharing, target: Callable[..., None], task: Any, *, preload: str, name: str
+    sharing: Sharing, target: Callable[..., None], task: Any, *, preload: Sequence[str], name: str
 ) -> tuple[BaseProcess, Connection]:
     """Start ``target(connection, task, other_end)`` in a process of its own; returns it and our end of the connection.
 
     ``other_end`` is our end where the new process inherits it and has to close its copy, None elsewhere. ``preload``
-    is a module that the fork server imports once for all.
+    are modules that the fork server imports once for all.
     """
     context = multiprocessing.get_context(sharing.start_method)
     if sharing is Sharing.FORK_SERVER:
-        context.set_forkserver_preload(["__main__", preload])
+        context.set_forkserver_preload(["__main__", *preload])
     ours, theirs = context.Pipe()
     inherited = ours if sharing is Sharing.FORK else None
-    carried = _ByValue(task) if sharing in (Sharing.FORK_SERVER, Sharing.FILE_SYSTEM) else task
+    carried = ByValue(task) if sharing in (Sharing.FORK_SERVER, Sharing.FILE_SYSTEM) else task
     try:
         process = _process(context, target, (theirs, carried, inherited), name)
         process.start()
@@ -74,7 +74,7 @@ def _process(context: BaseContext, target: Callable[..., None], arguments: tuple
     return process
 
 
-class _ByValue:
+class ByValue:
     """Carries an object into a new process as a copy, tensors included, however many there are."""
 
     def __init__(self, content: Any) -> None:

@@ -1,0 +1,102 @@
+"""PopTorch's accessor that loads data in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from pilotage.data import Loader, Prefetcher, Sharing
+from pilotage.errors import FetchError, FetchStartError
+from poptorch._errors import createPoptorchError
+from poptorch.enums import SharingStrategy
+
+__all__ = ["AsynchronousDataAccessor"]
+
+_SHARING = {
+    SharingStrategy.SharedMemory: Sharing.SHARED_MEMORY,
+    SharingStrategy.FileSystem: Sharing.FILE_SYSTEM,
+    SharingStrategy.Fork: Sharing.FORK,
+    SharingStrategy.ForkServer: Sharing.FORK_SERVER,
+}
+
+
+class AsynchronousDataAccessor:
+    """Iterates over any iterable, which a process of its own reads ahead into a ring buffer.
+
+    Items are views of the ring buffer: each is valid until the next one is asked for, and has to be cloned to be kept.
+    """
+
+    def __init__(
+        self,
+        dataset: Iterable[Any],
+        buffer_size: int = 3,
+        miss_sleep_time_in_ms: float = 0.1,
+        load_indefinitely: bool = True,
+        early_preload: bool = False,
+        sharing_strategy: SharingStrategy = SharingStrategy.ForkServer,
+        rebatched_size: int | None = None,
+    ) -> None:
+        """Start the process and wait for its first item."""
+        _check(dataset, sharing_strategy, rebatched_size)
+        self._dataset = dataset
+        try:
+            self._prefetcher = Prefetcher(
+                dataset,
+                buffer_size=buffer_size,
+                miss_sleep_seconds=miss_sleep_time_in_ms / 1000,
+                load_indefinitely=load_indefinitely,
+                early_preload=early_preload,
+                sharing=_SHARING[sharing_strategy],
+                rebatched_size=rebatched_size,
+                drop_last=getattr(dataset, "rebatched_drop_last", None) is not False,
+            )
+        except FetchStartError as error:
+            raise createPoptorchError(f"AsynchronousDataAccessor worker thread failed to start: {error}") from error
+
+    def __iter__(self) -> Self:
+        try:
+            iter(self._prefetcher)
+        except FetchError as error:
+            raise _failure(error) from error
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._prefetcher)
+        except FetchError as error:
+            raise _failure(error) from error
+
+    def __len__(self) -> int:
+        return len(self._prefetcher)
+
+    def __del__(self) -> None:
+        self.terminate()
+
+    def terminate(self) -> None:
+        """End the process that loads."""
+        if hasattr(self, "_prefetcher"):
+            self._prefetcher.terminate()
+
+
+def _check(dataset: Iterable[Any], sharing_strategy: SharingStrategy, rebatched_size: int | None) -> None:
+    if not isinstance(sharing_strategy, SharingStrategy):
+        raise AssertionError(f"sharing_strategy has to be a poptorch.SharingStrategy, not {sharing_strategy!r}.")
+    if rebatched_size is not None and rebatched_size <= 1:
+        raise AssertionError(f"rebatched_size is {rebatched_size}. It has to be greater than 1, or None.")
+    if not isinstance(dataset, Loader):
+        return
+    if getattr(dataset, "_accessor", None) is not None:
+        raise createPoptorchError(
+            "The DataLoader already uses an AsynchronousDataAccessor internally: iterate over it directly, "
+            "or create it with mode=poptorch.DataLoaderMode.Sync."
+        )
+    combined = dataset.combined_batch_size or 1
+    if not dataset.drops_incomplete and combined > 1 and rebatched_size is None:
+        raise AssertionError(
+            f"The DataLoader has drop_last=False and yields batches of {combined}, the last one possibly smaller: "
+            "specify rebatched_size for the AsynchronousDataAccessor, or set drop_last=True."
+        )
+
+
+def _failure(error: FetchError) -> AssertionError:
+    return AssertionError(f"An error occurred in the data fetcher: {error}")
