@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pilotage.errors import DatasetError, OptionError, PilotageError
+from pilotage.errors import (
+    BatchDimensionError,
+    DatasetError,
+    OptionError,
+    PilotageError,
+    UnexpectedArgumentError,
+)
 from poptorch.poptorch_core import Error
 
 __all__ = ["createPoptorchError", "translated"]
@@ -15,6 +21,9 @@ _OWN_TYPE = "poptorch_py_error"
 
 _KEPT = (OptionError, DatasetError)
 """A wrong setting is a ValueError in PopTorch too, and data sets are none of its business."""
+
+_ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
+"""PopTorch makes these checks by assertion, and programs catch them as such."""
 
 
 def createPoptorchError(msg: str) -> Error:
@@ -29,6 +38,8 @@ def translated() -> Iterator[None]:
         yield
     except _KEPT:
         raise
+    except _ASSERTED as error:
+        raise AssertionError(str(error)) from error
     except PilotageError as error:
         raise Error(str(error), type=_type_of(error)) from error
 

@@ -10,6 +10,7 @@ from pilotage.options.choices import NonFiniteLoss, Reduction, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
+from poptorch._logging import logger
 from poptorch.enums import CommGroupType, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
@@ -28,6 +29,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
     """What these options ask of the engine for a training or an inference program."""
     if not training:
         _check_inference(options)
+    _warn_of_unanswered(options)
     own = resolved(options, training=training)
     return Execution(
         batching=batching_of(own),
@@ -74,6 +76,19 @@ def uses_ipu_model(options: Options) -> bool:
     if options.exists("use_model"):
         return bool(options.use_model)
     return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
+
+
+def _warn_of_unanswered(options: Options) -> None:
+    """Say which settings the engine does not act on yet, though the results are right without them."""
+    told = options._Popart.options
+    unanswered = {
+        "Precision.enableStochasticRounding(True)": told.get("enableStochasticRounding", False),
+        "Precision.setPartialsType(torch.half)": told.get("partialsTypeMatMuls") == "half",
+        "Training.setAutomaticLossScaling(True)": told.get("automaticLossScalingSettings.enabled", False),
+        "enableSyntheticData(True)": told.get("syntheticDataMode", 0) != 0,
+    }
+    for setting in (name for name, is_set in unanswered.items() if is_set):
+        logger.warning("poptorch.Options().%s has no effect on this engine yet; the model runs without it.", setting)
 
 
 def _check_inference(options: Options) -> None:

@@ -98,7 +98,10 @@ def _call_of_line(line: str, number: int, file: str) -> OptionCall:
         return OptionCall(tuple(_links(ast.parse(source, mode="exec"))), f"{where}: {source}")
     except SyntaxError as error:
         raise ConfigFileError(f"SyntaxError {where}: {error.msg}\n> {source}") from error
-    except (RefusedValueError, ValueError) as error:
+    except AssertionError as error:
+        error.add_note(f"{where}: {source}")
+        raise
+    except (ValueError, TypeError) as error:
         raise ConfigFileError(f"Refused {where}: {error}\n> {source}") from error
 
 

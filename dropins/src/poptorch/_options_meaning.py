@@ -1,0 +1,113 @@
+"""What each option does here: the source of the options' rows in the parity page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["OPTION_MEANINGS", "Meaning", "OptionMeaning"]
+
+
+class Meaning(Enum):
+    """How far an option reaches."""
+
+    EFFECT = "works"
+    PENDING = "checked and stored; it has no effect yet"
+    IPU_ONLY = "stored only: can matter only on IPU silicon"
+    DEPRECATED = "accepted; without effect in PopTorch too"
+    OWN = "not in PopTorch"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionMeaning:
+    """One row: an option by its path below ``poptorch.Options()``, and what it does."""
+
+    path: str
+    meaning: Meaning
+    remark: str
+
+
+def _rows(meaning: Meaning, remarks: dict[str, str]) -> tuple[OptionMeaning, ...]:
+    return tuple(OptionMeaning(path, meaning, remark) for path, remark in remarks.items())
+
+
+OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
+    *_rows(
+        Meaning.EFFECT,
+        {
+            "deviceIterations": "The captured step runs so often in one call.",
+            "replicationFactor": "Replicas without a device of their own take turns on the one there is.",
+            "inputReplicaGrouping": "Neighbouring replicas read the same data; CommGroupType.Orthogonal is refused.",
+            "broadcastBuffers": "True refuses models that write buffers with several replicas.",
+            "randomSeed": "Seeds torch at once, and the program's random streams.",
+            "outputMode": "All, EveryN, Final and Sum.",
+            "anchorMode": "The old name of outputMode.",
+            "defaultOutputMode": "True until a mode is chosen.",
+            "useIpuModel": "True runs on the CPU backend.",
+            "from_json": "A name that occurs twice is called twice; strings name enums and torch dtypes.",
+            "loadFromFile": "Lines are parsed and never executed.",
+            "Distributed.disable": "One process.",
+            "Distributed.setEnvVarNames": "Read at once.",
+            "Distributed.configureProcessId": "Shards the data loader.",
+            "Training.gradientAccumulation": "Gradients are pooled before each update.",
+            "Training.accumulationAndReplicationReductionType": "Mean or Sum.",
+            "Precision.enableFloatingPointExceptions": "A loss that is no number stops the run; other values do not.",
+        },
+    ),
+    *_rows(
+        Meaning.PENDING,
+        {
+            "anchorTensor": "For getAnchoredTensor.",
+            "setExecutionStrategy": "Stages, phases and their IPUs are resolved by the strategy's placer.",
+            "autoRoundNumIPUs": "Decides whether a number of IPUs that is no power of two is refused.",
+            "connectionType": "Never forbids running.",
+            "useOfflineIpuTarget": "Forbids running, as connectionType(Never).",
+            "maxRepeatLogs": "Limits equal messages during a compilation.",
+            "modelName": "Names the directory of the profile.",
+            "enableExecutableCaching": "Names the directory of compiled programs.",
+            "enableProfiling": "Names the directory of profiles.",
+            "enableSyntheticData": "Inputs always come from the host; a warning says so.",
+            "logCycleCount": "There are no cycles to count without IPU hardware, which is an error as in PopTorch.",
+            "updatableNamedBuffers": "For copyNamedBuffersToDevice.",
+            "relaxOptimizerAttributesChecks": "Moves messages about optimizers to DEBUG.",
+            "showCompilationProgressBar": "Draws the bar and times compilations.",
+            "sourceLocationExcludes": "Hides files from the places named in messages.",
+            "appendToLocationExcludes": "Hides files from the places named in messages.",
+            "Precision.enableStochasticRounding": "Results are rounded to nearest; a warning says so.",
+            "Precision.setPartialsType": "Products accumulate as the backend does it; a warning says so.",
+            "Training.setAutomaticLossScaling": "The loss scale stays as it is set; a warning says so.",
+            "Training.setMeanAccumulationAndReplicationReductionStrategy": "All strategies give the same mean, up to "
+            "rounding.",
+        },
+    ),
+    *_rows(
+        Meaning.IPU_ONLY,
+        {
+            "setAvailableMemoryProportion": "The memory of tiles.",
+            "syncPattern": "Synchronisation between IPUs.",
+            "useIpuId": "A number of an IPU.",
+            "logDir": "Where PopART writes its files.",
+            "enableStableNorm": "Norms here are always computed by the stable formula.",
+            "disableModuleNamescope": "Names of operations in a Poplar profile.",
+            "Training.setConvolutionDithering": "The placement of convolutions on tiles.",
+            "TensorLocations.numIOTiles": "Tiles for transfers.",
+            "TensorLocations.setActivationLocation": "On-chip or streaming memory.",
+            "TensorLocations.setWeightLocation": "On-chip or streaming memory.",
+            "TensorLocations.setOptimizerLocation": "On-chip or streaming memory.",
+            "TensorLocations.setAccumulatorLocation": "On-chip or streaming memory.",
+            "_Popart.set": "Names are checked when a program is compiled.",
+            "_Popart.setEngineOptions": "Poplar's options.",
+            "_Popart.setPatterns": "PopART's rewriting patterns.",
+        },
+    ),
+    *_rows(
+        Meaning.DEPRECATED,
+        {
+            "Jit.traceModel": "Warns; True is refused.",
+            "Precision.halfFloatCasting": "Warns.",
+            "Precision.runningStatisticsAlwaysFloat": "Warns.",
+        },
+    ),
+    *_rows(Meaning.OWN, {"runOn": "Chooses Pilotage's backend, its tier and what a NaN loss does."}),
+)
+"""Every option that can be called."""

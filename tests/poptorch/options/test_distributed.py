@@ -1,0 +1,60 @@
+import pytest
+
+from poptorch.options import Options
+
+
+def processes(options):
+    return options.Distributed.processId, options.Distributed.numProcesses
+
+
+def test_there_is_one_process_unless_something_else_is_said(monkeypatch):
+    monkeypatch.delenv("OMPI_COMM_WORLD_SIZE", raising=False)
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    assert processes(Options()) == (0, 1)
+    assert Options().Distributed.toDict() == {
+        "num_distributed_processes": 1,
+        "distributed_process_id": 0,
+        "ipuof_configs": {},
+    }
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
+
+
+@pytest.mark.usefixtures("launched")
+def test_open_mpi_says_which_process_this_is():
+    assert processes(Options()) == (2, 4)
+
+
+@pytest.mark.usefixtures("launched")
+def test_the_environment_is_ignored_on_request():
+    options = Options()
+    assert options.Distributed.disable() is options.Distributed
+    assert processes(options) == (0, 1)
+
+
+def test_other_variables_can_say_it(monkeypatch):
+    monkeypatch.setenv("WORLD", "8")
+    monkeypatch.setenv("ME", "5")
+    options = Options()
+    options.Distributed.setEnvVarNames("WORLD", "ME")
+    assert processes(options) == (5, 8)
+    options.Distributed.setEnvVarNames("NO_SUCH_VARIABLE", "NOR_THIS_ONE")
+    assert processes(options) == (0, 1)
+
+
+def test_a_process_can_be_told_which_it_is():
+    options = Options()
+    options.Distributed.configureProcessId(3, 4)
+    assert processes(options) == (3, 4)
+    with pytest.raises(AssertionError, match="Unexpected type"):
+        options.Distributed.configureProcessId("3", 4)
+
+
+def test_a_variable_that_is_no_number_is_named(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "many")
+    with pytest.raises(ValueError, match="OMPI_COMM_WORLD_SIZE is 'many'"):
+        Options()

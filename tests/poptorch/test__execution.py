@@ -1,0 +1,170 @@
+import pytest
+import torch
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching
+from pilotage.options.choices import NonFiniteLoss, Reduction, Tier
+from pilotage.options.choices import OutputMode as EngineOutputMode
+from pilotage.options.execution import Execution
+from poptorch._execution import batching_of, execution_of, resolved, uses_ipu_model
+from poptorch.enums import CommGroupType, OutputMode, ReductionType
+from poptorch.options import Options, ShardedExecution
+from poptorch.poptorch_core import Error
+
+
+@pytest.fixture(autouse=True)
+def _no_simulator_in_the_environment(monkeypatch):
+    for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_options_left_alone_ask_for_the_engines_defaults():
+    assert execution_of(Options(), training=True) == Execution(output_mode=EngineOutputMode.FINAL)
+    assert execution_of(Options(), training=False) == Execution(output_mode=EngineOutputMode.ALL)
+
+
+def test_the_loops_of_a_call_are_carried_over():
+    options = Options().deviceIterations(3).replicationFactor(4).inputReplicaGrouping(2, CommGroupType.Consecutive)
+    options.Training.gradientAccumulation(5)
+    expected = Batching(device_iterations=3, gradient_accumulation=5, replicas=4, replicas_per_input=2)
+    assert batching_of(options) == expected
+    assert execution_of(options, training=True).batching == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "engine_mode"),
+    [
+        (OutputMode.All, EngineOutputMode.ALL),
+        (OutputMode.Final, EngineOutputMode.FINAL),
+        (OutputMode.Sum, EngineOutputMode.SUM),
+    ],
+)
+@pytest.mark.parametrize("training", [True, False])
+def test_a_chosen_output_mode_is_carried_over(mode, engine_mode, training):
+    assert execution_of(Options().outputMode(mode), training=training).output_mode is engine_mode
+
+
+def test_the_period_of_the_output_is_carried_over():
+    execution = execution_of(Options().outputMode(OutputMode.EveryN, 3), training=True)
+    assert (execution.output_mode, execution.output_period) == (EngineOutputMode.EVERY_N, 3)
+
+
+def test_the_reduction_of_gradients_is_carried_over():
+    options = Options()
+    options.Training.accumulationAndReplicationReductionType(ReductionType.Sum)
+    assert execution_of(options, training=True).gradient_reduction is Reduction.SUM
+    options.Training.set(accumulation_and_replication_reduction_type=ReductionType.NoReduction)
+    with pytest.raises(OptionError, match="NoReduction"):
+        execution_of(options, training=True)
+
+
+def test_seed_and_buffers_are_carried_over():
+    execution = execution_of(Options().randomSeed(0).broadcastBuffers(False), training=True)
+    assert (execution.random_seed, execution.broadcast_buffers) == (0, False)
+
+
+def test_the_backend_the_tier_and_the_treatment_of_losses_are_carried_over():
+    execution = execution_of(Options().runOn("cuda", tier="eager", nonfinite_loss="ignore"), training=True)
+    assert (execution.backend, execution.tier, execution.nonfinite_loss) == ("cuda", Tier.EAGER, NonFiniteLoss.IGNORE)
+
+
+def test_floating_point_exceptions_stop_at_a_loss_that_is_no_number():
+    options = Options()
+    options.Precision.enableFloatingPointExceptions(True)
+    assert execution_of(options, training=True).nonfinite_loss is NonFiniteLoss.RAISE
+    assert execution_of(options.runOn(nonfinite_loss="warn"), training=True).nonfinite_loss is NonFiniteLoss.WARN
+
+
+@pytest.mark.parametrize(
+    ("environment", "option", "expected"),
+    [
+        ({}, None, False),
+        ({}, True, True),
+        ({"POPTORCH_IPU_MODEL": "1"}, None, True),
+        ({"POPTORCH_IPU_MODEL": "0"}, None, False),
+        ({"POPTORCH_IPU_MODEL": "1"}, False, False),
+        ({"POPTORCH_SMALL_IPU_MODEL": "1"}, None, True),
+    ],
+)
+def test_the_simulator_runs_on_the_cpu(environment, option, expected, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    options = Options() if option is None else Options().useIpuModel(option)
+    assert uses_ipu_model(options) is expected
+    assert execution_of(options, training=True).backend == ("cpu" if expected else None)
+
+
+def test_the_simulator_and_another_backend_contradict_each_other(monkeypatch):
+    with pytest.raises(OptionError, match="Remove one of them"):
+        execution_of(Options().useIpuModel(True).runOn("cuda"), training=True)
+    monkeypatch.setenv("POPTORCH_IPU_MODEL", "1")
+    assert execution_of(Options().runOn("cuda"), training=True).backend == "cuda"
+
+
+def test_a_switch_in_the_environment_has_to_be_a_number(monkeypatch):
+    monkeypatch.setenv("POPTORCH_IPU_MODEL", "yes")
+    with pytest.raises(OptionError, match="POPTORCH_IPU_MODEL is 'yes'"):
+        uses_ipu_model(Options())
+
+
+def test_inference_accumulates_no_gradients():
+    options = Options()
+    options.Training.gradientAccumulation(2)
+    expected = (
+        r"You must set poptorch.Options\(\).Training.gradientAccumulation to 1 or leave it as its default value \(1\) "
+        r"when running a poptorch.inferenceModel\(\)"
+    )
+    with pytest.raises(Error, match=f"{expected}.*deviceIterations"):
+        execution_of(options, training=False)
+    with pytest.raises(Error, match=rf"{expected}\.$"):
+        execution_of(options.setExecutionStrategy(ShardedExecution()), training=False)
+
+
+def test_groups_of_replicas_that_the_engine_cannot_form_are_refused():
+    def grouped(size):
+        return Options().replicationFactor(4).inputReplicaGrouping(size, CommGroupType.Orthogonal)
+
+    with pytest.raises(Error, match=r"Use CommGroupType.Consecutive"):
+        batching_of(grouped(2))
+    assert batching_of(grouped(1)).replicas_per_input == 1
+    assert batching_of(grouped(4)).replicas_per_input == 4
+
+
+def test_counts_that_no_longer_fit_are_refused():
+    options = Options().replicationFactor(4).inputReplicaGrouping(2, CommGroupType.Consecutive).replicationFactor(3)
+    with pytest.raises(OptionError, match="has to divide replicas"):
+        execution_of(options, training=True)
+
+
+def test_open_modes_are_decided_in_a_copy():
+    options = Options()
+    options.anchorTensor("follows", "a")
+    options.anchorTensor("fixed", "b", OutputMode.EveryN, 2)
+    options._freeze()
+    own = resolved(options, training=True)
+    assert own.output_mode == OutputMode.Final
+    assert own.anchored_tensors == {
+        "follows": ["a", True, OutputMode.Final, 1],
+        "fixed": ["b", False, OutputMode.EveryN, 2],
+    }
+    assert resolved(options, training=False).output_mode == OutputMode.All
+    assert options.defaultOutputMode()
+    assert options.anchored_tensors["follows"] == ["a", True, None, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "setting"),
+    [
+        (lambda options: options.Precision.enableStochasticRounding(True), "enableStochasticRounding"),
+        (lambda options: options.Precision.setPartialsType(torch.half), "setPartialsType"),
+        (lambda options: options.Training.setAutomaticLossScaling(True), "setAutomaticLossScaling"),
+        (lambda options: options.enableSyntheticData(True), "enableSyntheticData"),
+    ],
+)
+def test_a_setting_without_effect_is_said_once(change, setting, caplog):
+    options = Options()
+    execution_of(options, training=True)
+    assert not caplog.messages
+    change(options)
+    execution_of(options, training=True)
+    assert [setting in message for message in caplog.messages] == [True]
