@@ -1,1 +1,38 @@
-"""Pilotage."""
+"""Pilotage guides a PyTorch model onto an accelerator, runs it there as one compiled program, and proves that it arrived.
+
+Importing it is cheap: torch is imported when a name below is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pilotage.errors import PilotageError
+
+if TYPE_CHECKING:
+    from pilotage.door import CompiledModel, inference, training
+    from pilotage.program.loss import mark_loss
+
+__version__ = "0.1.0"
+
+__all__ = ["CompiledModel", "PilotageError", "inference", "mark_loss", "training"]
+
+_HOMES = {
+    "CompiledModel": "pilotage.door",
+    "inference": "pilotage.door",
+    "mark_loss": "pilotage.program.loss",
+    "training": "pilotage.door",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pilotage' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return [*__all__, "__version__"]

@@ -1,0 +1,1 @@
+"""One kind of device each: compile a program, run its schedule."""

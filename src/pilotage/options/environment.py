@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pilotage.errors import OptionError
+
 
 def data_directory() -> Path | None:
     """Where PILOTAGE_DATA says that data sets lie, if it says so."""
@@ -33,3 +35,12 @@ def backend() -> str | None:
 def tier() -> str | None:
     """The tier that PILOTAGE_TIER asks for."""
     return os.environ.get("PILOTAGE_TIER") or None
+
+
+def log_level() -> str:
+    """The level from which the engine's log lines are shown: PILOTAGE_LOG_LEVEL, or INFO."""
+    level = (os.environ.get("PILOTAGE_LOG_LEVEL") or "INFO").upper()
+    known = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    if level not in known:
+        raise OptionError(f"PILOTAGE_LOG_LEVEL is {level!r}. Choose one of: {', '.join(known)}.")
+    return level

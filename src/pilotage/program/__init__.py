@@ -1,0 +1,1 @@
+"""From a module to an immutable captured computation, and the schedule of its steps."""

@@ -55,13 +55,16 @@ class _Pairs:
             case TensorLeaf(), TensorLeaf():
                 yield from self._tensors(name)
             case Constant(), Constant():
-                if type(expected.value) is not type(given.value) or not expected == given:
+                if type(expected.value) is not type(given.value) or expected != given:
                     yield f"Value mismatch for {name}: expected {expected.value} but got {given.value}."
             case Table(), Table() if expected.keys != given.keys:
                 yield _keys(name, expected, given)
-            case (Table(), Table()) | (Record(), Record()):
-                for key, old, new in zip(expected.keys, expected.items, given.items, strict=False):
+            case Table(), Table():
+                for key, old, new in zip(expected.keys, expected.items, given.items, strict=True):
                     yield from self.compare(f"{name}[{key!r}]", old, new)
+            case Record(), Record() if expected.kind is given.kind:
+                for field, old, new in zip(expected.keys, expected.items, given.items, strict=True):
+                    yield from self.compare(f"{name}.{field}", old, new)
             case Items(), Items() if expected.kind is given.kind:
                 if len(expected.items) != len(given.items):
                     yield f"Length mismatch for {name}: expected {len(expected.items)} but got {len(given.items)}."

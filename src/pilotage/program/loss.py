@@ -68,12 +68,12 @@ class LossSearch(TorchFunctionMode):
     def __enter__(self) -> LossSearch:
         """Start noting losses, marked ones too."""
         self._token = _searching.set(self)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *exception: Any) -> None:
         """Stop noting losses."""
-        super().__exit__(*exception)
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
         _searching.reset(self._token)
 
     def root(self) -> Tensor:

@@ -23,7 +23,7 @@ class RandomDraws(TorchDispatchMode):
     """While active, lets a draw in a known generator state return the numbers drawn there before."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._drawn: dict[bytes, Any] = {}
         self._reachable = {_generator_state()}
 

@@ -33,6 +33,11 @@ class StepFunction(Protocol):
         """The state that the step's sections belong to."""
         ...
 
+    @property
+    def findings(self) -> Findings:
+        """What running the module's forward has taught."""
+        ...
+
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step; state is changed in place."""
         ...
@@ -56,6 +61,11 @@ class InferenceStep:
     model: Model
     layout: StateLayout
     sections: ClassVar[tuple[Section, ...]] = (Section.PARAMETERS, Section.BUFFERS)
+
+    @property
+    def findings(self) -> Findings:
+        """What running the module's forward has taught."""
+        return self.model.findings
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
@@ -110,6 +120,11 @@ class TrainingStep:
         Section.VALUES,
     )
 
+    @property
+    def findings(self) -> Findings:
+        """What running the module's forward has taught."""
+        return self.gradients.model.findings
+
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
         parameters, buffers, slots, (counter,), values, inputs = _cut(self, tensors)
@@ -137,6 +152,11 @@ class GradientStep:
         Section.VALUES,
         Section.GRADIENTS,
     )
+
+    @property
+    def findings(self) -> Findings:
+        """What running the module's forward has taught."""
+        return self.gradients.model.findings
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""

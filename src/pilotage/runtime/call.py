@@ -31,12 +31,26 @@ class BoundCall:
         """What the inputs look like."""
         return tuple(TensorSpec.of(tensor) for tensor in self.inputs)
 
+    def write_back(self, written: Sequence[int]) -> None:
+        """Give the user's own tensors what the program wrote into its inputs."""
+        for position in written:
+            given, used = self.tensors[position], self.inputs[position]
+            if given.data_ptr() != used.data_ptr():
+                given.detach().copy_(used)
+
 
 class CallBinder:
     """Arranges the arguments of calls, and holds later ones to the first."""
 
-    def __init__(self, forward: Callable[..., Any], micro_batches: int, parsers: Parsers) -> None:
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        micro_batches: int,
+        parsers: Parsers,
+        adapt: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         self._signature = CallSignature(forward)
+        self._adapt = adapt
         self._micro_batches = micro_batches
         self._parsers = parsers
         self._first: tuple[Structure, tuple[TensorSpec, ...]] | None = None
@@ -44,13 +58,15 @@ class CallBinder:
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Take a call apart."""
         tensors, structure = take_apart(self._signature.bind(args, kwargs), self._parsers)
-        return BoundCall(structure, tensors, [_prepared(tensor) for tensor in tensors])
+        return BoundCall(structure, tensors, [self._prepared(tensor) for tensor in tensors])
 
-    def accept_first(self, call: BoundCall) -> tuple[TensorSpec, ...]:
-        """Check the call that a program is compiled for; returns its micro-batch."""
-        micro_batch = tuple(map(self._micro_batch, call.inputs, call_paths(call.arguments, self._signature.names)))
+    def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
+        """What one micro-batch of a call looks like; raises where the call cannot be cut into them."""
+        return tuple(map(self._part, call.inputs, call_paths(call.arguments, self._signature.names)))
+
+    def expect(self, call: BoundCall) -> None:
+        """Hold all later calls to this one."""
         self._first = (call.arguments, call.specifications)
-        return micro_batch
 
     def check(self, call: BoundCall) -> None:
         """Refuse a call that differs from the first."""
@@ -64,7 +80,14 @@ class CallBinder:
         """Let the next call be the first again."""
         self._first = None
 
-    def _micro_batch(self, tensor: Tensor, path: str) -> TensorSpec:
+    def _prepared(self, tensor: Tensor) -> Tensor:
+        if tensor.requires_grad:
+            tensor = tensor.detach()
+        if self._adapt is not None:
+            tensor = self._adapt(tensor)
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+    def _part(self, tensor: Tensor, path: str) -> TensorSpec:
         shape = tuple(tensor.shape)
         if 0 in shape:
             raise InputError(f"Zero-sized tensors are unsupported (Got shape {list(shape)}) for input {path}.")
@@ -80,12 +103,6 @@ class CallBinder:
             )
         micro = (size // parts, *shape[1:])
         return TensorSpec(micro, contiguous_strides(micro), tensor.dtype)
-
-
-def _prepared(tensor: Tensor) -> Tensor:
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
 def _fits(tensor: Tensor, expected: TensorSpec) -> bool:

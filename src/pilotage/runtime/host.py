@@ -15,8 +15,31 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-_owners: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-"""Which training run each host tensor belongs to; entries vanish with their tensors."""
+
+class Ownership:
+    """Which training run each host tensor belongs to; entries vanish with their tensors."""
+
+    def __init__(self) -> None:
+        self._owners = WeakTensorKeyDictionary()
+        self.generation = 0
+        """Grows with every change, so that answers can be kept until then."""
+
+    def claim(self, tensors: Iterable[Tensor], owner: TrainedWeights) -> None:
+        """These tensors now belong to a training run."""
+        self.generation += 1
+        for tensor in tensors:
+            self._owners[tensor] = owner
+
+    def release(self, tensors: Iterable[Tensor]) -> None:
+        """These tensors belong to nobody any more."""
+        self.generation += 1
+        for tensor in tensors:
+            self._owners.pop(tensor, None)
+
+    def owners_of(self, tensors: Iterable[Tensor]) -> list[TrainedWeights]:
+        """The training runs that some tensors belong to, each once."""
+        found = (self._owners.get(tensor) for tensor in tensors)
+        return list({id(owner): owner for owner in found if owner is not None}.values())
 
 
 class TrainedWeights:
@@ -30,8 +53,7 @@ class TrainedWeights:
         self._stale = False
         self.version = 0
         """Grows whenever the device changes the weights."""
-        for tensor in self._host.values():
-            _owners[tensor] = self
+        OWNERSHIP.claim(self._host.values(), self)
 
     @property
     def stale(self) -> bool:
@@ -71,14 +93,29 @@ class TrainedWeights:
     def release(self) -> None:
         """Bring the last weights home and let go of the host's tensors."""
         self.fetch()
-        for tensor in self._host.values():
-            _owners.pop(tensor, None)
+        OWNERSHIP.release(self._host.values())
 
 
-def owners_of(tensors: Iterable[Tensor]) -> list[TrainedWeights]:
-    """The training runs that some host tensors belong to, each once."""
-    found = (_owners.get(tensor) for tensor in tensors)
-    return list({id(owner): owner for owner in found if owner is not None}.values())
+OWNERSHIP = Ownership()
+"""The one piece of state that is shared by all executors of a process: they may wrap the same module."""
+
+
+_METADATA = frozenset(
+    {
+        Tensor.size,
+        Tensor.dim,
+        Tensor.numel,
+        Tensor.stride,
+        Tensor.element_size,
+        Tensor.is_contiguous,
+        Tensor.is_floating_point,
+        *(
+            getattr(Tensor, name).__get__
+            for name in ("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "grad")
+        ),
+    }
+)
+"""What can be asked of a tensor without looking at its values."""
 
 
 def _fetching(
@@ -86,8 +123,11 @@ def _fetching(
 ) -> Any:
     """Fetch what is stale among the arguments, then do what was asked."""
     kwargs = kwargs or {}
+    if func in _METADATA:
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
     stale = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, (StaleParameter, StaleTensor))]
-    for owner in owners_of(stale):
+    for owner in OWNERSHIP.owners_of(stale):
         owner.fetch()
     return func(*args, **kwargs)
 
@@ -101,13 +141,13 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _pickled(self: Tensor, protocol: Any) -> Any:
-    for owner in owners_of([self]):
+    for owner in OWNERSHIP.owners_of([self]):
         owner.fetch()
     return self.__reduce_ex__(protocol)
 
 
 def _deep_copied(self: Tensor, memo: dict[int, Any]) -> Any:
-    for owner in owners_of([self]):
+    for owner in OWNERSHIP.owners_of([self]):
         owner.fetch()
     return self.__deepcopy__(memo)
 
@@ -115,7 +155,7 @@ def _deep_copied(self: Tensor, memo: dict[int, Any]) -> Any:
 class StaleParameter(nn.Parameter):
     """A parameter whose newer values are on the device."""
 
-    __torch_function__ = classmethod(_fetching)
+    __torch_function__ = classmethod(_fetching)  # type: ignore[var-annotated]
     __reduce_ex__ = _pickled
     __deepcopy__ = _deep_copied
 
@@ -123,7 +163,7 @@ class StaleParameter(nn.Parameter):
 class StaleTensor(Tensor):
     """A buffer whose newer values are on the device."""
 
-    __torch_function__ = classmethod(_fetching)
+    __torch_function__ = classmethod(_fetching)  # type: ignore[var-annotated]
     __reduce_ex__ = _pickled
     __deepcopy__ = _deep_copied
 

@@ -1,4 +1,4 @@
-"""A compiled program, attached to its device."""
+"""A compiled program, and its state on the device."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from torch import Tensor
 from pilotage.backends.base import Executable
 from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState
-from pilotage.backends.streams import RandomStreams, seeds_for
+from pilotage.backends.streams import RandomStreams
+from pilotage.errors import AttachmentError
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
+from pilotage.program.structure import Structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +36,14 @@ class Session:
     program: Program
     schedule: Schedule
     executable: Executable
-    state: DeviceState | None
+    streams: RandomStreams
+    replicas: int
+    pools: bool
+    """Whether gradients of several micro-batches are pooled."""
+
+    state: DeviceState | None = None
     """None while the program is detached from its device."""
 
-    streams: RandomStreams
     parked: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
 
@@ -47,41 +52,57 @@ class Session:
         """The device by name."""
         return str(self.choice.backend.device)
 
+    @property
+    def attached(self) -> DeviceState:
+        """The state on the device; raises while the program is detached."""
+        if self.state is None:
+            raise AttachmentError("Device is not attached. Attach the model, or call it once.")
+        return self.state
+
+    @property
+    def outputs(self) -> Structure:
+        """How the outputs are nested; in the eager tier, how those of the last run were."""
+        first = next(iter(self.program.computations.values())).function
+        structure = self.program.outputs or first.findings.outputs
+        assert structure is not None
+        return structure
+
+    def attach(self, plan: OptimizerPlan | None) -> DeviceState:
+        """Make room on the device; weights are still to be loaded."""
+        if self.state is not None:
+            raise AttachmentError("Device is already attached. Detach it first.")
+        device = self.choice.backend.device
+        self.state = DeviceState(self.program.layout, plan, device, self.replicas, self.pools)
+        if self.parked is not None:
+            self._load_optimizer(self.state, self.parked)
+        return self.state
+
+    def detach(self) -> None:
+        """Take the optimizer's state home and free the device."""
+        self.parked = self.optimizer_state()
+        self.state = None
+
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one host call on inputs that are on the host."""
-        assert self.state is not None
         device = self.choice.backend.device
         moved = [tensor.to(device, non_blocking=True) for tensor in inputs]
-        outputs = [output.to("cpu") for output in self.executable.run(self.state, self.streams, moved)]
+        outputs = [output.to("cpu") for output in self.executable.run(self.attached, self.streams, moved)]
         for position in self.program.written_inputs:
             if moved[position] is not inputs[position]:
                 inputs[position].copy_(moved[position])
         return outputs
 
-    def export_optimizer(self) -> OptimizerState | None:
+    def optimizer_state(self) -> OptimizerState | None:
         """A copy of the optimizer's state on the host."""
         if not self.program.trains or self.state is None:
             return self.parked
         slots = {slot: tensor.to("cpu", copy=True) for slot, tensor in self.state.slots.items()}
         return OptimizerState(slots=slots, updates=float(self.state.counter))
 
+    @staticmethod
     @torch.no_grad()
-    def import_optimizer(self, saved: OptimizerState) -> None:
-        """Put an optimizer's state on the device; slots that it does not know keep what they have."""
-        assert self.state is not None
-        for slot, tensor in self.state.slots.items():
+    def _load_optimizer(state: DeviceState, saved: OptimizerState) -> None:
+        for slot, tensor in state.slots.items():
             if slot in saved.slots:
                 tensor.copy_(saved.slots[slot])
-        self.state.counter.fill_(saved.updates)
-
-
-def new_state(program: Program, choice: Choice, execution: Execution, plan: OptimizerPlan | None) -> DeviceState:
-    """Fresh state for a program; weights are still to be loaded."""
-    batching = execution.batching
-    pools = batching.micro_batches_per_update > 1
-    return DeviceState(program.layout, plan, choice.backend.device, batching.replicas, pools)
-
-
-def new_streams(choice: Choice, execution: Execution) -> RandomStreams:
-    """The random streams that the options ask for."""
-    return RandomStreams(choice.backend.device, seeds_for(execution.random_seed, execution.batching.replicas))
+        state.counter.fill_(saved.updates)

@@ -1,0 +1,45 @@
+"""The bar that shows how far a compilation is."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pilotage.events import CompilationProgress, Event
+
+__all__ = ["ProgressBar"]
+
+_LOOK = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+
+
+class ProgressBar:
+    """Listener that draws ``Graph compilation: 100%|██████████| 100/100 [00:09<00:00]``."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def __call__(self, event: Event) -> None:
+        """Move the bar on; without tqdm there is none."""
+        if not isinstance(event, CompilationProgress):
+            return
+        if event.fraction == 0.0:
+            self.close()
+            self._bar = _new_bar()
+        if self._bar is not None:
+            self._bar.update(round(100 * event.fraction) - self._bar.n)
+        if event.fraction == 1.0:
+            self.close()
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _new_bar() -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=100, desc="Graph compilation", bar_format=_LOOK, file=sys.stderr)

@@ -1,0 +1,80 @@
+"""Wrapping a module for training or for inference."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+from poptorch import optim
+from poptorch._errors import createPoptorchError
+from poptorch._poplar_executor import PoplarExecutor
+from poptorch.options import Options
+
+__all__ = ["inferenceModel", "trainingModel"]
+
+_in_training: WeakKeyDictionary[nn.Module, weakref.ref[PoplarExecutor]] = WeakKeyDictionary()
+"""Which modules are wrapped for training; entries vanish with the module or its wrapper."""
+
+
+def trainingModel(
+    model: nn.Module | PoplarExecutor, options: Options | None = None, optimizer: torch.optim.Optimizer | None = None
+) -> PoplarExecutor:
+    """Wrap a module whose forward computes its loss: each call runs whole training steps on the device."""
+    module = _module_of(model)
+    _refuse_second_wrapping(module)
+    executor = PoplarExecutor(
+        module,
+        _checked(options),
+        training=True,
+        optimizer=optimizer or optim.SGD(module.parameters(), lr=0.01),
+    )
+    _in_training[module] = weakref.ref(executor)
+    return executor
+
+
+def inferenceModel(
+    model: nn.Module | PoplarExecutor | Callable[..., Any], options: Options | None = None
+) -> PoplarExecutor:
+    """Wrap a module, or any function of tensors, so that each call runs it on the device."""
+    return PoplarExecutor(_module_of(model), _checked(options), training=False)
+
+
+class _Function(nn.Module):
+    """A function of tensors, as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+def _module_of(model: Any) -> nn.Module:
+    if isinstance(model, PoplarExecutor):
+        return model.model
+    if isinstance(model, nn.Module):
+        return model
+    if callable(model):
+        return _Function(model)
+    raise createPoptorchError(f"A model is a torch.nn.Module or a function, not {type(model).__name__}.")
+
+
+def _checked(options: Options | None) -> Options:
+    chosen = Options() if options is None else options
+    if not isinstance(chosen, Options):
+        raise createPoptorchError(f"Invalid type for options: {type(chosen).__name__}, expected poptorch.Options.")
+    chosen._freeze()
+    return chosen
+
+
+def _refuse_second_wrapping(module: nn.Module) -> None:
+    known = _in_training.get(module)
+    executor = known() if known is not None else None
+    if executor is not None and not executor.destroyed:
+        raise RuntimeError(
+            "Model has already been wrapped in 'poptorch.trainingModel'. Call model.destroy() on the model to unwrap "
+            "before wrapping again."
+        )

@@ -1,0 +1,140 @@
+"""The engine's own public door, for people who never saw PopTorch.
+
+step = pilotage.training(model, optimizer, loss=torch.nn.CrossEntropyLoss(), device_iterations=50)
+for images, labels in loader:
+    outputs, loss = step(images, labels)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.errors import OptionError
+from pilotage.events import Listener
+from pilotage.logs import log_event
+from pilotage.optim.reading import read_optimizer
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.batching import Batching
+from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
+from pilotage.options.execution import Execution
+from pilotage.program.loss import mark_loss
+from pilotage.runtime.executor import Executor
+from pilotage.runtime.guards import NeverLost
+from pilotage.runtime.record import RunRecord
+
+
+class CompiledModel(NeverLost):
+    """A module that runs as a compiled program; call it as you would call the module."""
+
+    def __init__(self, executor: Executor, module: nn.Module) -> None:
+        self._executor = executor
+        self.module = module
+        """The module as it was given; reading it shows the trained weights."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program; a training program also updates the weights."""
+        return self._executor(*args, **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile for calls like this one, without running."""
+        self._executor.compile(*args, **kwargs)
+
+    def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Take over the optimizer's present values, a new learning rate for instance."""
+        self._executor.set_plan(_plan(optimizer, self._executor.module))
+
+    def detach(self) -> None:
+        """Free the device; the next call takes it again."""
+        self._executor.detach()
+
+    @property
+    def record(self) -> RunRecord:
+        """What was run, and on which device."""
+        return self._executor.record
+
+
+class WithLoss(nn.Module):
+    """A module and its loss: the last argument of a call is the target."""
+
+    def __init__(self, module: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
+        super().__init__()
+        self.module = module
+        self.loss = loss
+
+    def forward(self, *arguments: Any) -> tuple[Any, Tensor]:
+        """The module's output, and its loss against the last argument."""
+        *inputs, target = arguments
+        output = self.module(*inputs)
+        return output, mark_loss(self.loss(output, target))
+
+
+def training(
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    loss: Callable[[Any, Any], Tensor] | None = None,
+    listeners: Iterable[Listener] = (),
+    **options: Any,
+) -> CompiledModel:
+    """Wrap a module so that each call trains it: forward, loss, backward and update in one captured program.
+
+    With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the
+    module's own forward computes the loss with one of torch's functions, or marks it with `pilotage.mark_loss`.
+    Options are those of `pilotage.options`.
+    """
+    whole = module if loss is None else WithLoss(module, loss)
+    plan = _plan(optimizer, whole)
+    executor = Executor(whole, execution=execution(**options), plan=plan, listeners=(log_event, *listeners))
+    return CompiledModel(executor, module)
+
+
+def inference(module: nn.Module, *, listeners: Iterable[Listener] = (), **options: Any) -> CompiledModel:
+    """Wrap a module so that each call runs its forward as a captured program."""
+    executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners))
+    return CompiledModel(executor, module)
+
+
+def execution(
+    *,
+    device_iterations: int = 1,
+    gradient_accumulation: int = 1,
+    replicas: int = 1,
+    outputs: str | OutputMode | None = None,
+    output_period: int = 1,
+    reduction: str | Reduction = Reduction.MEAN,
+    seed: int | None = None,
+    broadcast_buffers: bool = True,
+    backend: str | None = None,
+    tier: str | Tier | None = None,
+    nonfinite_loss: str | NonFiniteLoss = NonFiniteLoss.WARN,
+) -> Execution:
+    """The options of a compiled model, from plain numbers and words."""
+    return Execution(
+        batching=Batching(
+            device_iterations=device_iterations, gradient_accumulation=gradient_accumulation, replicas=replicas
+        ),
+        output_mode=None if outputs is None else _named(OutputMode, outputs, "outputs"),
+        output_period=output_period,
+        gradient_reduction=_named(Reduction, reduction, "reduction"),
+        random_seed=seed,
+        broadcast_buffers=broadcast_buffers,
+        backend=backend,
+        tier=None if tier is None else _named(Tier, tier, "tier"),
+        nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),
+    )
+
+
+def _named(choices: Any, chosen: Any, option: str) -> Any:
+    try:
+        return choices(chosen)
+    except ValueError:
+        names = ", ".join(repr(choice.value) for choice in choices)
+        raise OptionError(f"{option} is {chosen!r}. Choose one of: {names}.") from None
+
+
+def _plan(optimizer: torch.optim.Optimizer, module: nn.Module) -> OptimizerPlan:
+    return read_optimizer(optimizer, {id(parameter): name for name, parameter in module.named_parameters()})

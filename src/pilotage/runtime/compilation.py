@@ -1,0 +1,98 @@
+"""From a module and a first call to a program that is ready to be attached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from pilotage.backends.registry import Choice, choose
+from pilotage.backends.streams import RandomStreams, seeds_for
+from pilotage.backends.walk import Forgive
+from pilotage.errors import BufferBroadcastError
+from pilotage.events import BackendChosen, CompilationProgress, Event, Warned
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
+from pilotage.options.execution import Execution
+from pilotage.program.capture import Request, capture, uncaptured
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule, make_schedule
+from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import Parsers, Structure
+from pilotage.runtime.session import Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compilation:
+    """What is compiled, and who is told about it."""
+
+    module: nn.Module
+    modes: Mapping[nn.Module, bool]
+    plan: OptimizerPlan | None
+    execution: Execution
+    parsers: Parsers
+    tell: Callable[[Event], None]
+    forgive: Forgive
+
+    def session(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Session:
+        """Capture and load the program; its state is still to be put on the device."""
+        self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
+        choice = self._choice()
+        self.tell(CompilationProgress(fraction=0.05, doing="capturing"))
+        program = self._program(choice, arguments, micro_batch)
+        self.tell(CompilationProgress(fraction=0.8, doing="loading"))
+        schedule = self._schedule(program)
+        batching = self.execution.batching
+        seeds = seeds_for(self.execution.random_seed, batching.replicas)
+        return Session(
+            choice=choice,
+            program=program,
+            schedule=schedule,
+            executable=choice.backend.load(program, schedule, self.forgive),
+            streams=RandomStreams(choice.backend.device, seeds),
+            replicas=batching.replicas,
+            pools=batching.micro_batches_per_update > 1,
+        )
+
+    def _choice(self) -> Choice:
+        choice = choose(self.execution.backend, self.execution.tier)
+        device, tier = str(choice.backend.device), choice.tier.value
+        self.tell(BackendChosen(backend=choice.backend.name, device=device, tier=tier, reason=choice.reason))
+        return choice
+
+    def _program(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:
+        request = Request(
+            module=self.module,
+            arguments=arguments,
+            inputs=micro_batch,
+            modes=self.modes,
+            plan=self.plan,
+            batching=self.execution.batching,
+            reduction=self.execution.gradient_reduction,
+            check_loss=self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
+            device=choice.backend.device,
+            parsers=self.parsers,
+        )
+        program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
+        for warning in program.warnings:
+            self.tell(Warned(message=warning))
+        self._refuse_unequal_buffers(program)
+        return program
+
+    def _schedule(self, program: Program) -> Schedule:
+        default = OutputMode.FINAL if program.trains else OutputMode.ALL
+        return make_schedule(
+            self.execution.batching,
+            trains=program.trains,
+            mode=self.execution.output_mode or default,
+            period=self.execution.output_period,
+        )
+
+    def _refuse_unequal_buffers(self, program: Program) -> None:
+        replicas = self.execution.batching.replicas
+        if replicas > 1 and self.execution.broadcast_buffers and program.written_buffers:
+            raise BufferBroadcastError(
+                f"forward writes to the buffer {program.written_buffers[0]!r}, and each of the {replicas} replicas would "
+                "get its own value. Set broadcast_buffers to False if the model can live with that."
+            )

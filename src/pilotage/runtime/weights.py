@@ -1,0 +1,85 @@
+"""Weights on their way between a module and a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.backends.state import DeviceState
+from pilotage.runtime.host import OWNERSHIP, TrainedWeights
+
+
+class WeightKeeper:
+    """Keeps a module and the state of its program in step.
+
+    Weights go to the device when it is attached, when they are sent explicitly, and, for inference, when a training
+    program has changed them. Edits on the host reach the device in no other way.
+    """
+
+    def __init__(self, module: nn.Module, *, trains: bool) -> None:
+        self._module = module
+        self._trains = trains
+        self._trained: TrainedWeights | None = None
+        self._seen: dict[int, int] = {}
+        self._owners: list[TrainedWeights] = []
+        self._owners_of_generation = -1
+
+    def take_over(self, state: DeviceState) -> None:
+        """Load a freshly attached device, and let the module show what it trains."""
+        self.send(state)
+        if self._trains:
+            self._trained = TrainedWeights(self._host(), lambda: {**state.parameters, **state.buffers()})
+
+    def send(self, state: DeviceState) -> None:
+        """Send the module's weights and buffers to the device."""
+        self.fetch_for_reading()
+        state.load_weights(dict(self._module.named_parameters()), dict(self._module.named_buffers()))
+        self._seen = self._versions()
+
+    def refresh(self, state: DeviceState) -> None:
+        """Send the weights again if a training program has changed them since."""
+        if not self._trains and self._versions() != self._seen:
+            self.send(state)
+
+    def note_change(self) -> None:
+        """The device has changed its weights."""
+        if self._trained is not None:
+            self._trained.changed()
+
+    def fetch(self, state: DeviceState) -> None:
+        """Bring the device's weights and buffers to the module."""
+        if self._trained is not None:
+            self._trained.fetch()
+        else:
+            self._fetch_buffers(state.buffers())
+
+    def fetch_if_needed(self) -> bool:
+        """Bring the device's weights home if they are newer; tells whether they were."""
+        return self._trained is not None and self._trained.fetch()
+
+    def fetch_for_reading(self) -> None:
+        """Bring home whatever any training program has on its device of this module."""
+        for owner in OWNERSHIP.owners_of(self._host().values()):
+            owner.fetch()
+
+    def let_go(self) -> None:
+        """Bring the last weights home; the device is about to go."""
+        if self._trained is not None:
+            self._trained.release()
+            self._trained = None
+
+    def _host(self) -> dict[str, Tensor]:
+        return {**dict(self._module.named_parameters()), **dict(self._module.named_buffers())}
+
+    def _versions(self) -> dict[int, int]:
+        if self._owners_of_generation != OWNERSHIP.generation:
+            self._owners = OWNERSHIP.owners_of(self._host().values())
+            self._owners_of_generation = OWNERSHIP.generation
+        return {id(owner): owner.version for owner in self._owners}
+
+    @torch.no_grad()
+    def _fetch_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        for name, buffer in self._module.named_buffers():
+            buffer.copy_(buffers[name])
