@@ -117,7 +117,8 @@ def setPopartLogLevel(level: str) -> None:
     """Set the level of the engine below, which stands where PopART stood."""
     if not isinstance(level, str) or level not in _LEVELS:
         raise ValueError(f"Level must be one of {_listed(_LEVELS)}, not {level!r}.")
-    _install(_engine_logger, _handler_for("stderr"))
+    if not _engine_logger.handlers:
+        _install(_engine_logger, _handler_for("stderr"))
     _engine_logger.setLevel(_LEVELS[level])
 
 
