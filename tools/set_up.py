@@ -105,7 +105,7 @@ def install_packages(environment: Path) -> None:
 
 def pip_install(environment: Path, *arguments: str) -> None:
     """Install into the environment with its own pip."""
-    pip = [environment / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     if subprocess.run([*pip, *arguments]).returncode:
         raise SetUpError("pip could not install everything; its own words are above.")
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import pilotage
+
 ROOT = Path(__file__).parents[2]
 PROMISED_TARGETS = {"bench", "check", "clean", "dist", "run", "setup", "test", "test-long"}
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("dropins/*.md")]
@@ -46,7 +48,7 @@ def test_ci_runs_the_tests():
 
 def test_both_distributions_carry_one_version_and_belong_together():
     core, dropins = project("."), project("dropins")
-    assert core["version"] == dropins["version"]
+    assert core["version"] == dropins["version"] == pilotage.__version__
     assert f"pilotage=={core['version']}" in dropins["dependencies"]
 
 

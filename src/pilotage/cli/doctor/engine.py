@@ -1,7 +1,8 @@
-"""Which backend would run a program, and why."""
+"""Which backend would run a program, why, and whether it trains as eager PyTorch does."""
 
 from __future__ import annotations
 
+import time
 from types import ModuleType
 
 from pilotage.cli.doctor.finding import Finding, Verdict
@@ -9,24 +10,55 @@ from pilotage.errors import PilotageError
 
 __all__ = ["examine_engine"]
 
+TOLERANCE = 1e-4
+"""Far above rounding, TF32 on a card included, and far below what a wrong gradient does to a step of 0.1."""
+
 
 def examine_engine(torch: ModuleType | None) -> tuple[Finding, ...]:
-    """Choose a backend as a program without options of its own would."""
+    """Choose a backend as a program without options of its own would, and try it."""
     if torch is None:
-        return (Finding(name="backend", value="none without torch", verdict=Verdict.PROBLEM, facts={"name": None}),)
+        return (_problem("backend", "none without torch", "See torch above."),)
+    backend = _examine_backend()
+    return (backend,) if backend.verdict is Verdict.PROBLEM else (backend, _examine_training())
+
+
+def _examine_backend() -> Finding:
+    # The engine is imported here because it imports torch, and a torch out of range may not let it.
     try:
         from pilotage.backends import registry
 
         choice = registry.choose()
     except PilotageError as error:
-        return (_no_backend(str(error), "Mend or unset the environment variable, or choose another backend."),)
+        return _problem("backend", str(error), "Set PILOTAGE_BACKEND and PILOTAGE_TIER to one of these, or to nothing.")
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        return (_no_backend(reason, "The engine does not fit this torch. Install one of the range above."),)
+        return _problem("backend", _first_line(error), "The engine does not fit this torch: see its range above.")
     facts = {"name": choice.backend.name, "tier": choice.tier.value, "reason": choice.reason}
     value = f"{choice.backend.name}, tier {choice.tier.value}: {choice.reason}"
-    return (Finding(name="backend", value=value, facts=facts),)
+    return Finding(name="backend", value=value, facts=facts)
 
 
-def _no_backend(reason: str, remedy: str) -> Finding:
-    return Finding(name="backend", value=reason, verdict=Verdict.PROBLEM, remedy=remedy, facts={"name": None})
+def _examine_training() -> Finding:
+    start = time.perf_counter()
+    try:
+        from pilotage.cli.doctor.trial import largest_difference
+
+        difference = largest_difference()
+    except Exception as error:
+        remedy = "See the range of torch and the devices above; `pilotage doctor --json` belongs into a report."
+        return _problem("training", f"a trial step failed: {_first_line(error)}", remedy)
+    seconds = time.perf_counter() - start
+    facts = {"difference": difference, "seconds": seconds}
+    if not difference <= TOLERANCE:
+        value = f"a trial step is {difference:.1e} away from eager PyTorch's"
+        return _problem("training", value, "Do not trust results here; `pilotage doctor --json` belongs into a report.")
+    equal = f"equals eager PyTorch's within {difference:.0e}" if difference else "equals eager PyTorch's exactly"
+    value = f"a trial step {equal}, compiled and run in {seconds:.1f} s"
+    return Finding(name="training", value=value, facts=facts)
+
+
+def _problem(name: str, reason: str, remedy: str) -> Finding:
+    return Finding(name=name, value=reason, verdict=Verdict.PROBLEM, remedy=remedy, facts={"name": None})
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,17 +1,13 @@
 import pytest
 import torch
 
+from pilotage.cli.doctor import trial
 from pilotage.cli.doctor.engine import examine_engine
 from pilotage.cli.doctor.finding import Verdict
 
 
-def only(findings):
-    (finding,) = findings
-    return finding
-
-
 def test_the_backend_is_the_one_that_a_program_would_get():
-    finding = only(examine_engine(torch))
+    finding, _ = examine_engine(torch)
     assert finding.verdict is Verdict.GOOD
     assert finding.facts["name"] == ("cuda" if torch.cuda.is_available() else "cpu")
     assert finding.facts["reason"] in finding.value
@@ -19,17 +15,35 @@ def test_the_backend_is_the_one_that_a_program_would_get():
 
 def test_the_variable_chooses_and_is_named_as_the_reason(monkeypatch):
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
-    assert "PILOTAGE_BACKEND" in only(examine_engine(torch)).facts["reason"]
+    backend, training = examine_engine(torch)
+    assert "PILOTAGE_BACKEND" in backend.facts["reason"]
+    assert training.verdict is Verdict.GOOD
 
 
 @pytest.mark.parametrize("variable", ["PILOTAGE_BACKEND", "PILOTAGE_TIER"])
 def test_a_variable_that_names_nothing_is_a_problem(monkeypatch, variable):
     monkeypatch.setenv(variable, "abacus")
-    finding = only(examine_engine(torch))
+    (finding,) = examine_engine(torch)
     assert finding.verdict is Verdict.PROBLEM
     assert "'abacus'" in finding.value
     assert finding.remedy
 
 
 def test_without_torch_there_is_no_backend():
-    assert only(examine_engine(None)).verdict is Verdict.PROBLEM
+    (finding,) = examine_engine(None)
+    assert finding.verdict is Verdict.PROBLEM
+    assert finding.remedy
+
+
+def test_a_trial_that_trains_otherwise_than_eager_pytorch_is_a_problem(monkeypatch):
+    monkeypatch.setattr(trial, "_step_by_engine", lambda network, inputs, target: None)
+    _, training = examine_engine(torch)
+    assert training.verdict is Verdict.PROBLEM
+    assert "away from eager PyTorch's" in training.value
+
+
+def test_a_trial_that_breaks_is_a_problem_that_quotes_the_error(monkeypatch):
+    monkeypatch.setattr(trial.nn, "MSELoss", lambda: 1 / 0)
+    _, training = examine_engine(torch)
+    assert training.verdict is Verdict.PROBLEM
+    assert "ZeroDivisionError" in training.value
