@@ -65,14 +65,14 @@ class _TensorReader:
         self._tensors = tensors
 
     def __call__(self, indices: Sequence[int]) -> list[Tensor]:
-        chosen = torch.tensor(indices)
-        if chosen.dtype is not torch.int64 or chosen.ndim != 1:
-            return self._one_by_one(indices)
         try:
-            return [tensor.index_select(0, chosen) for tensor in self._tensors]
-        except (IndexError, RuntimeError):
+            chosen = torch.tensor(indices)
+            if chosen.dtype is torch.int64 and chosen.ndim == 1:
+                return [tensor.index_select(0, chosen) for tensor in self._tensors]
+        except (IndexError, RuntimeError, TypeError, ValueError):
             # Only plain indexing counts negative indices from the end, and says which index is out of bounds.
-            return self._one_by_one(indices)
+            pass
+        return self._one_by_one(indices)
 
     def _one_by_one(self, indices: Sequence[Any]) -> list[Tensor]:
         batch: list[Tensor] = default_collate([tuple(tensor[index] for tensor in self._tensors) for index in indices])

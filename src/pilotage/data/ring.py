@@ -6,11 +6,13 @@ that maps it, however that process ends, and a view of it stays valid for as lon
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -88,12 +90,35 @@ def anonymous_file(size: int, *, on_disk: bool) -> int:
     else:
         descriptor = os.memfd_create("pilotage-ring")
     try:
+        _check_room(size, _space_for(descriptor) if on_disk else _available_memory())
         # Reserved at once: running out of space is an error here, and a fatal signal at the first touch otherwise.
         os.posix_fallocate(descriptor, 0, size)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _check_room(size: int, available: int) -> None:
+    # Reserving memory that is not there does not fail: it takes what others need until the system kills someone.
+    if size > available:
+        raise OSError(
+            errno.ENOSPC,
+            f"A ring of {size} bytes does not fit into the {available} bytes of space that are left. "
+            "Lower the buffer size or the batch size",
+        )
+
+
+def _space_for(descriptor: int) -> int:
+    disk = os.fstatvfs(descriptor)
+    return disk.f_bavail * disk.f_frsize
+
+
+def _available_memory() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _tensors_in(memory: Tensor, layout: Layout) -> list[Tensor]:
