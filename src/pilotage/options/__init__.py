@@ -1,0 +1,1 @@
+"""What the user decided, as frozen values that are checked once."""
