@@ -3,8 +3,9 @@
 A captured forward never runs again, so an attribute that it changes in Python would keep the value of the capture.
 Parameters and buffers are part of the program's state and are exempt. For the others:
 
-- a tensor changed in place, or replaced by one that depends on inputs or weights, is state that would be lost: refused;
-- a tensor that depends on nothing but constants is a cache: put back, since the program computes it again;
+- a tensor changed in place, or replaced by one that depends on inputs, weights or its own old value, is state that would
+  be lost: refused;
+- a tensor that depends on nothing but constants is a cache: put back, since the program computes it again, with a warning;
 - a list or dictionary that forward filled with tensors is emptied of them again, with a warning;
 - any other value (a counter, say) is kept as Python left it, with a warning, since a branch on it is now frozen.
 """
@@ -34,6 +35,13 @@ class Change:
     name: str
     before: Any
     after: Any
+    text: str
+    """How the value changed, in words."""
+
+    @property
+    def replaces_a_tensor(self) -> bool:
+        """Whether the old value was a tensor."""
+        return isinstance(self.before, Tensor)
 
     def __str__(self) -> str:
         return f"{self.path}.{self.name}" if self.path else self.name
@@ -78,7 +86,7 @@ class AttributeWatch:
     """Notes the plain attributes of a module and all its parts, and tells what became of them."""
 
     def __init__(self, module: nn.Module) -> None:
-        self._modules = list(module.named_modules())
+        self._modules = [(path, part) for path, part in module.named_modules() if not _is_torchs(part)]
         self._before = [{name: _noted(value) for name, value in _plain(part).items()} for _, part in self._modules]
         self._versions = {
             id(tensor): tensor._version for values in self._before for tensor in values.values() if _is_tensor(tensor)
@@ -92,7 +100,7 @@ class AttributeWatch:
             for name in {**before, **after}:
                 old, new = before.get(name, _MISSING), after.get(name, _MISSING)
                 if not _same(old, new):
-                    found.append(Change(part, path, name, old, new))
+                    found.append(Change(part, path, name, old, new, f"from {_short(old)} to {_short(new)}"))
         return found
 
     def refuse_tensors_changed_in_place(self) -> None:
@@ -100,7 +108,7 @@ class AttributeWatch:
         for (path, part), before in zip(self._modules, self._before, strict=True):
             for name, value in before.items():
                 if _is_tensor(value) and value._version != self._versions[id(value)]:
-                    raise lost_state(Change(part, path, name, value, value))
+                    raise lost_state(Change(part, path, name, value, value, "in place"))
 
 
 def lost_state(change: Change) -> CaptureError:
@@ -115,9 +123,9 @@ def lost_state(change: Change) -> CaptureError:
 def frozen_value(change: Change) -> str:
     """The warning for a plain value that forward changed."""
     return (
-        f"forward changed the attribute '{change}' of {type(change.module).__name__} from {_short(change.before)} to "
-        f"{_short(change.after)}. forward runs once, at capture: later steps do not change it, and a branch on it keeps "
-        f"the way it took. Use a buffer and torch.where if the result has to depend on it."
+        f"forward changed the attribute '{change}' of {type(change.module).__name__} {change.text}. forward runs once, at "
+        "capture: later steps do not change it, and a branch on it keeps the way it took. "
+        "Use a buffer and torch.where if the result has to depend on it."
     )
 
 
@@ -133,6 +141,11 @@ def _items(value: Any) -> tuple[Any, ...]:
     if isinstance(value, dict):
         return (*value.keys(), *value.values())
     return tuple(value) if isinstance(value, (*_CONTAINERS, tuple)) else ()
+
+
+def _is_torchs(module: nn.Module) -> bool:
+    """Modules of torch itself keep weak references and flattened weights that say nothing about the model."""
+    return type(module).__module__.startswith("torch.nn")
 
 
 def _is_tensor(value: Any) -> bool:
@@ -153,5 +166,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "a tensor"
     text = "nothing" if value is _MISSING else repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

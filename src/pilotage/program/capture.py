@@ -54,7 +54,13 @@ def capture(request: Request) -> Program:
     """Run the module's forward once and write down the whole step as graphs."""
     model = _model(request)
     steps = _steps(request, model)
-    traces = {action: _trace(step, request) for action, step in steps.items()}
+    try:
+        traces = {action: _trace(step, request) for action, step in steps.items()}
+    except RuntimeError as error:
+        if "use_reentrant=True" not in str(error):
+            raise
+        steps = _steps(request, model, through_leaves=True)
+        traces = {action: _trace(step, request) for action, step in steps.items()}
     first = next(iter(steps))
     return Program(
         layout=model.layout,
@@ -78,7 +84,7 @@ def capture(request: Request) -> Program:
 
 def uncaptured(request: Request) -> Program:
     """The same program with its Python left as it is: the eager tier."""
-    steps = _steps(request, _model(request))
+    steps = _steps(request, _model(request), through_leaves=True)
     return Program(
         layout=StateLayout.of(request.module, request.plan),
         computations={action: Computation(sections=step.sections, function=step) for action, step in steps.items()},
@@ -102,12 +108,12 @@ def _model(request: Request) -> Model:
     )
 
 
-def _steps(request: Request, model: Model) -> dict[Action, StepFunction]:
+def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> dict[Action, StepFunction]:
     """The steps that a schedule of this request needs; the first one runs forward."""
     plan, layout = request.plan, model.layout
     if plan is None:
         return {Action.INFER: InferenceStep(model=model, layout=layout)}
-    gradients = Gradients(model=model, plan=plan, check_loss=request.check_loss)
+    gradients = Gradients(model=model, plan=plan, check_loss=request.check_loss, through_leaves=through_leaves)
     pooled = request.batching.micro_batches_per_update
     if pooled == 1:
         return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}

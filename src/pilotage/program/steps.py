@@ -81,6 +81,8 @@ class Gradients:
     model: Model
     plan: OptimizerPlan
     check_loss: bool = True
+    through_leaves: bool = False
+    """Collect gradients on the leaves: slower, but the one way through reentrant checkpoints."""
 
     def of(
         self,
@@ -100,10 +102,16 @@ class Gradients:
                 torch.ops.aten._assert_async.msg(torch.isfinite(loss.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
             scale = shared_value(self.plan, "loss_scaling", _variables(model.layout, values))
-            gradients = torch.autograd.grad(loss, list(trained.values()), _seed(loss, scale), allow_unused=True)
+            gradients = self._backward(loss, _seed(loss, scale), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
         return outputs, {name: gradient.detach() for name, gradient in found.items()}
+
+    def _backward(self, loss: Tensor, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
+        if not self.through_leaves:
+            return torch.autograd.grad(loss, leaves, seed, allow_unused=True)
+        torch.autograd.backward(loss, seed)
+        return [leaf.grad for leaf in leaves]
 
 
 @dataclass(frozen=True, kw_only=True)

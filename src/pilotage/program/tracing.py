@@ -96,19 +96,21 @@ class _Recording:
         results = list(output.args[0])
         kept = len(results) - len(attributes)
         for change, node in zip(attributes, results[kept:], strict=True):
-            if _depends_on_an_argument(node):
+            if _depends_on_the_run(node, or_on_constants=change.replaces_a_tensor):
                 raise lost_state(change)
         output.args = (results[:kept],)
-        return tuple(frozen_value(change) for change in self._changes if change not in attributes)
+        return tuple(frozen_value(change) for change in self._changes)
 
 
-def _depends_on_an_argument(node: object) -> bool:
+def _depends_on_the_run(node: object, *, or_on_constants: bool) -> bool:
+    """Whether a value is computed from arguments, from random numbers, or, where asked, from other plain tensors."""
+    sources = ("placeholder", "get_attr") if or_on_constants else ("placeholder",)
     if not isinstance(node, torch.fx.Node):
         return False
     waiting, seen = [node], set()
     while waiting:
         current = waiting.pop()
-        if current.op == "placeholder" or torch.Tag.nondeterministic_seeded in getattr(current.target, "tags", ()):
+        if current.op in sources or torch.Tag.nondeterministic_seeded in getattr(current.target, "tags", ()):
             return True
         if current not in seen:
             seen.add(current)

@@ -38,7 +38,7 @@ def operation(node: Node) -> str:
     """An operation and the line of the user's code that it comes from."""
     line = _line(node)
     name = str(node.target).removesuffix(".default")
-    return f"{name} ({line})" if line else f"{name} (backward or update)"
+    return f"{name} ({line})" if line else name
 
 
 _LOSS_ADVICE = (
