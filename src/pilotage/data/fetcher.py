@@ -107,6 +107,7 @@ class _Fetcher:
         """The epochs of the filled slots, oldest first."""
         self._next_slot = 0
         self._structure: Structure | None = None
+        self._first_rows = 0
 
     def run(self) -> None:
         """Load until told to stop."""
@@ -133,6 +134,7 @@ class _Fetcher:
         tensors, structure = take_item_apart(item, self._task.parsers)
         if self._structure is None:
             self._structure = structure
+            self._first_rows = tensors[0].shape[0] if tensors[0].ndim else 1
         elif structure != self._structure:
             raise InputError(f"Items have to be alike, but {structure} came after a first one of {self._structure}.")
         return tensors
@@ -142,8 +144,7 @@ class _Fetcher:
         descriptor = anonymous_file(layout.bytes * self._task.slots, on_disk=self._task.ring_on_disk)
         try:
             ring = Ring(descriptor, layout, self._task.slots)
-            first_rows = first[0].shape[0] if first[0].ndim else 1
-            self._channel.send(Ready(layout, ByValue(self._structure), first_rows))
+            self._channel.send(Ready(layout, ByValue(self._structure), self._first_rows))
             send_handle(self._channel.connection, descriptor, os.getppid())
         finally:
             os.close(descriptor)

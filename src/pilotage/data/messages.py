@@ -13,6 +13,7 @@ class Ready(NamedTuple):
     layout: Layout
     structure: Any
     first_rows: int
+    """Rows of the first item as it was read, before rebatching."""
 
 
 class Item(NamedTuple):
