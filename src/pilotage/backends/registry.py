@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pilotage.backends.base import Backend
 from pilotage.backends.cpu import CpuBackend
 from pilotage.backends.cuda import CudaBackend
+from pilotage.backends.hpu import HpuBackend
 from pilotage.errors import OptionError
 from pilotage.options import environment
 from pilotage.options.choices import Tier
@@ -27,7 +28,7 @@ class Choice:
 
 def backends() -> list[Backend]:
     """All backends, the one to prefer first."""
-    return [CudaBackend(), CpuBackend()]
+    return [CudaBackend(), HpuBackend(), CpuBackend()]
 
 
 def choose(backend: str | None = None, tier: Tier | None = None) -> Choice:

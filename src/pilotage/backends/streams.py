@@ -63,11 +63,13 @@ def seeds_for(random_seed: int | None, replicas: int) -> list[int]:
 
 
 def _default_generator(device: torch.device) -> torch.Generator:
-    if device.type == "cuda":
-        torch.cuda.init()
-        return torch.cuda.default_generators[device.index or 0]
-    return torch.default_generator
+    if device.type == "cpu":
+        return torch.default_generator
+    module = torch.get_device_module(device)
+    module.init()
+    generators: Sequence[torch.Generator] = module.default_generators
+    return generators[device.index or 0]
 
 
 def _state_of_seed(device: torch.device, seed: int) -> Tensor:
-    return torch.Generator(device if device.type == "cuda" else "cpu").manual_seed(seed).get_state()
+    return torch.Generator(device).manual_seed(seed).get_state()

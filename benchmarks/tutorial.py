@@ -1,0 +1,87 @@
+"""The tutorial's training loop against eager PyTorch's own loop, at every thread count."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import poptorch
+import torch
+from benchmarks.contest import Contender, take_turns
+from benchmarks.report import Row, Table
+from examples.fashion_mnist.model import Classifier
+from torch.utils.data import DataLoader
+
+from pilotage.datasets.fashion_mnist import FashionMnist
+
+STEPS = 300
+BATCH = 16
+
+
+def measure(device: str, rounds: int) -> Table:
+    """Steps per second of both loops, loader included, and the ratio at eager's best thread count."""
+    dataset = FashionMnist(train=True)
+    counts = sorted({1, len(os.sched_getaffinity(0))}) if device == "cpu" else [torch.get_num_threads()]
+    contenders = [
+        contender
+        for threads in counts
+        for contender in (
+            Contender(f"eager PyTorch, {threads} threads", _round(_eager_loop(dataset, device), threads)),
+            Contender(f"poptorch, {threads} threads", _round(_captured_loop(dataset, device), threads)),
+        )
+    ]
+    take_turns(contenders, rounds)
+    return _table(contenders, device)
+
+
+def _table(contenders: list[Contender], device: str) -> Table:
+    eager = max((each for each in contenders if each.name.startswith("eager")), key=lambda each: each.median)
+    ours = max((each for each in contenders if each.name.startswith("poptorch")), key=lambda each: each.median)
+    return Table(
+        title=f"Tutorial classifier, batch {BATCH}, SGD with momentum, training loop with loader, on {device}",
+        command=f"make bench DEVICE={device} ARGS='--only tutorial'",
+        rows=[Row(each.name, each.median, "steps/s", each.median / eager.median) for each in contenders],
+        verdict=f"Best against best: {ours.median / eager.median:.2f} times eager PyTorch.",
+        details={"rates": {each.name: each.rates for each in contenders}},
+    )
+
+
+def _round(batches: Iterator[Callable[[], Any]], threads: int) -> Callable[[], int]:
+    def run() -> int:
+        torch.set_num_threads(threads)
+        for step in islice(batches, STEPS):
+            step()
+        return STEPS
+
+    return run
+
+
+def _captured_loop(dataset: FashionMnist, device: str) -> Iterator[Callable[[], Any]]:
+    torch.manual_seed(42)
+    model = Classifier().train()
+    options = poptorch.Options().runOn(device)
+    loader = poptorch.DataLoader(options, dataset, batch_size=BATCH, shuffle=True)
+    optimizer = poptorch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+    trainer = poptorch.trainingModel(model, options, optimizer)
+    while True:
+        for images, labels in loader:
+            yield lambda images=images, labels=labels: trainer(images, labels)
+
+
+def _eager_loop(dataset: FashionMnist, device: str) -> Iterator[Callable[[], Any]]:
+    torch.manual_seed(42)
+    model = Classifier().train().to(device)
+    loader = DataLoader(dataset, batch_size=BATCH, shuffle=True, drop_last=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=device == "cuda")
+
+    def step(images: torch.Tensor, labels: torch.Tensor) -> None:
+        optimizer.zero_grad()
+        _, loss = model(images.to(device), labels.to(device))
+        loss.backward()
+        optimizer.step()
+
+    while True:
+        for images, labels in loader:
+            yield lambda images=images, labels=labels: step(images, labels)
