@@ -1,0 +1,1 @@
+"""Optimizers as update rules on tensors that a captured program can hold."""

@@ -1,0 +1,90 @@
+"""Adam, AdamW and AMSGrad."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.arithmetic import (
+    add_scaled,
+    divide_,
+    is_zero,
+    scale_,
+    shift_,
+    square_root,
+    subtract_scaled_quotient_,
+)
+from pilotage.optim.moments import FIRST, SECOND, bias_divisor, update_moments
+from pilotage.optim.rule import Value
+from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+
+_LARGEST = "max_exp_avg_sq"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamRule:
+    """The arithmetic of ``torch.optim.Adam`` and ``AdamW``: ``lr``, ``beta1``, ``beta2``, ``eps``, ``weight_decay``."""
+
+    decoupled_weight_decay: bool = False
+    """Shrink the parameters themselves, as AdamW does, instead of adding to the gradients."""
+
+    amsgrad: bool = False
+    maximize: bool = False
+
+    bias_correction: bool = True
+    """Make up for moments that start from zero."""
+
+    first_moment_dtype: torch.dtype | None = None
+    """What the first moment is stored in; None is the parameter's own type."""
+
+    second_moment_dtype: torch.dtype | None = None
+    """What the second moment is stored in; None is the parameter's own type."""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The two moments, and the largest second one for AMSGrad."""
+        return (FIRST, SECOND, _LARGEST) if self.amsgrad else (FIRST, SECOND)
+
+    def initial(self, slot: str, parameter: Tensor) -> Tensor:
+        """Zeros."""
+        return empty_slot(parameter, self.first_moment_dtype if slot == FIRST else self.second_moment_dtype)
+
+    def apply(
+        self,
+        parameters: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        slots: Mapping[str, Sequence[Tensor]],
+        step: Tensor,
+        values: Mapping[str, Value],
+    ) -> None:
+        """Update parameters and moments in place."""
+        if not parameters:
+            return
+        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
+        update_moments(work, self._decay_weights(work, values), values["beta1"], values["beta2"])
+        step_size, denominators = values["lr"], list(torch._foreach_sqrt(self._second_moments(work)))
+        if self.bias_correction:
+            step_size = step_size / bias_divisor(step, values["beta1"])
+            divide_(denominators, square_root(bias_divisor(step, values["beta2"])))
+        shift_(denominators, values["eps"])
+        subtract_scaled_quotient_(work.parameters, work.slots[FIRST], denominators, step_size)
+
+    def _decay_weights(self, work: Workspace, values: Mapping[str, Value]) -> list[Tensor]:
+        """Shrink the parameters or, where that is not decoupled, return gradients that will."""
+        weight_decay = values["weight_decay"]
+        if is_zero(weight_decay):
+            return work.gradients
+        if not self.decoupled_weight_decay:
+            return add_scaled(work.gradients, work.parameters, weight_decay)
+        scale_(work.parameters, 1 - values["lr"] * weight_decay)
+        return work.gradients
+
+    def _second_moments(self, work: Workspace) -> list[Tensor]:
+        if not self.amsgrad:
+            return work.slots[SECOND]
+        torch._foreach_maximum_(work.slots[_LARGEST], work.slots[SECOND])
+        work.store(_LARGEST)
+        return work.slots[_LARGEST]

@@ -1,0 +1,114 @@
+"""Arithmetic on lists of tensors with factors that are compiled in (floats) or may vary (0-dim float64 tensors).
+
+Either kind of factor gives what torch's own optimizers compute on the CPU, to the last bit in float32 and float64.
+Varying factors therefore enter through the operations that round as often as the scalar forms do: ``addcmul``
+fuses product and sum just as ``add`` with ``alpha`` does, whereas ``x - factor * y`` would round once more.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.rule import Value
+
+_REDUCED = frozenset({torch.float16, torch.bfloat16})
+
+
+def is_zero(value: Value) -> bool:
+    """Whether a value is compiled in as zero, so that its term can be left out."""
+    return not isinstance(value, Tensor) and value == 0
+
+
+def scale_(targets: list[Tensor], factor: Value) -> None:
+    """``target *= factor``."""
+    torch._foreach_mul_(targets, _cast_for_all(factor, targets))
+
+
+def divide_(targets: list[Tensor], divisor: Value) -> None:
+    """``target /= divisor``."""
+    torch._foreach_div_(targets, _cast_for_all(divisor, targets))
+
+
+def shift_(targets: list[Tensor], amount: Value) -> None:
+    """``target += amount``."""
+    if not isinstance(amount, Tensor):
+        torch._foreach_add_(targets, amount)
+    else:
+        # The overload for one tensor reads its number, which a captured graph cannot do.
+        torch._foreach_add_(targets, _cast_for_each(amount, targets))
+
+
+def add_scaled_(targets: list[Tensor], others: list[Tensor], factor: Value) -> None:
+    """``target += factor * other``."""
+    if not isinstance(factor, Tensor):
+        torch._foreach_add_(targets, others, alpha=factor)
+    else:
+        torch._foreach_addcmul_(targets, _widened(others), _cast_for_each(factor, targets))
+
+
+def add_scaled(targets: list[Tensor], others: list[Tensor], factor: Value) -> list[Tensor]:
+    """``target + factor * other`` as new tensors."""
+    if not isinstance(factor, Tensor):
+        return list(torch._foreach_add(targets, others, alpha=factor))
+    sums = torch._foreach_addcmul(targets, _widened(others), _cast_for_each(factor, targets))
+    return [total.to(target.dtype) for total, target in zip(sums, targets, strict=True)]
+
+
+def lerp_(targets: list[Tensor], ends: list[Tensor], weight: Value) -> None:
+    """``target += weight * (end - target)``."""
+    if not isinstance(weight, Tensor):
+        torch._foreach_lerp_(targets, ends, weight)
+        return
+    wide = _widened(targets)
+    torch._foreach_lerp_(wide, _widened(ends), _cast_for_each(weight, wide))
+    for target, result in zip(targets, wide, strict=True):
+        if result is not target:
+            target.copy_(result)
+
+
+def add_scaled_square_(targets: list[Tensor], bases: list[Tensor], factor: Value) -> None:
+    """``target += factor * base * base``."""
+    if not isinstance(factor, Tensor):
+        torch._foreach_addcmul_(targets, bases, bases, factor)
+    else:
+        wide = _widened(bases)
+        torch._foreach_addcmul_(targets, torch._foreach_mul(wide, _cast_for_all(factor, wide)), wide)
+
+
+def subtract_scaled_quotient_(
+    targets: list[Tensor], numerators: list[Tensor], denominators: list[Tensor], factor: Value
+) -> None:
+    """``target -= factor * numerator / denominator``."""
+    if not isinstance(factor, Tensor):
+        torch._foreach_addcdiv_(targets, numerators, denominators, -factor)
+    else:
+        wide = _widened(numerators)
+        torch._foreach_addcdiv_(targets, torch._foreach_mul(wide, _cast_for_all(factor, wide)), denominators, -1)
+
+
+def square_root(value: Tensor) -> Tensor:
+    """The power one half of a 0-dim tensor, rounded as Python's ``value ** 0.5``."""
+    # A scalar exponent of 0.5 would become sqrt, which differs from pow in the last bit now and then.
+    return torch.pow(value, torch.full_like(value, 0.5))
+
+
+def _widened(tensors: list[Tensor]) -> list[Tensor]:
+    """Half precision tensors as float32: a factor cast to half precision would lose digits, or vanish."""
+    return [tensor.float() if tensor.dtype in _REDUCED else tensor for tensor in tensors]
+
+
+def _cast_for_each(factor: Tensor, tensors: list[Tensor]) -> list[Tensor]:
+    """The factor in each tensor's type, but in no fewer bits than float32; cast once for each type."""
+    types = [torch.float32 if tensor.dtype in _REDUCED else tensor.dtype for tensor in tensors]
+    casts = {dtype: factor.to(dtype) for dtype in dict.fromkeys(types)}
+    return [casts[dtype] for dtype in types]
+
+
+def _cast_for_all(factor: Value, tensors: list[Tensor]) -> Value:
+    """A varying factor in the type of all tensors; types of half precision take it as it is."""
+    if not isinstance(factor, Tensor):
+        return factor
+    # Left as it is it would be cast for each tensor again, and a 0-dim tensor would be computed in float64.
+    types = {tensor.dtype for tensor in tensors}
+    return factor.to(types.pop()) if len(types) == 1 and not types & _REDUCED else factor

@@ -1,0 +1,37 @@
+"""What would have to be compiled anew to go from one optimizer plan to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.optim.rule import Group, OptimizerPlan
+
+
+def changed_constants(compiled: OptimizerPlan, wanted: OptimizerPlan) -> list[str]:
+    """Each difference that a program compiled for one plan cannot follow by new values alone; none means it can."""
+    return list(_differences(compiled, wanted))
+
+
+def _differences(compiled: OptimizerPlan, wanted: OptimizerPlan) -> Iterator[str]:
+    if compiled.accumulation_type != wanted.accumulation_type:
+        yield f"accumulation_type from {compiled.accumulation_type} to {wanted.accumulation_type}"
+    for name in sorted(compiled.constants):
+        before, after = getattr(compiled, name), getattr(wanted, name)
+        if before != after:
+            yield f"{name} from {before!r} to {after!r}"
+    if len(compiled.groups) != len(wanted.groups):
+        yield f"number of groups from {len(compiled.groups)} to {len(wanted.groups)}"
+        return
+    for index, (before, after) in enumerate(zip(compiled.groups, wanted.groups, strict=True)):
+        for difference in _group_differences(before, after):
+            yield f"group {index}: {difference}"
+
+
+def _group_differences(compiled: Group, wanted: Group) -> Iterator[str]:
+    if compiled.parameters != wanted.parameters:
+        yield f"parameters from {list(compiled.parameters)} to {list(wanted.parameters)}"
+    if compiled.rule != wanted.rule:
+        yield f"rule from {compiled.rule} to {wanted.rule}"
+    for name in sorted(compiled.constants & wanted.values.keys()):
+        if compiled.values[name] != wanted.values[name]:
+            yield f"{name} from {compiled.values[name]!r} to {wanted.values[name]!r}"

@@ -1,0 +1,27 @@
+"""The running moments of gradients that Adam and LAMB share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.arithmetic import add_scaled_square_, lerp_, scale_
+from pilotage.optim.rule import Value
+from pilotage.optim.workspace import Workspace
+
+FIRST = "exp_avg"
+SECOND = "exp_avg_sq"
+
+
+def update_moments(work: Workspace, gradients: list[Tensor], beta1: Value, beta2: Value) -> None:
+    """Move the first moment towards the gradients and the second towards their squares."""
+    lerp_(work.slots[FIRST], gradients, 1 - beta1)
+    work.store(FIRST)
+    scale_(work.slots[SECOND], beta2)
+    add_scaled_square_(work.slots[SECOND], gradients, 1 - beta2)
+    work.store(SECOND)
+
+
+def bias_divisor(step: Tensor, beta: Value) -> Tensor:
+    """What makes up for a moment that started from zero, in the update that follows ``step`` others."""
+    return 1 - torch.pow(beta, step + 1)

@@ -1,0 +1,106 @@
+"""From a torch optimizer to the plan that the engine compiles."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+
+import torch
+
+from pilotage.errors import OptionError
+from pilotage.optim.families import Family, GroupSettings, Refinements, family_of
+from pilotage.optim.rule import Group, OptimizerPlan
+
+
+def read_optimizer(
+    optimizer: torch.optim.Optimizer,
+    names: Mapping[int, str],
+    *,
+    refinements: Refinements | None = None,
+    like: OptimizerPlan | None = None,
+) -> OptimizerPlan:
+    """The plan of an optimizer over the parameters that ``names`` knows, by ``id``.
+
+    ``refinements`` tells what the optimizer decides beyond torch's settings, and vouches for its Python code, which
+    is not run. ``like`` is a plan compiled before, whose division into constants and variables is kept.
+    """
+    family = family_of(optimizer)
+    if refinements is None:
+        _warn_of_python_code(optimizer, family)
+        refinements = Refinements()
+    _warn_of_strangers(optimizer, names)
+    groups: list[Group] = []
+    for settings in optimizer.param_groups:
+        known = tuple(names[id(p)] for p in settings["params"] if id(p) in names and p.requires_grad)
+        if known:
+            earlier = like.groups[len(groups)] if like is not None and len(groups) < len(like.groups) else None
+            constants = _constants(family, settings, refinements, earlier)
+            groups.append(read_group(optimizer, settings, known, refinements, constants))
+    if not groups:
+        raise OptionError(
+            f"The {type(optimizer).__name__} optimizer holds no parameter of the module that could be trained. "
+            "Create it from the parameters() of the module that is wrapped."
+        )
+    return OptimizerPlan(
+        groups=tuple(groups),
+        loss_scaling=refinements.loss_scaling,
+        max_gradient_norm=refinements.max_gradient_norm,
+        accumulation_type=refinements.accumulation_type,
+        constants=refinements.plan_constants if like is None else like.constants,
+    )
+
+
+def read_group(
+    optimizer: torch.optim.Optimizer,
+    settings: GroupSettings,
+    parameters: tuple[str, ...],
+    refinements: Refinements,
+    constants: frozenset[str] | None = None,
+) -> Group:
+    """One parameter group of an optimizer, for the parameters of these names."""
+    family = family_of(optimizer)
+    if settings.get("differentiable"):
+        raise OptionError("differentiable=True cannot be compiled: an update is no part of autograd. Leave it out.")
+    if constants is None:
+        constants = _constants(family, settings, refinements, None)
+    return Group(
+        rule=family.rule(optimizer, settings, constants, refinements),
+        parameters=parameters,
+        values=family.values(settings),
+        constants=constants,
+    )
+
+
+def runs_python_code(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether the optimizer has a ``step`` of its own, which a program does not run."""
+    # torch wraps `step` of each class whose instances are created, so what is under the wrappers is compared.
+    return inspect.unwrap(type(optimizer).step) is not inspect.unwrap(family_of(optimizer).optimizer.step)
+
+
+def _constants(
+    family: Family, settings: GroupSettings, refinements: Refinements, earlier: Group | None
+) -> frozenset[str]:
+    if earlier is not None:
+        return earlier.constants.intersection(family.values(settings))
+    if refinements.constants is not None:
+        return refinements.constants.intersection(family.values(settings))
+    return family.constants(settings)
+
+
+def _warn_of_python_code(optimizer: torch.optim.Optimizer, family: Family) -> None:
+    if runs_python_code(optimizer):
+        warnings.warn(
+            f"{type(optimizer).__name__} has a step() of its own. A program does not run it: parameters are updated "
+            f"as {family.optimizer.__name__} does.",
+            stacklevel=3,
+        )
+
+
+def _warn_of_strangers(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> None:
+    strangers = sum(id(p) not in names for settings in optimizer.param_groups for p in settings["params"])
+    if strangers:
+        warnings.warn(
+            f"{strangers} of the optimizer's parameters are no parameters of the module and will not be updated.",
+            stacklevel=3,
+        )

@@ -1,0 +1,101 @@
+"""RMSprop, as torch and as TensorFlow define it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.arithmetic import (
+    add_scaled,
+    add_scaled_,
+    add_scaled_square_,
+    is_zero,
+    lerp_,
+    scale_,
+    shift_,
+    subtract_scaled_quotient_,
+)
+from pilotage.optim.rule import Value
+from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+
+_SQUARES = "square_avg"
+_GRADIENTS = "grad_avg"
+_BUFFER = "momentum_buffer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmspropRule:
+    """The arithmetic of ``torch.optim.RMSprop``: values ``lr``, ``alpha``, ``eps``, ``weight_decay``, ``momentum``."""
+
+    momentum: bool = False
+    """Whether there is a momentum buffer; without one, the value of momentum has no part."""
+
+    centered: bool = False
+    maximize: bool = False
+
+    tensorflow: bool = False
+    """Start the average of squares from ones, add eps under the root, and fold lr into the momentum buffer."""
+
+    first_moment_dtype: torch.dtype | None = None
+    """What the average gradient and the momentum buffer are stored in; None is the parameter's own type."""
+
+    second_moment_dtype: torch.dtype | None = None
+    """What the average of squares is stored in; None is the parameter's own type."""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The average of squares, then the average gradient and the momentum buffer where there are any."""
+        return (_SQUARES, *[_GRADIENTS] * self.centered, *[_BUFFER] * self.momentum)
+
+    def initial(self, slot: str, parameter: Tensor) -> Tensor:
+        """Zeros, but ones for TensorFlow's average of squares."""
+        if slot == _SQUARES:
+            return empty_slot(parameter, self.second_moment_dtype, fill=1.0 if self.tensorflow else 0.0)
+        return empty_slot(parameter, self.first_moment_dtype)
+
+    def apply(
+        self,
+        parameters: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        slots: Mapping[str, Sequence[Tensor]],
+        step: Tensor,
+        values: Mapping[str, Value],
+    ) -> None:
+        """Update parameters and averages in place."""
+        if not parameters:
+            return
+        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
+        updates = work.gradients
+        if not is_zero(values["weight_decay"]):
+            updates = add_scaled(updates, work.parameters, values["weight_decay"])
+        denominators = self._denominators(work, updates, values)
+        if not self.momentum:
+            subtract_scaled_quotient_(work.parameters, updates, denominators, values["lr"])
+            return
+        # The rate is folded into the buffer by TensorFlow, and applied to the whole buffer by torch.
+        into_buffer, out_of_buffer = (values["lr"], 1.0) if self.tensorflow else (1.0, values["lr"])
+        scale_(work.slots[_BUFFER], values["momentum"])
+        subtract_scaled_quotient_(work.slots[_BUFFER], updates, denominators, -into_buffer)
+        work.store(_BUFFER)
+        add_scaled_(work.parameters, work.slots[_BUFFER], -out_of_buffer)
+
+    def _denominators(self, work: Workspace, updates: list[Tensor], values: Mapping[str, Value]) -> list[Tensor]:
+        alpha, eps = values["alpha"], values["eps"]
+        scale_(work.slots[_SQUARES], alpha)
+        add_scaled_square_(work.slots[_SQUARES], updates, 1 - alpha)
+        work.store(_SQUARES)
+        variances = [squares.clone() for squares in work.slots[_SQUARES]]
+        if self.centered:
+            means = work.slots[_GRADIENTS]
+            lerp_(means, updates, 1 - alpha)
+            work.store(_GRADIENTS)
+            torch._foreach_addcmul_(variances, means, means, -1)
+        if self.tensorflow:
+            shift_(variances, eps)
+        torch._foreach_sqrt_(variances)
+        if not self.tensorflow:
+            shift_(variances, eps)
+        return variances

@@ -1,0 +1,78 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.arithmetic import add_scaled, add_scaled_, is_zero, scale_
+from pilotage.optim.rule import Value
+from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class SgdRule:
+    """The arithmetic of ``torch.optim.SGD``: values ``lr``, ``momentum``, ``dampening`` and ``weight_decay``.
+
+    A momentum that varies and is zero for a while leaves the buffer at the last gradient, where torch would keep an
+    older one; the updates themselves are the same.
+    """
+
+    momentum: bool = False
+    """Whether there is a momentum buffer; without one, the values of momentum and dampening have no part."""
+
+    nesterov: bool = False
+    maximize: bool = False
+
+    momentum_dtype: torch.dtype | None = None
+    """What the momentum buffer is stored in; None is the parameter's own type."""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The momentum buffer, if there is one."""
+        return ("momentum_buffer",) if self.momentum else ()
+
+    def initial(self, slot: str, parameter: Tensor) -> Tensor:
+        """Zeros; the first update then sets the buffer to the gradient."""
+        return empty_slot(parameter, self.momentum_dtype)
+
+    def apply(
+        self,
+        parameters: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        slots: Mapping[str, Sequence[Tensor]],
+        step: Tensor,
+        values: Mapping[str, Value],
+    ) -> None:
+        """Update parameters and momentum buffers in place."""
+        if not parameters:
+            return
+        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
+        updates = work.gradients
+        if not is_zero(values["weight_decay"]):
+            updates = add_scaled(updates, work.parameters, values["weight_decay"])
+        if self.momentum:
+            updates = self._with_momentum(work, updates, step, values)
+        add_scaled_(work.parameters, updates, -values["lr"])
+
+    def _with_momentum(
+        self, work: Workspace, updates: list[Tensor], step: Tensor, values: Mapping[str, Value]
+    ) -> list[Tensor]:
+        buffers = work.slots["momentum_buffer"]
+        scale_(buffers, values["momentum"])
+        add_scaled_(buffers, updates, _share_of_gradient(step, values["momentum"], values["dampening"]))
+        work.store("momentum_buffer")
+        return add_scaled(updates, buffers, values["momentum"]) if self.nesterov else buffers
+
+
+def _share_of_gradient(step: Tensor, momentum: Value, dampening: Value) -> Value:
+    """What the gradient is multiplied by on its way into the buffer: torch does not dampen the first update."""
+    if is_zero(dampening):
+        return 1.0
+    dampened = step != 0
+    if isinstance(momentum, Tensor):
+        dampened = dampened & (momentum != 0)
+    return 1 - dampened.to(step.dtype) * dampening

@@ -1,0 +1,71 @@
+"""The tensors of one update, in the types that its arithmetic runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """Parameters, gradients and slots of one update.
+
+    Arithmetic runs in the widest type among a parameter, its gradient and its slots, so that a slot may be stored
+    in fewer bits than its parameter has, or in more. Where all types agree nothing is copied.
+    """
+
+    parameters: list[Tensor]
+    """To be updated in place, in their own types."""
+
+    gradients: list[Tensor]
+    """Pointing uphill, in the types of the arithmetic."""
+
+    slots: Mapping[str, list[Tensor]]
+    """To be updated in place, in the types of the arithmetic; :meth:`store` makes a change last."""
+
+    stored: Mapping[str, list[Tensor]]
+    """The slots as they are kept between updates."""
+
+    def store(self, slot: str) -> None:
+        """Keep a slot's new value, and go on with what the stored type made of it."""
+        for kept, current in zip(self.stored[slot], self.slots[slot], strict=True):
+            if kept is not current:
+                kept.copy_(current)
+                current.copy_(kept)
+
+
+def open_workspace(
+    parameters: Sequence[Tensor], gradients: Sequence[Tensor], slots: Mapping[str, Sequence[Tensor]], *, maximize: bool
+) -> Workspace:
+    """Bring the tensors of an update into the types of its arithmetic, and gradients to point uphill."""
+    parameters = _real_views(parameters)
+    gradients = _real_views(gradients)
+    stored = {name: _real_views(tensors) for name, tensors in slots.items()}
+    types = [
+        reduce(torch.promote_types, [tensor.dtype for tensor in related])
+        for related in zip(parameters, gradients, *stored.values(), strict=True)
+    ]
+    gradients = _cast(gradients, types)
+    return Workspace(
+        parameters=parameters,
+        gradients=list(torch._foreach_neg(gradients)) if maximize else gradients,
+        slots={name: _cast(tensors, types) for name, tensors in stored.items()},
+        stored=stored,
+    )
+
+
+def empty_slot(parameter: Tensor, dtype: torch.dtype | None, *, fill: float = 0.0) -> Tensor:
+    """A slot for a parameter, laid out as the parameter is; no ``dtype`` means the parameter's own."""
+    return torch.full_like(parameter, fill, dtype=dtype, requires_grad=False)
+
+
+def _real_views(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.view_as_real(tensor) if tensor.is_complex() else tensor for tensor in tensors]
+
+
+def _cast(tensors: Sequence[Tensor], types: Sequence[torch.dtype]) -> list[Tensor]:
+    return [t if t.dtype == dtype else t.to(dtype) for t, dtype in zip(tensors, types, strict=True)]
