@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -69,10 +69,9 @@ def is_ours(folder: Path) -> bool:
 
 
 def _places(name: str) -> list[Path]:
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return []
+    # Not importlib.util.find_spec: it answers with what this process has imported already.
+    specs = (finder.find_spec(name, None) for finder in sys.meta_path)
+    spec = next((found for found in specs if found is not None), None)
     if spec is None:
         return []
     if spec.submodule_search_locations is None:

@@ -26,7 +26,8 @@ def test_the_drop_in_of_this_environment_is_recognised_as_ours():
     assert finding.facts["maker"] == "pilotage"
 
 
-def test_another_package_in_front_of_our_drop_in_is_warned_about(place):
+def test_another_package_in_front_of_our_drop_in_is_warned_about_whatever_is_imported_already(place):
+    importlib.import_module("poptorch")
     place("poptorch/__init__.py", "raise RuntimeError('looking is not importing')")
     finding = examine_drop_in("poptorch", "Graphcore")
     assert finding.verdict is Verdict.WARNING
