@@ -116,7 +116,13 @@ class DataLoader(Loader):
         if self._rebatched_size is not None:
             async_options = {**async_options, "rebatched_size": self._rebatched_size}
         # A copy: an accessor that held this loader would keep it, and itself, alive.
-        return AsynchronousDataAccessor(copy.copy(self), **async_options)
+        reader = copy.copy(self)
+        if reader.pin_memory:
+            logger.warning(
+                "pin_memory has no effect here: an asynchronous loader's batches lie in a shared ring buffer."
+            )
+            reader.pin_memory = False
+        return AsynchronousDataAccessor(reader, **async_options)
 
     def _warn_of_surprises(self) -> None:
         if isinstance(self.dataset, IterableDataset):

@@ -51,6 +51,7 @@ def _is_stacked_by_indexing(tensor: Tensor) -> bool:
     """Whether collation stacks this tensor's rows to the very memory that indexing gives."""
     return (
         type(tensor) is Tensor
+        and tensor.is_cpu
         and tensor.layout is torch.strided
         and tensor.is_contiguous()
         and not tensor.is_quantized

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import multiprocessing
 import pickle
@@ -96,6 +97,11 @@ class ByValue:
 def _why_it_did_not_start(sharing: Sharing, error: Exception) -> str:
     if sharing is Sharing.FORK:
         return f"The process that loads data could not be forked: {error}"
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        return (
+            "The process that loads data could not be started: each of the data set's tensors needs an open file to be "
+            "shared, and there are too many. Choose another way of sharing than Sharing.SHARED_MEMORY."
+        )
     return (
         f"The process that loads data could not be started: {type(error).__name__}: {error}. What it reads has to be "
         "picklable: classes and functions at the top level of a module, no lambdas. "
