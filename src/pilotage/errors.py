@@ -38,6 +38,7 @@ __all__ = [
     "NotCompiledError",
     "OptionError",
     "PilotageError",
+    "ProgramFileError",
     "UnexpectedArgumentError",
 ]
 
@@ -104,6 +105,10 @@ class NonFiniteLossError(PilotageError, ArithmeticError):
 
 class DeviceMemoryError(PilotageError, RuntimeError):
     """The program does not fit into the memory of its device."""
+
+
+class ProgramFileError(PilotageError, RuntimeError):
+    """A stored program is cut short, altered, or of another version."""
 
 
 class DatasetError(PilotageError, RuntimeError):

@@ -127,7 +127,9 @@ class _Results:
 
 
 def _call(computation: Computation) -> Call:
-    return computation.graph.forward if computation.graph is not None else computation.function
+    call = computation.graph.forward if computation.graph is not None else computation.function
+    assert call is not None
+    return call
 
 
 def _micro_batches(inputs: Sequence[Tensor], count: int) -> list[Sequence[Tensor]]:

@@ -32,7 +32,9 @@ class Computation:
     """One action of a program: its Python function and, unless the tier is eager, its graph."""
 
     sections: tuple[Section, ...]
-    function: StepFunction
+    function: StepFunction | None = None
+    """None where the program was read from a file."""
+
     graph: GraphModule | None = None
 
 

@@ -14,10 +14,35 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 class CallSignature:
     """Fills in defaults and turns keyword arguments into positional ones, so that equal calls look equal."""
 
-    def __init__(self, forward: Callable[..., Any]) -> None:
-        self._signature = inspect.signature(forward)
+    def __init__(self, signature: inspect.Signature) -> None:
+        self._signature = signature
         self._parameters = self._signature.parameters
         self._all_positional = all(parameter.kind in _POSITIONAL for parameter in self._parameters.values())
+
+    @classmethod
+    def of(cls, forward: Callable[..., Any]) -> CallSignature:
+        """The signature of a module's forward."""
+        return cls(inspect.signature(forward))
+
+    def to_data(self) -> list[list[Any]]:
+        """The signature as plain data; a default that is no plain value becomes None."""
+        return [
+            [name, parameter.kind.name, parameter.default is not inspect.Parameter.empty, _plain(parameter.default)]
+            for name, parameter in self._parameters.items()
+        ]
+
+    @classmethod
+    def from_data(cls, data: list[list[Any]]) -> CallSignature:
+        """The signature that was written as this data."""
+        parameters = [
+            inspect.Parameter(
+                name,
+                inspect._ParameterKind[kind],
+                default=default if has_default else inspect.Parameter.empty,
+            )
+            for name, kind, has_default, default in data
+        ]
+        return cls(inspect.Signature(parameters))
 
     @property
     def names(self) -> list[str]:
@@ -55,3 +80,7 @@ class CallSignature:
             wanted = parameter.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
             if wanted and parameter.default is inspect.Parameter.empty and name not in given:
                 raise MissingArgumentError(f"Mandatory parameter {name} missing. Pass it by position or by name.")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str)) else None

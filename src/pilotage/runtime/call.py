@@ -44,12 +44,12 @@ class CallBinder:
 
     def __init__(
         self,
-        forward: Callable[..., Any],
+        signature: CallSignature,
         micro_batches: int,
         parsers: Parsers,
         adapt: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
-        self._signature = CallSignature(forward)
+        self.signature = signature
         self._adapt = adapt
         self._micro_batches = micro_batches
         self._parsers = parsers
@@ -57,16 +57,16 @@ class CallBinder:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Take a call apart."""
-        tensors, structure = take_apart(self._signature.bind(args, kwargs), self._parsers)
+        tensors, structure = take_apart(self.signature.bind(args, kwargs), self._parsers)
         return BoundCall(structure, tensors, [self._prepared(tensor) for tensor in tensors])
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
         """What one micro-batch of a call looks like; raises where the call cannot be cut into them."""
-        return tuple(map(self._part, call.inputs, call_paths(call.arguments, self._signature.names)))
+        return tuple(map(self._part, call.inputs, call_paths(call.arguments, self.signature.names)))
 
-    def expect(self, call: BoundCall) -> None:
-        """Hold all later calls to this one."""
-        self._first = (call.arguments, call.specifications)
+    def expect(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> None:
+        """Hold all later calls to the one that a program was compiled for."""
+        self._first = (arguments, tuple(self._whole(part) for part in micro_batch))
 
     def check(self, call: BoundCall) -> None:
         """Refuse a call that differs from the first."""
@@ -74,11 +74,17 @@ class CallBinder:
         structure, expected = self._first
         if len(expected) == len(call.inputs) and all(map(_fits, call.inputs, expected)) and structure == call.arguments:
             return
-        refuse_difference(structure, call.arguments, expected, call.specifications, self._signature.names)
+        refuse_difference(structure, call.arguments, expected, call.specifications, self.signature.names)
 
     def forget(self) -> None:
         """Let the next call be the first again."""
         self._first = None
+
+    def _whole(self, part: TensorSpec) -> TensorSpec:
+        if self._micro_batches == 1:
+            return part
+        shape = (part.shape[0] * self._micro_batches, *part.shape[1:])
+        return TensorSpec(shape, contiguous_strides(shape), part.dtype)
 
     def _prepared(self, tensor: Tensor) -> Tensor:
         if tensor.requires_grad:

@@ -40,7 +40,14 @@ class Compilation:
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
         choice = self._choice()
         self.tell(CompilationProgress(fraction=0.05, doing="capturing"))
-        program = self._program(choice, arguments, micro_batch)
+        return self._load(choice, self._program(choice, arguments, micro_batch))
+
+    def session_of(self, program: Program) -> Session:
+        """Load a program that was captured before."""
+        self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
+        return self._load(self._choice(), program)
+
+    def _load(self, choice: Choice, program: Program) -> Session:
         self.tell(CompilationProgress(fraction=0.8, doing="loading"))
         schedule = self._schedule(program)
         batching = self.execution.batching

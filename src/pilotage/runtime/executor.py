@@ -16,6 +16,8 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss
 from pilotage.options.execution import Execution
 from pilotage.program.model import modes_of
+from pilotage.program.program import Program
+from pilotage.program.signature import CallSignature
 from pilotage.program.structure import Parsers, Structure, put_together
 from pilotage.runtime.call import BoundCall, CallBinder
 from pilotage.runtime.compilation import Compilation
@@ -41,6 +43,7 @@ class Executor:
         listeners: Iterable[Listener] = (),
         parsers: Parsers | None = None,
         adapt: Callable[[Tensor], Tensor] | None = None,
+        signature: CallSignature | None = None,
     ) -> None:
         self.module = module
         self.execution = execution or Execution()
@@ -51,7 +54,7 @@ class Executor:
         self._listeners = tuple(listeners)
         self._parsers = parsers or {}
         micro_batches = self.execution.batching.micro_batches_per_call
-        self._binder = CallBinder(module.forward, micro_batches, self._parsers, adapt)
+        self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self._weights = WeightKeeper(module, trains=plan is not None)
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
@@ -108,14 +111,27 @@ class Executor:
         start = time.perf_counter()
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
-        session = self._compilation().session(call.arguments, micro_batch)
-        session.parked, self._kept = self._kept, None
-        self._session = session
-        self._binder.expect(call)
-        self.attach()
+        self._start(self._compilation().session(call.arguments, micro_batch))
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
+
+    def adopt(self, program: Program, optimizer: OptimizerState | None = None) -> None:
+        """Load a program that was captured before, in another process for instance."""
+        self._kept = optimizer
+        self.plan = program.plan
+        self._start(self._compilation().session_of(program))
+
+    def _start(self, session: Session) -> None:
+        session.parked, self._kept = self._kept, None
+        self._session = session
+        self._binder.expect(session.program.arguments, session.program.inputs)
+        self.attach()
         self._tell(CompilationProgress(fraction=1.0, doing="done"))
+
+    @property
+    def signature(self) -> CallSignature:
+        """How calls of this executor are arranged."""
+        return self._binder.signature
 
     def set_mode(self, training: bool) -> None:
         """Put the module in or out of training mode; a program captured in the other mode is captured anew."""

@@ -62,8 +62,10 @@ class Session:
     @property
     def outputs(self) -> Structure:
         """How the outputs are nested; in the eager tier, how those of the last run were."""
-        first = next(iter(self.program.computations.values())).function
-        structure = self.program.outputs or first.findings.outputs
+        structure = self.program.outputs
+        if structure is None:
+            first = next(iter(self.program.computations.values())).function
+            structure = first.findings.outputs if first is not None else None
         assert structure is not None
         return structure
 

@@ -1,0 +1,128 @@
+"""Compiled models as files: program, options, weights and optimizer state, and no pickle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.program.archive import read_archive, write_archive
+from pilotage.program.layout import Slot
+from pilotage.program.program import Program
+from pilotage.program.program_text import program_from_data, program_to_data
+from pilotage.program.signature import CallSignature
+from pilotage.runtime.executor import Executor
+from pilotage.runtime.session import OptimizerState
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredModel:
+    """What a file holds."""
+
+    program: Program
+    signature: CallSignature
+    weights: dict[str, Tensor] | None
+    """Parameters and buffers; None where they were left out."""
+
+    optimizer: OptimizerState | None = None
+    random_streams: list[Tensor] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Whatever a facade wants to remember, as plain data."""
+
+
+def store(
+    executor: Executor,
+    path: Path,
+    *,
+    with_weights: bool = True,
+    with_random_streams: bool = True,
+    extra: dict[str, Any] | None = None,
+) -> None:
+    """Write a compiled model to a file."""
+    session = executor.session
+    # The optimizer's numbers may have changed since the program was captured.
+    program, constants = program_to_data(replace(session.program, plan=executor.plan))
+    tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
+    if with_weights:
+        tensors |= {f"weight/{name}": tensor for name, tensor in executor.module.state_dict(keep_vars=True).items()}
+        tensors |= {f"weight/{name}": buffer for name, buffer in executor.module.named_buffers()}
+    optimizer = session.optimizer_state()
+    if optimizer is not None:
+        tensors |= {f"slot/{slot.name}/{slot.parameter}": tensor for slot, tensor in optimizer.slots.items()}
+    if with_random_streams:
+        tensors |= {f"random/{number}": state for number, state in enumerate(session.streams.states)}
+    content = {
+        "program": program,
+        "signature": executor.signature.to_data(),
+        "updates": None if optimizer is None else optimizer.updates,
+        "with_weights": with_weights,
+        "extra": extra or {},
+    }
+    write_archive(path, content, tensors)
+
+
+def read_stored(path: Path) -> StoredModel:
+    """Read a file that `store` has written."""
+    content, tensors = read_archive(path)
+    program = program_from_data(content["program"], _named(tensors, "constant/"))
+    slots = {_slot(name): tensor for name, tensor in _named(tensors, "slot/").items()}
+    updates = content["updates"]
+    return StoredModel(
+        program=program,
+        signature=CallSignature.from_data(content["signature"]),
+        weights=_named(tensors, "weight/") if content["with_weights"] else None,
+        optimizer=None if updates is None else OptimizerState(slots=slots, updates=updates),
+        random_streams=list(_named(tensors, "random/").values()) or None,
+        extra=content["extra"],
+    )
+
+
+class BareModule(nn.Module):
+    """Weights under the names that they had in a module whose class is not at hand."""
+
+    @classmethod
+    def of(cls, stored: StoredModel) -> BareModule:
+        """A module that holds a stored model's weights, and none of its Python."""
+        module = cls()
+        assert stored.weights is not None
+        for name, tensor in stored.weights.items():
+            *path, last = name.split(".")
+            owner: nn.Module = module
+            for part in path:
+                if part not in owner._modules:
+                    owner.add_module(part, BareModule())
+                owner = owner._modules[part]  # type: ignore[assignment]
+            if name in stored.program.layout.parameters:
+                trained = name in stored.program.layout.trained
+                owner.register_parameter(last, nn.Parameter(tensor, requires_grad=trained))
+            elif name in stored.program.layout.buffers:
+                owner.register_buffer(last, tensor)
+        return module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Say that the class is missing; the stored program is what runs."""
+        raise RuntimeError(
+            "This module was read from a file and has no Python of its own. Call the wrapped model, or load the file "
+            "with an instance of the original class."
+        )
+
+
+@torch.no_grad()
+def load_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Copy stored weights into a module of the original class."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in own.items():
+        if name in weights:
+            tensor.copy_(weights[name])
+
+
+def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _slot(name: str) -> Slot:
+    slot, _, parameter = name.partition("/")
+    return Slot(slot, parameter)
