@@ -1,0 +1,29 @@
+"""Train, evaluate and predict: python examples/fashion_mnist train | evaluate | predict IMAGE… | all."""
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; the status is 0, or 1 for a failure, 2 for a wrong option, 130 for Ctrl-C."""
+    # Imported inside: torch takes a second or two, and Ctrl-C must find us ready even then.
+    try:
+        from command_line import complain, parsed
+
+        command, settings = parsed()
+        from tutorial import run
+
+        from pilotage.errors import PilotageError
+
+        try:
+            run(command, settings)
+        except (PilotageError, OSError) as error:
+            complain(str(error))
+            return 1
+    except KeyboardInterrupt:
+        print("\nfashion_mnist: interrupted; no half-written file is left.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

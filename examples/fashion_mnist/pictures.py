@@ -1,0 +1,98 @@
+"""The three figures that a run leaves behind."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from metrics import Evaluation
+from predict import Prediction
+from sklearn.metrics import ConfusionMatrixDisplay
+
+from pilotage.datasets.fashion_mnist import CLASSES, LabelledImages
+from pilotage.datasets.whole_files import write_whole
+
+INK, QUIET, ACCENT = "#1f2933", "#9aa5b1", "#2563a8"
+SAMPLES_PER_CLASS = 12
+
+
+def save_samples(pictures: LabelledImages, path: Path) -> None:
+    """A row of pictures for each class."""
+    figure = Figure(figsize=(9.6, 8.4), layout="constrained")
+    figure.suptitle("What the network learns from", fontsize=15, color=INK)
+    grid = figure.subplots(len(CLASSES), SAMPLES_PER_CLASS)
+    for row, name in enumerate(CLASSES):
+        chosen = pictures.images[pictures.labels == row][:SAMPLES_PER_CLASS]
+        for column, axes in enumerate(grid[row]):
+            _bare(axes)
+            if column < len(chosen):
+                axes.imshow(chosen[column], cmap="gray", vmin=0, vmax=255)
+        grid[row][0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=11, color=INK, labelpad=6)
+    _save(figure, path)
+
+
+def save_confusion(result: Evaluation, path: Path) -> None:
+    """What each garment is taken for."""
+    figure = Figure(figsize=(8.4, 7.6), layout="constrained")
+    axes = figure.subplots()
+    display = ConfusionMatrixDisplay(result.confusion, display_labels=CLASSES)
+    display.plot(ax=axes, cmap="Blues", xticks_rotation=40, colorbar=False, values_format="d")
+    for label in axes.get_xticklabels():
+        label.set_horizontalalignment("right")
+        label.set_rotation_mode("anchor")
+    for text in display.text_.ravel():
+        text.set_fontsize(9)
+        if text.get_text() == "0":
+            text.set_alpha(0.25)
+    axes.set_title(
+        f"{result.accuracy:.2%} of {result.images:,} test pictures are recognised", fontsize=14, color=INK, pad=12
+    )
+    axes.set_xlabel("what the network says", color=INK, labelpad=10)
+    axes.set_ylabel("what it is", color=INK, labelpad=10)
+    _save(figure, path)
+
+
+def save_before_after(predictions: list[Prediction], path: Path) -> None:
+    """For each picture: as it was given, as the network sees it, and what the network makes of it."""
+    figure = Figure(figsize=(10.5, 3.6 * len(predictions)), layout="constrained")
+    grid = figure.subplots(len(predictions), 3, squeeze=False, width_ratios=(1, 1, 1.15))
+    for prediction, (before, after, verdict) in zip(predictions, grid, strict=True):
+        for axes in (before, after):
+            _bare(axes)
+        before.imshow(prediction.picture.original)
+        before.set_title("before", color=INK)
+        before.set_xlabel(prediction.picture.path.name, color=QUIET, fontsize=9)
+        after.imshow(prediction.picture.grey, cmap="gray", vmin=0, vmax=255)
+        after.set_title("after", color=INK)
+        after.set_xlabel("28 × 28, grey, dark ground", color=QUIET, fontsize=9)
+        _draw_verdict(verdict, prediction)
+    _save(figure, path)
+
+
+def _draw_verdict(axes: Axes, prediction: Prediction) -> None:
+    best = int(np.argmax(prediction.probabilities))
+    colours = [ACCENT if index == best else "#cbd5e1" for index in range(len(CLASSES))]
+    axes.barh(CLASSES, prediction.probabilities, color=colours, height=0.7)
+    for index, probability in enumerate(prediction.probabilities):
+        axes.text(min(probability, 1) + 0.02, index, f"{probability:.1%}", va="center", fontsize=8, color=INK)
+    axes.set_title(prediction.name, color=ACCENT, fontweight="bold")
+    axes.set_xlim(0, 1.18)
+    axes.set_xticks([])
+    axes.tick_params(axis="y", length=0, labelsize=9, labelcolor=INK)
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+
+
+def _bare(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    # Drawn in memory first, so that an interrupted run leaves the old file or none, and never half of one.
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=130)
+    write_whole(path, drawn.getvalue())

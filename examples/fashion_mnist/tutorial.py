@@ -1,0 +1,136 @@
+"""The four commands: `train`, `evaluate`, `predict` and `all`."""
+
+import io
+import pickle
+from collections.abc import Callable
+
+import summary
+import torch
+from metrics import Evaluation, evaluation
+from model import GarmentClassifier
+from pictures import save_before_after, save_confusion, save_samples
+from predict import Prediction, predictions, prepared
+from settings import Settings, TrainingRecord
+from torch import Tensor
+
+from pilotage.datasets.fashion_mnist import Splits, load
+from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+from pilotage.datasets.whole_files import write_whole
+from pilotage.errors import DatasetError, OptionError
+
+Scores = Callable[[GarmentClassifier, Tensor], Tensor]
+
+
+def run(command: str, settings: Settings) -> None:
+    """Do what the command line asks for."""
+    if command == "predict":
+        run_predict(settings)
+    elif command == "evaluate":
+        run_evaluate(settings)
+    elif command == "train":
+        run_train(settings)
+    else:
+        run_all(settings)
+
+
+def run_train(settings: Settings) -> None:
+    _, record = trained(loaded(settings), settings)
+    summary.show("Training", summary.training_rows(record, through(settings)))
+    summary.show("Files", summary.file_rows({"weights": settings.classifier, "samples": settings.samples}))
+
+
+def run_evaluate(settings: Settings) -> None:
+    result = evaluated(restored(settings), loaded(settings), settings)
+    summary.show("Evaluation", summary.evaluation_rows(result))
+    summary.show("Files", summary.file_rows({"confusion matrix": settings.confusion}))
+
+
+def run_predict(settings: Settings) -> None:
+    for prediction in predicted(restored(settings), settings):
+        summary.show(f"{prediction.picture.path}: {prediction.name}", summary.prediction_rows(prediction))
+    summary.show("Files", summary.file_rows({"before and after": settings.before_after}))
+
+
+def run_all(settings: Settings) -> None:
+    data = loaded(settings)
+    model, record = trained(data, settings)
+    result = evaluated(model, data, settings)
+    # Predict with what was written to disk, as somebody would who was only given the file.
+    own_pictures = predicted(restored(settings), settings)
+    summary.show("Training", [("data", data.origin), *summary.training_rows(record, through(settings))])
+    summary.show("Evaluation", summary.evaluation_rows(result))
+    for prediction in own_pictures:
+        summary.show(f"{prediction.picture.path.name}: {prediction.name}", summary.prediction_rows(prediction)[:3])
+    files = {
+        "weights": settings.classifier,
+        "samples": settings.samples,
+        "confusion matrix": settings.confusion,
+        "before and after": settings.before_after,
+    }
+    summary.show("Files", summary.file_rows(files))
+
+
+def loaded(settings: Settings) -> Splits:
+    return load(settings.data, limit=settings.subset)
+
+
+def trained(data: Splits, settings: Settings) -> tuple[GarmentClassifier, TrainingRecord]:
+    """Train from scratch and save the weights and the samples."""
+    per_call = settings.batch_size * settings.device_iterations
+    if per_call > len(data.train):
+        raise OptionError(
+            f"One call takes {per_call:,} images, but there are {len(data.train):,}. Ask for less at once."
+        )
+    save_samples(data.train, settings.samples)
+    torch.manual_seed(settings.seed)
+    model = GarmentClassifier()
+    if settings.plain:
+        from plain import train
+    else:
+        from train import train
+    record = train(model, FashionMNIST(data.train), settings)
+    stored = io.BytesIO()
+    torch.save(model.state_dict(), stored)
+    write_whole(settings.classifier, stored.getvalue())
+    return model, record
+
+
+def evaluated(model: GarmentClassifier, data: Splits, settings: Settings) -> Evaluation:
+    """Examine the model on the test set and draw what it confuses."""
+    test = FashionMNIST(data.test)
+    result = evaluation(test.labels, scores_of(settings)(model, test.images))
+    save_confusion(result, settings.confusion)
+    return result
+
+
+def predicted(model: GarmentClassifier, settings: Settings) -> list[Prediction]:
+    """Classify the user's own pictures and draw them before and after."""
+    pictures = [prepared(path) for path in settings.images]
+    results = predictions(pictures, scores_of(settings)(model, torch.stack([picture.tensor for picture in pictures])))
+    save_before_after(results, settings.before_after)
+    return results
+
+
+def restored(settings: Settings) -> GarmentClassifier:
+    """The saved classifier."""
+    model = GarmentClassifier()
+    try:
+        model.load_state_dict(torch.load(settings.classifier, weights_only=True))
+    except FileNotFoundError:
+        raise DatasetError(f"There is no {settings.classifier} yet. Run `train` first, or name its --output.") from None
+    except (RuntimeError, OSError, EOFError, pickle.UnpicklingError, AttributeError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(":.")
+        raise DatasetError(f"{settings.classifier} does not hold this network's weights: {reason}.") from None
+    return model
+
+
+def scores_of(settings: Settings) -> Scores:
+    if settings.plain:
+        from plain import scores
+    else:
+        from evaluate import scores
+    return scores
+
+
+def through(settings: Settings) -> str:
+    return "plain PyTorch" if settings.plain else "poptorch.trainingModel"

@@ -1,0 +1,173 @@
+"""The tutorial as a user runs it, on small subsets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+TUTORIAL = Path(__file__).parents[2] / "examples" / "fashion_mnist"
+SMALL = ("--data", "generated", "--subset", "320", "--epochs", "2")
+ARTEFACTS = {"classifier.pth", "sample_images.png", "confusion_matrix.png", "image_before_after.png"}
+
+
+@pytest.mark.slow
+def test_one_command_leaves_everything_behind_and_equals_plain_pytorch(run, tmp_path: Path) -> None:
+    through_poptorch = run(TUTORIAL, "all", *SMALL)
+    assert through_poptorch.returncode == 0, through_poptorch.stderr
+    assert set(os.listdir(tmp_path / "output")) == ARTEFACTS
+    for name in ARTEFACTS - {"classifier.pth"}:
+        with Image.open(tmp_path / "output" / name) as image:
+            image.load()
+            assert min(image.size) > 300
+    told = through_poptorch.stdout
+    assert "accuracy over 320 test images" in told
+    assert "steps per second" in told
+    assert "Ankle boot" in told
+    assert "poptorch.trainingModel" in told
+    assert "not Fashion-MNIST" in told
+    for name in ARTEFACTS:
+        assert f"output/{name}" in told
+
+    plain = run(TUTORIAL, "all", *SMALL, "--plain", "--output", "plain")
+    assert plain.returncode == 0, plain.stderr
+    ours, theirs = (torch.load(tmp_path / place / "classifier.pth") for place in ("output", "plain"))
+    assert ours.keys() == theirs.keys()
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_training_again_with_the_same_seed_gives_the_same_file(run, tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        done = run(
+            TUTORIAL,
+            "train",
+            "--data",
+            "generated",
+            "--subset",
+            "64",
+            "--epochs",
+            "1",
+            "--seed",
+            seed,
+            "--output",
+            name,
+        )
+        assert done.returncode == 0, done.stderr
+    one, same, other = (torch.load(tmp_path / name / "classifier.pth") for name in ("one", "same", "other"))
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.slow
+def test_several_steps_in_one_call_train_the_same(run, tmp_path: Path) -> None:
+    for name, iterations in (("one", 1), ("five", 5)):
+        done = run(TUTORIAL, "train", *SMALL, "--device-iterations", iterations, "--output", name)
+        assert done.returncode == 0, done.stderr
+        assert "40 on 320 images an epoch" in done.stdout
+    one, five = (torch.load(tmp_path / name / "classifier.pth") for name in ("one", "five"))
+    for name, weight in one.items():
+        torch.testing.assert_close(five[name], weight, rtol=1e-4, atol=1e-6)
+
+
+WATCHED = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit as ended:
+    assert ended.code == 0, ended.code
+assert "poptorch" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_plain_commands_never_import_poptorch(run, tmp_path: Path) -> None:
+    picture = tmp_path / "dark.png"
+    Image.new("L", (50, 50), 3).save(picture)
+    for words in (("train", *SMALL), ("evaluate", *SMALL[:4]), ("predict", picture)):
+        done = run("-c", WATCHED, TUTORIAL, *words, "--plain")
+        assert done.returncode == 0, done.stderr
+    assert "dark.png" in done.stdout
+    assert set(os.listdir(tmp_path / "output")) == ARTEFACTS
+
+
+@pytest.mark.slow
+def test_evaluate_and_predict_work_from_the_saved_file(run, tmp_path: Path) -> None:
+    assert run(TUTORIAL, "train", *SMALL).returncode == 0
+    for words in (("evaluate", *SMALL[:4]), ("predict",), ("predict", TUTORIAL / "images/trousers.png")):
+        ours, plain = run(TUTORIAL, *words), run(TUTORIAL, *words, "--plain")
+        assert ours.returncode == plain.returncode == 0, ours.stderr + plain.stderr
+        assert ours.stdout == plain.stdout
+    assert "trousers.png: " in ours.stdout
+
+
+@pytest.mark.slow
+def test_what_cannot_be_done_gives_one_line_and_a_failure(run, tmp_path: Path) -> None:
+    (tmp_path / "words.png").write_text("not a picture")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "classifier.pth").write_bytes(b"PK\x03\x04 cut")
+    trained = run(TUTORIAL, "train", *SMALL, "--plain")
+    assert trained.returncode == 0, trained.stderr
+    for words, part in (
+        (("predict", "missing.png"), "There is no picture missing.png"),
+        (("predict", "words.png"), "words.png is not a picture"),
+        (("predict", "--output", "nowhere"), "There is no nowhere/classifier.pth yet"),
+        (("predict", "--output", "broken"), "broken/classifier.pth does not hold"),
+        (("all", "--data", "missing"), "missing is not a directory"),
+        (("evaluate", "--data", "empty"), "empty holds no file of Fashion-MNIST"),
+        (("train", "--data", "generated", "--subset", "10"), "One call takes 16 images"),
+        (("train", *SMALL, "--output", "words.png"), "words.png"),
+        (("train", *SMALL, "--backend", "abacus"), "abacus"),
+    ):
+        failed = run(TUTORIAL, *words)
+        assert failed.returncode == 1, (words, failed.stderr)
+        assert part in failed.stderr, words
+        assert failed.stderr.count("\n") == 1, (words, failed.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [(), ("--plain",)], ids=["poptorch", "plain"])
+def test_interrupted_training_leaves_no_part_of_a_file_and_no_process(tmp_path: Path, environment, how) -> None:
+    command = [
+        sys.executable,
+        str(TUTORIAL),
+        "all",
+        "--data",
+        "generated",
+        "--subset",
+        "2000",
+        "--epochs",
+        "1000",
+        *how,
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    seen = b""
+    while b"epoch 2/1000" not in seen:
+        piece = os.read(process.stderr.fileno(), 4096)
+        assert piece, seen.decode()
+        seen += piece
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.decode().splitlines()[-1] == "fashion_mnist: interrupted; no half-written file is left."
+    assert b"Traceback" not in seen + said
+    assert os.listdir(tmp_path / "output") == ["sample_images.png"]
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
