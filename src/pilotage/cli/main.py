@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
+import pilotage
 from pilotage.cli import doctor
 from pilotage.cli.command import Command
 from pilotage.errors import PilotageError
@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="pilotage",
         description="Guides a PyTorch model onto an accelerator and runs it there as one compiled program.",
     )
-    parser.add_argument("--version", action="version", version=f"pilotage {installed_version()}")
+    parser.add_argument("--version", action="version", version=f"pilotage {pilotage.__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
@@ -48,11 +48,3 @@ def build_parser() -> argparse.ArgumentParser:
         subparser.set_defaults(command=command)
         command.add_arguments(subparser)
     return parser
-
-
-def installed_version() -> str:
-    """Return the version of the installed distribution, or say that there is none."""
-    try:
-        return metadata.version("pilotage")
-    except metadata.PackageNotFoundError:
-        return "(not installed: imported from a source tree)"

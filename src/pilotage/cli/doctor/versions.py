@@ -6,9 +6,9 @@ import importlib
 import platform
 import re
 import sys
-from importlib import metadata
 from types import ModuleType
 
+import pilotage
 from pilotage.cli.doctor.finding import Finding, Verdict
 
 __all__ = ["TORCH_RANGE", "describe_build", "examine_numpy", "examine_pilotage", "examine_python", "examine_torch"]
@@ -30,10 +30,8 @@ def examine_python() -> Finding:
 
 def examine_pilotage() -> Finding:
     """Name the version of Pilotage and where it is imported from."""
-    folder = str(importlib.import_module("pilotage").__path__[0])
-    version = next((found.version for found in metadata.distributions(name="pilotage")), None)
-    value = f"{version} at {folder}" if version else f"source tree at {folder}, not installed"
-    return Finding(name="pilotage", value=value, facts={"version": version, "folder": folder})
+    folder, version = pilotage.__path__[0], pilotage.__version__
+    return Finding(name="pilotage", value=f"{version} at {folder}", facts={"version": version, "folder": folder})
 
 
 def examine_numpy() -> Finding:
