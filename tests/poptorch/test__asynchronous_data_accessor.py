@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset
 
+from poptorch._args_parser import ICustomArgParser, registerCustomArgParser
 from poptorch._asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._dataloader import DataLoader
 from poptorch.enums import DataLoaderMode, SharingStrategy
@@ -71,6 +72,34 @@ def test_the_documented_items_arrive(item, kind):
     for arrived in accessor:
         assert type(arrived) is kind
         torch.testing.assert_close(arrived, list(item) if kind is list else item)
+    accessor.terminate()
+
+
+class Pair:
+    def __init__(self, left, right, name):
+        self.left, self.right, self.name = left, right, name
+
+
+class PairParser(ICustomArgParser):
+    def yieldTensors(self, struct):  # noqa: N802
+        yield struct.left
+        yield struct.right
+
+    def reconstruct(self, original_structure, tensor_iterator):
+        return Pair(next(tensor_iterator), next(tensor_iterator), original_structure.name)
+
+
+def test_objects_with_a_registered_parser_arrive():
+    pairs = [Pair(torch.ones(2) * number, torch.zeros(1), "pair") for number in range(3)]
+    with pytest.raises(Error, match="worker thread failed to start"):
+        accessor_of(pairs)
+    registerCustomArgParser(Pair, PairParser())
+    try:
+        accessor = accessor_of(pairs)
+        arrived = [(item.left.tolist(), item.name) for item in accessor]
+    finally:
+        registerCustomArgParser(Pair, None)
+    assert arrived == [([float(number)] * 2, "pair") for number in range(3)]
     accessor.terminate()
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from pilotage.data import Loader, Prefetcher, Sharing
 from pilotage.errors import FetchError, FetchStartError
+from poptorch._args_parser import registered_parsers
 from poptorch._errors import createPoptorchError
 from poptorch.enums import SharingStrategy
 
@@ -49,6 +50,7 @@ class AsynchronousDataAccessor:
                 sharing=_SHARING[sharing_strategy],
                 rebatched_size=rebatched_size,
                 drop_last=getattr(dataset, "rebatched_drop_last", None) is not False,
+                parsers=registered_parsers(),
             )
         except FetchStartError as error:
             raise createPoptorchError(f"AsynchronousDataAccessor worker thread failed to start: {error}") from error

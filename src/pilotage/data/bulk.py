@@ -19,7 +19,8 @@ class BulkDataset(Protocol):
     """A data set that can put a whole batch together by itself, faster than sample by sample.
 
     The batch has to equal ``default_collate([self[index] for index in indices])``. A loader in whose own process the
-    data is read calls it when no ``collate_fn`` was given; torch's worker processes use torch's ``__getitems__``.
+    data is read calls it when no ``collate_fn`` was given; torch's worker processes use torch's ``__getitems__``. A
+    subclass that reads its samples otherwise has to offer its own, or is read sample by sample.
     """
 
     def fetch_batch(self, indices: Sequence[int]) -> Any:
@@ -30,13 +31,22 @@ def bulk_reader(dataset: Any, collate: object) -> BulkReader | None:
     """How to read whole batches of this data set at once; None where only the way sample by sample is sure."""
     if collate is not default_collate:
         return None
-    if isinstance(dataset, BulkDataset):
+    if isinstance(dataset, BulkDataset) and _speaks_for_its_samples(type(dataset)):
         return dataset.fetch_batch
     if _reads_like(dataset, Subset):
         return _subset_reader(dataset)
     if _reads_like(dataset, TensorDataset) and all(map(_is_stacked_by_indexing, dataset.tensors)):
         return _TensorReader(dataset.tensors)
     return None
+
+
+def _speaks_for_its_samples(kind: type) -> bool:
+    """Whether ``fetch_batch`` knows how samples are read: a subclass may have changed that without changing it."""
+
+    def depth(method: str) -> int:
+        return next((depth for depth, parent in enumerate(kind.__mro__) if method in vars(parent)), len(kind.__mro__))
+
+    return depth("fetch_batch") <= min(depth("__getitem__"), depth("__getitems__"))
 
 
 def _reads_like(dataset: Any, kind: type) -> bool:

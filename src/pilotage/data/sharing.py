@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import multiprocessing
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -97,7 +98,7 @@ class ByValue:
 def _why_it_did_not_start(sharing: Sharing, error: Exception) -> str:
     if sharing is Sharing.FORK:
         return f"The process that loads data could not be forked: {error}"
-    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+    if os.strerror(errno.EMFILE) in str(error):
         return (
             "The process that loads data could not be started: each of the data set's tensors needs an open file to be "
             "shared, and there are too many. Choose another way of sharing than Sharing.SHARED_MEMORY."

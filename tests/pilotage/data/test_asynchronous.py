@@ -2,9 +2,11 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,6 +138,29 @@ def test_an_epoch_can_be_started_anew_in_the_middle():
         assert iterator is prefetcher
         assert [int(next(iterator)) for _ in range(stop_after)] == list(range(stop_after))
     assert [int(item) for item in prefetcher] == list(range(10))
+    prefetcher.terminate()
+
+
+def test_after_an_interrupt_the_next_epoch_is_complete():
+    here, there = multiprocessing.Pipe(duplex=False)
+
+    class Waiting:
+        def __iter__(self):
+            for number in range(6):
+                if number == 4:
+                    here.recv()
+                yield torch.tensor([number])
+
+    prefetcher = forked(Waiting())
+    assert [int(next(prefetcher)) for _ in range(4)] == [0, 1, 2, 3]
+    interrupt = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(prefetcher)
+    for _ in range(8):
+        there.send("go on")
+    for _ in range(3):
+        assert [int(item) for item in prefetcher] == list(range(6))
     prefetcher.terminate()
 
 
@@ -358,6 +383,17 @@ def test_what_cannot_be_pickled_is_refused_with_the_remedy():
         Prefetcher([lambda: None], sharing=Sharing.FORK_SERVER)
 
 
+def test_too_many_tensors_to_share_are_refused_with_the_remedy():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    samples = [torch.ones(1) for _ in range(200)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 50, hard))
+    try:
+        with pytest.raises(FetchStartError, match="another way of sharing"):
+            Prefetcher(samples, sharing=Sharing.SHARED_MEMORY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [{"buffer_size": 0}, {"miss_sleep_seconds": -1.0}, {"rebatched_size": 0}],
@@ -438,6 +474,10 @@ if __name__ == "__main__":
     prefetcher = Prefetcher(source, sharing=Sharing[sys.argv[1]])
     item = next(prefetcher)
     others = {prefetcher._process.pid} | (set() if sys.argv[2] == "reading" else {int(item.flatten()[0])})
+    maps = [line for who in (os.getpid(), *others) for line in open(f"/proc/{who}/maps")]
+    assert any("memfd:pilotage-ring" in line for line in maps) or sys.argv[1] == "FILE_SYSTEM"
+    named = [line for line in maps if "/dev/shm/" in line and "(deleted)" not in line]
+    assert not named, f"shared memory with a name may outlive its users: {named}"
     print(*others, flush=True)
     if sys.argv[3] == "wait":
         signal.pause()
@@ -454,7 +494,6 @@ class Run:
     def __init__(self, folder: Path, sharing: Sharing, source: str, then: str) -> None:
         script = folder / "script.py"
         script.write_text(SCRIPT)
-        self.shared_memory = set(os.listdir("/dev/shm"))
         self.main = subprocess.Popen(
             [sys.executable, str(script), sharing.name, source, then],
             stdout=subprocess.PIPE,
@@ -469,7 +508,6 @@ class Run:
         assert all(ends(process) for process in self.others)
         _, errors = self.main.communicate(timeout=60)
         assert all(ends(process) for process in self._session())
-        assert set(os.listdir("/dev/shm")) <= self.shared_memory
         return self.main.returncode, errors
 
     def _session(self) -> list[int]:

@@ -62,14 +62,30 @@ def test_indices_that_are_no_plain_numbers_are_read_one_by_one():
 
 
 def test_a_dataset_may_offer_whole_batches_itself():
-    class Squares(Dataset):
-        def __getitem__(self, index):
-            raise AssertionError("the whole batch was asked for")
+    assert_the_very_same([bulk_reader(Offering(), default_collate)([3, 5])], [collated(Offering(), [3, 5])])
 
-        def fetch_batch(self, indices):
-            return torch.tensor(indices) ** 2
 
-    assert torch.equal(bulk_reader(Squares(), default_collate)([3, 5]), torch.tensor([9, 25]))
+class Offering(Dataset):
+    def __getitem__(self, index):
+        return torch.tensor(index)
+
+    def fetch_batch(self, indices):
+        return torch.tensor(indices)
+
+
+class ReadingOtherwise(Offering):
+    def __getitem__(self, index):
+        return -super().__getitem__(index)
+
+
+class OfferingThatToo(ReadingOtherwise):
+    def fetch_batch(self, indices):
+        return -super().fetch_batch(indices)
+
+
+def test_a_subclass_that_reads_otherwise_does_not_inherit_the_offer():
+    assert bulk_reader(ReadingOtherwise(), default_collate) is None
+    assert bulk_reader(OfferingThatToo(), default_collate)([3, 4]).tolist() == [-3, -4]
 
 
 class Doubling(TensorDataset):

@@ -38,6 +38,11 @@ class FashionMNIST(TensorDataset):
         chosen = torch.as_tensor(indices)
         return list(zip(self.images[chosen], self.labels[chosen], strict=True))
 
+    def fetch_batch(self, indices: Sequence[int]) -> list[Tensor]:
+        """A whole batch at once, as collation would make it of single samples."""
+        chosen = torch.as_tensor(indices)
+        return [self.images.index_select(0, chosen), self.labels.index_select(0, chosen)]
+
 
 def normalised(grey: Tensor) -> Tensor:
     """Bytes of shape (..., 28, 28) as numbers from -1 to 1, with a channel axis.

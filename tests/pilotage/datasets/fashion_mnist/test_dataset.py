@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from pilotage.datasets.fashion_mnist import CLASSES, LabelledImages, generate
 from pilotage.datasets.fashion_mnist.dataset import FashionMNIST, normalised
@@ -41,6 +41,15 @@ def test_several_items_at_once_equal_one_by_one() -> None:
     for (image, label), index in zip(dataset.__getitems__(chosen), chosen, strict=True):
         assert torch.equal(image, dataset[index][0])
         assert torch.equal(label, dataset[index][1])
+
+
+def test_a_whole_batch_is_what_collation_makes_of_single_samples() -> None:
+    dataset = drawn()
+    chosen = [3, 1, 1, 39]
+    images, labels = default_collate([dataset[index] for index in chosen])
+    batch = dataset.fetch_batch(chosen)
+    assert torch.equal(batch[0], images)
+    assert torch.equal(batch[1], labels)
 
 
 def test_a_loader_gives_the_pictures_in_order() -> None:

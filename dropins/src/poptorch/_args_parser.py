@@ -1,0 +1,59 @@
+"""Parsers of the user's own types: how to find the tensors in them, and how to make them anew."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from torch import Tensor
+
+from pilotage.program.structure import Parsers
+from poptorch._errors import createPoptorchError
+
+__all__ = ["ICustomArgParser", "registerCustomArgParser"]
+
+
+class ICustomArgParser(ABC):
+    """Takes objects of one type apart into tensors and puts them together again."""
+
+    @abstractmethod
+    def yieldTensors(self, struct: Any) -> Iterable[Tensor]:
+        """Yield the tensors of an object, always in the same order."""
+
+    @abstractmethod
+    def reconstruct(self, original_structure: Any, tensor_iterator: Iterator[Tensor]) -> Any:
+        """Make an object like the original around the tensors that the iterator gives."""
+
+
+class _Parser:
+    """A user's parser under the engine's names."""
+
+    def __init__(self, parser: ICustomArgParser) -> None:
+        self._parser = parser
+
+    def tensors(self, value: Any) -> Iterable[Tensor]:
+        return self._parser.yieldTensors(value)
+
+    def rebuild(self, original: Any, tensors: Iterator[Tensor]) -> Any:
+        return self._parser.reconstruct(original, tensors)
+
+
+_registered: dict[type, ICustomArgParser] = {}
+
+
+def registerCustomArgParser(arg_type: type, parser: ICustomArgParser | None) -> None:
+    """Use this parser for objects of the type from now on; None takes the type's parser away again."""
+    if parser is None:
+        _registered.pop(arg_type, None)
+    elif isinstance(parser, ICustomArgParser):
+        _registered[arg_type] = parser
+    else:
+        raise createPoptorchError(
+            f"The parser of {arg_type.__name__} has to be an ICustomArgParser, not {type(parser).__name__}."
+        )
+
+
+def registered_parsers() -> Parsers:
+    """The parsers that are registered now, as the engine takes them."""
+    return {kind: _Parser(parser) for kind, parser in _registered.items()}
