@@ -12,11 +12,12 @@ Rows = Sequence[tuple[str, str]]
 
 
 def training_rows(record: TrainingRecord, through: str) -> Rows:
+    compiled = [("compiled in", f"{record.preparation:.1f} s")] if record.preparation else []
     return [
         ("trained through", through),
         ("updates", f"{record.steps:,} on {record.images_per_epoch:,} images an epoch"),
         ("loss by epoch", " → ".join(f"{loss:.3f}" for loss in record.losses)),
-        ("ready after", f"{record.preparation:.1f} s"),
+        *compiled,
         ("training loop", f"{record.seconds:.1f} s"),
         ("steps per second", f"{record.steps_per_second:,.0f}"),
     ]
