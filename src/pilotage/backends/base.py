@@ -42,6 +42,11 @@ class Backend(Protocol):
         """What it can run, the default first."""
         ...
 
+    @property
+    def stops_at_losses(self) -> bool:
+        """Whether a step can stop at a loss that is not finite, before anything is updated."""
+        ...
+
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""
         ...

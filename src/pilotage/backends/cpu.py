@@ -17,6 +17,7 @@ class CpuBackend:
     name = "cpu"
     device = torch.device("cpu")
     tiers = (Tier.GRAPH, Tier.EAGER)
+    stops_at_losses = True
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""

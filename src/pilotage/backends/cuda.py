@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from pilotage.backends.base import Executable
+from pilotage.backends.cuda_graph import CudaGraphExecutable
 from pilotage.backends.walk import Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
@@ -17,6 +18,7 @@ class CudaBackend:
     name = "cuda"
     device = torch.device("cuda", 0)
     tiers = (Tier.GRAPH, Tier.EAGER)
+    stops_at_losses = False
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""
@@ -26,4 +28,7 @@ class CudaBackend:
 
     def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
         """Make a program ready to run."""
-        return WalkedExecutable(program, schedule, forgive)
+        if any(computation.graph is None for computation in program.computations.values()):
+            return WalkedExecutable(program, schedule, forgive)
+        walked = WalkedExecutable(program, schedule, forgive)
+        return CudaGraphExecutable(walked, draws_random_numbers=program.draws_random_numbers)

@@ -29,6 +29,7 @@ class HpuBackend:
     name = "hpu"
     device = torch.device("hpu")
     tiers = (Tier.GRAPH, Tier.EAGER)
+    stops_at_losses = False
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""

@@ -10,7 +10,7 @@ from torch import nn
 from pilotage.backends.registry import Choice, choose
 from pilotage.backends.streams import RandomStreams, seeds_for
 from pilotage.backends.walk import Forgive
-from pilotage.errors import BufferBroadcastError
+from pilotage.errors import OptionError
 from pilotage.events import BackendChosen, CompilationProgress, Event, Warned
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
@@ -64,6 +64,11 @@ class Compilation:
 
     def _choice(self) -> Choice:
         choice = choose(self.execution.backend, self.execution.tier)
+        if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.backend.stops_at_losses:
+            raise OptionError(
+                f"nonfinite_loss is 'raise', but the {choice.backend.name} backend does not look at losses yet. "
+                "Use 'ignore', or the cpu backend."
+            )
         device, tier = str(choice.backend.device), choice.tier.value
         self.tell(BackendChosen(backend=choice.backend.name, device=device, tier=tier, reason=choice.reason))
         return choice
@@ -77,14 +82,14 @@ class Compilation:
             plan=self.plan,
             batching=self.execution.batching,
             reduction=self.execution.gradient_reduction,
-            check_loss=self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
+            broadcast_buffers=self.execution.broadcast_buffers,
+            check_loss=choice.backend.stops_at_losses and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
             device=choice.backend.device,
             parsers=self.parsers,
         )
         program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
         for warning in program.warnings:
             self.tell(Warned(message=warning))
-        self._refuse_unequal_buffers(program)
         return program
 
     def _schedule(self, program: Program) -> Schedule:
@@ -95,11 +100,3 @@ class Compilation:
             mode=self.execution.output_mode or default,
             period=self.execution.output_period,
         )
-
-    def _refuse_unequal_buffers(self, program: Program) -> None:
-        replicas = self.execution.batching.replicas
-        if replicas > 1 and self.execution.broadcast_buffers and program.written_buffers:
-            raise BufferBroadcastError(
-                f"forward writes to the buffer {program.written_buffers[0]!r}, and each of the {replicas} replicas would "
-                "get its own value. Set broadcast_buffers to False if the model can live with that."
-            )
