@@ -39,7 +39,6 @@ class AsynchronousDataAccessor:
     ) -> None:
         """Start the process and wait for its first item."""
         _check(dataset, sharing_strategy, rebatched_size)
-        self._dataset = dataset
         try:
             self._prefetcher = Prefetcher(
                 dataset,

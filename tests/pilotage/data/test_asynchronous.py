@@ -446,6 +446,34 @@ def test_a_reader_that_does_not_listen_is_ended_all_the_same(ends):
     assert ends(process)
 
 
+def prefetch_and_return(connection):
+    try:
+        prefetcher = forked([torch.ones(1)] * 4)
+        next(prefetcher)
+        connection.send(prefetcher._process.pid)
+        signal.signal(signal.SIGTERM, lambda *_: prefetcher.terminate())  # keeps it alive beyond this function
+    except FetchStartError as error:
+        connection.send(str(error))
+
+
+def in_a_child(**arguments):
+    here, there = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=prefetch_and_return, args=(there,), **arguments)
+    child.start()
+    answer = here.recv()
+    child.join(30)
+    assert child.exitcode == 0
+    return answer
+
+
+def test_a_child_process_ends_with_what_it_reads_ahead(ends):
+    assert ends(in_a_child())
+
+
+def test_a_daemon_is_told_that_it_may_have_no_children():
+    assert "daemonic processes are not allowed to have children" in in_a_child(daemon=True)
+
+
 SCRIPT = """
 import os, signal, sys
 import torch
