@@ -13,6 +13,7 @@ from pilotage.backends.streams import RandomStreams
 from pilotage.program.program import Computation, Program
 from pilotage.program.rewrites import without_checks
 from pilotage.program.schedule import Schedule, Step
+from pilotage.program.steps import unchecked
 
 Call = Callable[..., list[Tensor]]
 
@@ -47,6 +48,14 @@ class WalkedExecutable:
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule."""
+        try:
+            return self._walk(state, streams, inputs)
+        except BaseException:
+            # Gradients of an update that never came must not leak into the next one.
+            state.flat_gradients.zero_()
+            raise
+
+    def _walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         collected = _Results(self._schedule)
         batches = _micro_batches(inputs, self._schedule.micro_batches)
         for number, step in enumerate(self._schedule.steps):
@@ -61,7 +70,7 @@ class WalkedExecutable:
     ) -> list[Tensor]:
         computation = self._program.computations[step.action]
         arguments = [*state.arguments(computation.sections, step.replica), *batch]
-        before = self._before(step, state, streams) if self._checked else None
+        before = self._before(step, state, streams, batch) if self._checked else None
         try:
             if not self._program.draws_random_numbers or streams.shared:
                 return self._calls[step.action](*arguments)
@@ -69,39 +78,53 @@ class WalkedExecutable:
                 return self._calls[step.action](*arguments)
         except (RuntimeError, MemoryError) as error:
             if before is not None:
-                before.restore(step, state, streams)
+                before.restore(streams)
             failure = StepFailure(step, number, computation, arguments, streams)
             if not self._forgive(failure, error):
                 raise failure from error
         self._stop_checking()
         return self._run_step(number, step, state, streams, batch)
 
-    def _before(self, step: Step, state: DeviceState, streams: RandomStreams) -> _Before | None:
+    def _before(
+        self, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
+    ) -> _Before | None:
         random = self._program.draws_random_numbers and streams.shared
-        if not random and not self._program.written_buffers:
+        written = self._written(step, state, batch)
+        if not random and not written:
             return None
+        return _Before([(tensor, tensor.clone()) for tensor in written], streams.states if random else None)
+
+    def _written(self, step: Step, state: DeviceState, batch: Sequence[Tensor]) -> list[Tensor]:
+        """What a step may have changed by the time it looks at its loss."""
+        if not batch:
+            return []
+        inputs = [batch[position] for position in self._program.written_inputs]
+        if not self._program.written_buffers:
+            return inputs
         buffers = state.buffers(step.replica)
-        written = {name: buffers[name].clone() for name in self._program.written_buffers}
-        return _Before(written, streams.states if random else None)
+        return [*inputs, *(buffers[name] for name in self._program.written_buffers)]
 
     def _stop_checking(self) -> None:
         self._checked = False
         for action, computation in self._program.computations.items():
             if computation.graph is not None:
                 self._calls[action] = without_checks(computation.graph).forward
+            elif computation.function is not None:
+                self._calls[action] = unchecked(computation.function)
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
     """What a step that stops at its loss has already changed, as it was."""
 
-    buffers: dict[str, Tensor]
+    tensors: list[tuple[Tensor, Tensor]]
+    """Each with its value from before."""
+
     streams: list[Tensor] | None
 
-    def restore(self, step: Step, state: DeviceState, streams: RandomStreams) -> None:
-        present = state.buffers(step.replica)
-        for name, value in self.buffers.items():
-            present[name].copy_(value)
+    def restore(self, streams: RandomStreams) -> None:
+        for tensor, value in self.tensors:
+            tensor.copy_(value)
         if self.streams is not None:
             streams.states = self.streams
 

@@ -35,7 +35,8 @@ class BoundCall:
         """Give the user's own tensors what the program wrote into its inputs."""
         for position in written:
             given, used = self.tensors[position], self.inputs[position]
-            if given.data_ptr() != used.data_ptr():
+            # A copy that nothing was written to since it was made has the version 0.
+            if given.data_ptr() != used.data_ptr() and used._version > 0:
                 given.detach().copy_(used)
 
 

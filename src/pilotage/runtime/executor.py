@@ -77,9 +77,11 @@ class Executor:
         try:
             outputs = session.run(call.inputs)
         except StepFailure as failure:
-            raise self._explained(failure) from failure.__cause__
+            raise self._explained(session, failure) from failure.__cause__
+        finally:
+            # A call that fails may have done some of its updates.
+            self._weights.note_change()
         call.write_back(session.program.written_inputs)
-        self._weights.note_change()
         self._count(session, time.perf_counter() - start)
         return outputs
 
@@ -225,11 +227,13 @@ class Executor:
         self._tell(Warned(message=f"{explain(failure, error, self.record.updates)} Training goes on, unchecked."))
         return True
 
-    def _explained(self, failure: StepFailure) -> BaseException:
+    def _explained(self, session: Session, failure: StepFailure) -> BaseException:
+        updates = self.record.updates
+        self.record.updates += failure.step.iteration if session.program.trains else 0
         cause = failure.__cause__
         if not isinstance(cause, Exception):
             return failure
-        return explain(failure, cause, self.record.updates) or cause
+        return explain(failure, cause, updates) or cause
 
     def _count(self, session: Session, seconds: float) -> None:
         device, tier, schedule = session.device, session.choice.tier.value, session.schedule
