@@ -46,6 +46,9 @@ class Request:
     batching: Batching
     reduction: Reduction = Reduction.MEAN
     check_loss: bool = True
+    broadcast_buffers: bool = True
+    """Replicas are promised equal buffers."""
+
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     parsers: Parsers = field(default_factory=dict)
 
@@ -75,7 +78,6 @@ def capture(request: Request) -> Program:
         written_inputs=_written_inputs(steps[first], traces[first]),
         written_buffers=_written_buffers(steps[first], traces[first]),
         reassigned_buffers=model.findings.reassigned_buffers,
-        removed_state=model.findings.removed_state,
         draws_random_numbers=traces[first].draws_random_numbers,
         checks_loss=request.check_loss and request.plan is not None,
         warnings=traces[first].warnings,
@@ -93,6 +95,7 @@ def uncaptured(request: Request) -> Program:
         outputs=None,
         plan=request.plan,
         written_inputs=tuple(range(len(request.inputs))),
+        written_buffers=tuple(name for name, _ in request.module.named_buffers()),
         draws_random_numbers=True,
         checks_loss=request.check_loss and request.plan is not None,
     )
@@ -104,6 +107,7 @@ def _model(request: Request) -> Model:
         arguments=request.arguments,
         layout=StateLayout.of(request.module, request.plan),
         modes=request.modes,
+        equal_buffers=request.broadcast_buffers and request.batching.replicas > 1,
         parsers=request.parsers,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import stateless
 
+from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.layout import StateLayout
+from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together, take_apart
+from pilotage.program.tables import ModuleTables, replaced
 
 _forward_is_running: ContextVar[bool] = ContextVar("pilotage_forward_is_running", default=False)
 
@@ -32,7 +34,6 @@ class Findings:
     """Trained parameters that the loss does not depend on; eager optimizers skip them too."""
 
     reassigned_buffers: tuple[str, ...] = ()
-    removed_state: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,9 @@ class Model:
     modes: Mapping[nn.Module, bool]
     """Which parts of the module are in training mode."""
 
+    equal_buffers: bool = False
+    """Whether replicas are promised equal buffers, so that forward may not write to them."""
+
     parsers: Parsers = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 
@@ -58,9 +62,18 @@ class Model:
             for name, tensor in zip(self.layout.parameters, parameters, strict=True)
         }
         held = dict(zip(self.layout.buffers, buffers, strict=True))
-        with _in_modes(self.modes), stateless._reparametrize_module(self.module, {**leaves, **held}, tie_weights=True):
-            yield leaves
-            self._carry_over(held)
+        versions = {name: buffer._version for name, buffer in held.items()}
+        tables = ModuleTables(self.module)
+        try:
+            with _in_modes(self.modes):
+                tables.put(self._instead({**leaves, **held}))
+                yield leaves
+                tables.refuse_growth_and_loss()
+                self._refuse_replaced_parameters(leaves)
+                self._carry_over(held)
+                self._refuse_unequal_buffers(name for name, buffer in held.items() if buffer._version != versions[name])
+        finally:
+            tables.restore()
 
     def call(self, inputs: Sequence[Tensor]) -> Any:
         """Run forward on a micro-batch; only inside of `holding`."""
@@ -77,15 +90,39 @@ class Model:
         storages = {tensor.untyped_storage()._cdata for tensor in state}
         return [_apart(tensor.detach(), storages) for tensor in tensors]
 
+    def _instead(self, tensors: Mapping[str, Tensor]) -> dict[int, Tensor]:
+        own = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        return {id(own[name]): tensor for name, tensor in tensors.items()}
+
     @torch.no_grad()
     def _carry_over(self, held: Mapping[str, Tensor]) -> None:
         """Write buffers that forward replaced by new tensors into the ones that stay."""
-        now = dict(self.module.named_buffers())
-        self.findings.removed_state = tuple(name for name in held if name not in now)
-        reassigned = [name for name, buffer in held.items() if name in now and now[name] is not buffer]
-        for name in reassigned:
-            held[name].copy_(now[name].detach())
+        reassigned = dict(replaced(self.module, held))
+        for name, new in reassigned.items():
+            old = held[name]
+            if new.shape != old.shape or new.dtype != old.dtype:
+                raise CaptureError(
+                    f"forward replaces the buffer '{name}', {TensorSpec.of(old)}, by a tensor {TensorSpec.of(new)}. A captured "
+                    "program keeps its state in tensors of fixed shape and type: register the buffer as it will be."
+                )
+            old.copy_(new.detach())
         self.findings.reassigned_buffers = tuple(reassigned)
+
+    def _refuse_replaced_parameters(self, leaves: Mapping[str, Tensor]) -> None:
+        for name, _ in replaced(self.module, leaves):
+            raise CaptureError(
+                f"forward replaces the parameter '{name}' by another one, which the optimizer does not know. "
+                "Write into it under torch.no_grad(), or compute the new value without assigning it."
+            )
+
+    def _refuse_unequal_buffers(self, written: Iterable[str]) -> None:
+        if not self.equal_buffers:
+            return
+        for name in written:
+            raise BufferBroadcastError(
+                f"forward writes to the buffer {name!r}, and each replica would get its own value. "
+                "Set broadcast_buffers to False if the model can live with that."
+            )
 
 
 def modes_of(module: nn.Module) -> dict[nn.Module, bool]:

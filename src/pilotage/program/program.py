@@ -56,8 +56,9 @@ class Program:
     """Inputs that forward changes in place."""
 
     written_buffers: tuple[str, ...] = ()
+    """Buffers that forward may change."""
+
     reassigned_buffers: tuple[str, ...] = ()
-    removed_state: tuple[str, ...] = ()
     draws_random_numbers: bool = False
     checks_loss: bool = False
     """A loss that is not finite stops the step before anything is updated."""
