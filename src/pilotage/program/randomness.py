@@ -8,8 +8,9 @@ a draw made in a state that was seen before is the same draw, and gets the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ class RandomDraws(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._drawn: dict[bytes, Any] = {}
+        self._drawn: dict[bytes, _Draw] = {}
         self._reachable = {_generator_state()}
 
     @property
@@ -41,11 +42,11 @@ class RandomDraws(TorchDispatchMode):
             return func(*args, **kwargs)
         state = _generator_state()
         if state in self._drawn:
-            result = _again(func, args, self._drawn[state])
+            result = self._drawn[state].again(func, args, kwargs)
         else:
             self._refuse_seeding(state)
             result = func(*args, **kwargs)
-            self._drawn[state] = _copy(result)
+            self._drawn[state] = _Draw.of(result, _written(func, args, kwargs))
         self._reachable.add(_advance())
         return result
 
@@ -77,17 +78,37 @@ def _advance() -> bytes:
     return _generator_state()
 
 
+@dataclass(frozen=True)
+class _Draw:
+    """What a random operation returned and wrote; copies that disappear from the graph where nobody asks for them."""
+
+    result: Any
+    written: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, result: Any, written: Sequence[Tensor]) -> _Draw:
+        return cls(_copy(result), tuple(tensor.clone() for tensor in written))
+
+    def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the same draw does the second time."""
+        targets = _written(func, args, kwargs)
+        for target, drawn in zip(targets, self.written, strict=True):
+            target.copy_(drawn)
+        returns_its_target = func._schema.returns[0].alias_info is not None
+        return targets[0] if returns_its_target else _copy(self.result)
+
+
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The arguments that an operation writes into."""
+    schema = func._schema.arguments
+    given = {**dict(zip((argument.name for argument in schema), args, strict=False)), **kwargs}
+    names = [argument.name for argument in schema if argument.is_write]
+    return [given[name] for name in names if isinstance(given.get(name), Tensor)]
+
+
 def _copy(result: Any) -> Any:
-    """A copy for later, which disappears from the graph where it is never asked for."""
     if isinstance(result, Tensor):
         return result.clone()
     if isinstance(result, (tuple, list)):
         return type(result)(_copy(item) for item in result)
     return result
-
-
-def _again(func: Callable[..., Any], args: tuple[Any, ...], drawn: Any) -> Any:
-    """What the same draw returns the second time, written in place where the operation does so."""
-    if func._schema.is_mutable and isinstance(drawn, Tensor):  # type: ignore[attr-defined]
-        return args[0].copy_(drawn)
-    return _copy(drawn)
