@@ -14,6 +14,7 @@ from pilotage.options.choices import Reduction
 from pilotage.program.attributes import AttributeWatch
 from pilotage.program.layout import StateLayout
 from pilotage.program.model import Model
+from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import (
@@ -79,6 +80,7 @@ def capture(request: Request) -> Program:
         written_buffers=_written_buffers(steps[first], traces[first]),
         reassigned_buffers=model.findings.reassigned_buffers,
         draws_random_numbers=traces[first].draws_random_numbers,
+        autocast=autocast_type(request.device.type),
         checks_loss=request.check_loss and request.plan is not None,
         warnings=traces[first].warnings,
     )
@@ -97,6 +99,7 @@ def uncaptured(request: Request) -> Program:
         written_inputs=tuple(range(len(request.inputs))),
         written_buffers=tuple(name for name, _ in request.module.named_buffers()),
         draws_random_numbers=True,
+        autocast=autocast_type(request.device.type),
         checks_loss=request.check_loss and request.plan is not None,
     )
 

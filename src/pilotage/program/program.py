@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+import torch
 from torch.fx import GraphModule
 
 from pilotage.optim.rule import OptimizerPlan
@@ -62,6 +63,9 @@ class Program:
     draws_random_numbers: bool = False
     checks_loss: bool = False
     """A loss that is not finite stops the step before anything is updated."""
+
+    autocast: torch.dtype | None = None
+    """What autocast turned operations into while forward was captured; None where it was off."""
 
     warnings: tuple[str, ...] = ()
 

@@ -45,6 +45,7 @@ def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]
         "written_buffers": program.written_buffers,
         "draws_random_numbers": program.draws_random_numbers,
         "checks_loss": program.checks_loss,
+        "autocast": None if program.autocast is None else _dtype_to_data(program.autocast),
     }
     return data, constants
 
@@ -67,6 +68,7 @@ def program_from_data(data: dict[str, Any], constants: Mapping[str, Tensor]) -> 
         written_buffers=tuple(data["written_buffers"]),
         draws_random_numbers=data["draws_random_numbers"],
         checks_loss=data["checks_loss"],
+        autocast=None if data["autocast"] is None else _dtype_from_data(data["autocast"]),
     )
 
 

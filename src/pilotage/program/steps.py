@@ -18,6 +18,7 @@ from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.program.layout import Section, StateLayout, VariableValue, shared_value
 from pilotage.program.loss import LossSearch
 from pilotage.program.model import Findings, Model
+from pilotage.program.precision import without_autocast
 from pilotage.program.update import update
 
 NOT_FINITE = "Pilotage found a loss that is not finite"
@@ -102,7 +103,8 @@ class Gradients:
                 torch.ops.aten._assert_async.msg(torch.isfinite(loss.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
             scale = shared_value(self.plan, "loss_scaling", _variables(model.layout, values))
-            gradients = self._backward(loss, _seed(loss, scale), list(trained.values()))
+            with without_autocast(loss.device.type):
+                gradients = self._backward(loss, _seed(loss, scale), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
         return outputs, {name: gradient.detach() for name, gradient in found.items()}

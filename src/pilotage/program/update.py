@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.program.layout import Slot, VariableValue, group_values, shared_value
+from pilotage.program.precision import without_autocast
 
 NO_LIMIT = float("inf")
 
@@ -23,19 +24,20 @@ def update(
     variables: Mapping[VariableValue, Tensor],
 ) -> None:
     """Apply an optimizer to the parameters that have a gradient, in place, and count the update."""
-    gradients = _unscaled(gradients, shared_value(plan, "loss_scaling", variables))
-    gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
-    for position, group in enumerate(plan.groups):
-        names = [name for name in group.parameters if name in gradients]
-        if names:
-            group.rule.apply(
-                [parameters[name] for name in names],
-                [gradients[name] for name in names],
-                {slot: [slots[Slot(slot, name)] for name in names] for slot in group.rule.slots},
-                counter,
-                group_values(group, position, variables),
-            )
-    counter.add_(1)
+    with without_autocast(counter.device.type):
+        gradients = _unscaled(gradients, shared_value(plan, "loss_scaling", variables))
+        gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
+        for position, group in enumerate(plan.groups):
+            names = [name for name in group.parameters if name in gradients]
+            if names:
+                group.rule.apply(
+                    [parameters[name] for name in names],
+                    [gradients[name] for name in names],
+                    {slot: [slots[Slot(slot, name)] for name in names] for slot in group.rule.slots},
+                    counter,
+                    group_values(group, position, variables),
+                )
+        counter.add_(1)
 
 
 def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Tensor]:

@@ -35,8 +35,7 @@ class BoundCall:
         """Give the user's own tensors what the program wrote into its inputs."""
         for position in written:
             given, used = self.tensors[position], self.inputs[position]
-            # A copy that nothing was written to since it was made has the version 0.
-            if given.data_ptr() != used.data_ptr() and used._version > 0:
+            if given.data_ptr() != used.data_ptr() and _was_written(used):
                 given.detach().copy_(used)
 
 
@@ -110,6 +109,11 @@ class CallBinder:
             )
         micro = (size // parts, *shape[1:])
         return TensorSpec(micro, contiguous_strides(micro), tensor.dtype)
+
+
+def _was_written(copy: Tensor) -> bool:
+    """Whether anything was written into a tensor since it was made; inference tensors do not tell."""
+    return copy.is_inference() or copy._version > 0
 
 
 def _fits(tensor: Tensor, expected: TensorSpec) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from pilotage.backends.walk import StepFailure
@@ -72,6 +73,11 @@ class Executor:
 
     def run(self, call: BoundCall) -> list[Tensor]:
         """Run the program on a call's inputs; returns the tensors of the outputs."""
+        # Training computes its own gradients, and state made in inference mode could not be changed outside of it.
+        with torch.inference_mode(False), torch.enable_grad():
+            return self._run(call)
+
+    def _run(self, call: BoundCall) -> list[Tensor]:
         session = self._ready(call)
         start = time.perf_counter()
         try:
@@ -113,7 +119,8 @@ class Executor:
         start = time.perf_counter()
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
-        self._start(self._compilation().session(call.arguments, micro_batch))
+        with torch.inference_mode(False), torch.enable_grad():
+            self._start(self._compilation().session(call.arguments, micro_batch))
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
 
@@ -162,7 +169,8 @@ class Executor:
 
     def attach(self) -> None:
         """Put weights and optimizer state on the device."""
-        self._weights.take_over(self.session.attach(self.plan))
+        with torch.inference_mode(False):
+            self._weights.take_over(self.session.attach(self.plan))
 
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""
@@ -203,6 +211,7 @@ class Executor:
             self.compile_for(call)
         else:
             self._binder.check(call)
+            self._session.refuse_other_autocast()
         session = self.session
         if session.state is None:
             self.attach()

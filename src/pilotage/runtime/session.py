@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -12,9 +13,11 @@ from pilotage.backends.base import Executable
 from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
-from pilotage.errors import AttachmentError
+from pilotage.errors import AttachmentError, InputError
 from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.choices import Tier
 from pilotage.program.layout import Slot
+from pilotage.program.precision import autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure
@@ -88,11 +91,26 @@ class Session:
         """Run one host call on inputs that are on the host."""
         device = self.choice.backend.device
         moved = [tensor.to(device, non_blocking=True) for tensor in inputs]
-        outputs = [output.to("cpu") for output in self.executable.run(self.attached, self.streams, moved)]
+        with self._surroundings():
+            outputs = [output.to("cpu") for output in self.executable.run(self.attached, self.streams, moved)]
         for position in self.program.written_inputs:
             if moved[position] is not inputs[position]:
                 inputs[position].copy_(moved[position])
         return outputs
+
+    def refuse_other_autocast(self) -> None:
+        """Raise where a call is made under another automatic mixed precision than the capture."""
+        captured, present = self.program.autocast, autocast_type(self.choice.backend.device.type)
+        if captured != present:
+            raise InputError(
+                f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls under "
+                "the same autocast, or put it inside of forward."
+            )
+
+    def _surroundings(self) -> AbstractContextManager[object]:
+        """A captured graph has its casts built in; the eager tier's Python still needs autocast."""
+        eager = self.choice.tier is Tier.EAGER
+        return nullcontext() if eager else without_autocast(self.choice.backend.device.type)
 
     def optimizer_state(self) -> OptimizerState | None:
         """A copy of the optimizer's state on the host."""
@@ -108,3 +126,7 @@ class Session:
             if slot in saved.slots:
                 tensor.copy_(saved.slots[slot])
         state.counter.fill_(saved.updates)
+
+
+def _under(autocast: torch.dtype | None) -> str:
+    return "without autocast" if autocast is None else f"under autocast to {autocast}"
