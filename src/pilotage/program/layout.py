@@ -99,7 +99,7 @@ class StateLayout:
             case Section.VALUES:
                 return [SCALAR for _ in self.values]
             case Section.GRADIENTS:
-                return [replace(self.parameters[name], dtype=self.accumulation_type) for name in self.trained]
+                return [replace(self.parameters[name].dense, dtype=self.accumulation_type) for name in self.trained]
 
 
 def _slot_spec(group: Group, slot: str, parameter: TensorSpec) -> TensorSpec:

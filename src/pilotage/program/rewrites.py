@@ -14,6 +14,8 @@ def tidy(graph: GraphModule) -> GraphModule:
     """Make a fresh capture safe and short; changes the graph in place."""
     _refuse_collectives(graph)
     for node in list(graph.graph.nodes):
+        if node.op == "get_attr":
+            _detach_constant(graph, str(node.target))
         if node.op != "call_function":
             continue
         if node.target is aten.view.default:
@@ -26,6 +28,14 @@ def tidy(graph: GraphModule) -> GraphModule:
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return graph
+
+
+def _detach_constant(graph: GraphModule, name: str) -> None:
+    """A plain tensor attribute that requires a gradient would let every step grow autograd's own graph."""
+    value = getattr(graph, name)
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        delattr(graph, name)
+        graph.register_buffer(name, value.detach(), persistent=False)
 
 
 def random_nodes(graph: GraphModule) -> list[Node]:

@@ -26,6 +26,11 @@ class TensorSpec:
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=device)
 
     @property
+    def dense(self) -> TensorSpec:
+        """The same without gaps and overlaps, in the same order of dimensions where there is one."""
+        return TensorSpec.of(torch.empty_like(self.empty(torch.device("meta"))))
+
+    @property
     def elements(self) -> int:
         """How many numbers the tensor holds."""
         count = 1
