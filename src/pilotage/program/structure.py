@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import numpy
 from torch import Tensor
 
 
@@ -40,6 +41,9 @@ class Constant:
     """Anything that is not a tensor; compiled into the program."""
 
     value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and _same(self.value, other.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,9 @@ def _take_apart(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structur
         return Sequence(type(value), tuple(_take_apart(item, tensors, parsers) for item in value))
     if isinstance(value, dict):
         keys = _sorted(value)
-        return Table(value, keys, tuple(_take_apart(value[key], tensors, parsers) for key in keys))
+        # The user's own dictionary may change later, and would keep its tensors alive.
+        template = dict.fromkeys(value) if type(value) is dict else copy.copy(value)
+        return Table(template, keys, tuple(_take_apart(value[key], tensors, parsers) for key in keys))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = tuple(field.name for field in dataclasses.fields(value))
         items = tuple(_take_apart(getattr(value, name), tensors, parsers) for name in names)
@@ -195,6 +201,22 @@ def _rebuild_sequence(kind: type, items: list[Any]) -> Any:
         return kind(*items)
     make: Callable[[list[Any]], Any] = kind
     return make(items)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether a program compiled for one value is right for the other: 1, 1.0 and True are three values."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, float) and one != one:
+        return bool(other != other)
+    if isinstance(one, numpy.ndarray):
+        return bool(one.dtype == other.dtype and numpy.array_equal(one, other))
+    try:
+        return bool(one == other)
+    except Exception:
+        return False
 
 
 def _sorted(table: dict[Any, Any]) -> tuple[Any, ...]:
