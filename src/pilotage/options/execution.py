@@ -41,3 +41,9 @@ class Execution:
     def __post_init__(self) -> None:
         if self.output_period < 1:
             raise OptionError(f"output_period is {self.output_period}. It has to be at least 1.")
+        iterations = self.batching.device_iterations
+        if self.output_mode is OutputMode.EVERY_N and self.output_period > iterations:
+            raise OptionError(
+                f"output_period is {self.output_period}, but a call has {iterations} device iterations, so that no output would "
+                f"ever come back. Choose a period from 1 to {iterations}."
+            )
