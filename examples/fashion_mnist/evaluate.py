@@ -15,6 +15,7 @@ def scores(model: GarmentClassifier, images: Tensor) -> Tensor:
     batch_size = even_batch_size(len(images))
     loader = poptorch.DataLoader(options, TensorDataset(images), batch_size=batch_size)
     inference_model = poptorch.inferenceModel(model.eval(), options=options)
+    inference_model.compile(images[:batch_size])
     rows = [inference_model(batch) for (batch,) in tqdm(loader, desc="evaluate", unit="call", leave=False)]
     inference_model.detachFromDevice()
     return torch.cat(rows)
