@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pilotage.optim.rule import Group, OptimizerPlan
 
@@ -10,6 +11,17 @@ from pilotage.optim.rule import Group, OptimizerPlan
 def changed_constants(compiled: OptimizerPlan, wanted: OptimizerPlan) -> list[str]:
     """Each difference that a program compiled for one plan cannot follow by new values alone; none means it can."""
     return list(_differences(compiled, wanted))
+
+
+def with_values_of(compiled: OptimizerPlan, wanted: OptimizerPlan) -> OptimizerPlan:
+    """The compiled plan, constants and all, with the values of another one that differs in nothing else."""
+    groups = zip(compiled.groups, wanted.groups, strict=True)
+    return replace(
+        compiled,
+        groups=tuple(replace(group, values=other.values) for group, other in groups),
+        loss_scaling=wanted.loss_scaling,
+        max_gradient_norm=wanted.max_gradient_norm,
+    )
 
 
 def _differences(compiled: OptimizerPlan, wanted: OptimizerPlan) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pilotage.optim.comparing import changed_constants
+from pilotage.optim.comparing import changed_constants, with_values_of
 from pilotage.optim.rule import Group, OptimizerPlan
 from pilotage.optim.sgd import SgdRule
 
@@ -57,3 +57,12 @@ def test_another_formula_is_named():
 def test_all_changes_are_named_at_once():
     wanted = replace(with_group(values=VALUES | {"weight_decay": 0.0, "momentum": 0.9}), max_gradient_norm=1.0)
     assert len(changed_constants(PLAN, wanted)) == 3
+
+
+def test_new_values_leave_the_division_into_constants_and_variables_as_compiled():
+    wanted = replace(with_group(values=VALUES | {"lr": 0.2}, constants=frozenset()), loss_scaling=8.0)
+    updated = with_values_of(PLAN, wanted)
+    assert updated.groups[0].values["lr"] == 0.2
+    assert updated.loss_scaling == 8.0
+    assert updated.groups[0].constants == GROUP.constants
+    assert changed_constants(updated, with_group(values=VALUES | {"weight_decay": 0.0})) != []

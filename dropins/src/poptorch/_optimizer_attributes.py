@@ -1,0 +1,83 @@
+"""Which attributes of an optimizer may change after compilation, and which ones nobody expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+import torch
+
+__all__ = ["AttributeTracker", "VariableAttributes"]
+
+_TORCHS_OWN = frozenset({"defaults", "state", "param_groups"})
+
+_SCHEDULERS = frozenset(
+    {"step", "initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr", "warmup_step"}
+)
+"""What torch's learning-rate schedulers write into the optimizers that they drive."""
+
+
+class VariableAttributes:
+    """Which attributes of an optimizer may change after compilation."""
+
+    def __init__(self, variable_attributes: Iterable[str], allowed_attributes: Iterable[str]) -> None:
+        self._allowed = tuple(allowed_attributes)
+        self._variable: set[str] = set()
+        for name in variable_attributes:
+            self.markAsVariable(name)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The attributes that may change."""
+        return frozenset(self._variable)
+
+    @property
+    def constants(self) -> frozenset[str]:
+        """The attributes that are compiled in."""
+        return frozenset(self._allowed) - self._variable
+
+    def isConstant(self, attr: str) -> bool:
+        """Whether an attribute is compiled in."""
+        return self._known(attr) not in self._variable
+
+    def markAsConstant(self, attr: str) -> None:
+        """Compile an attribute in."""
+        self._variable.discard(self._known(attr))
+
+    def markAsVariable(self, attr: str) -> None:
+        """Let an attribute change after compilation."""
+        self._variable.add(self._known(attr))
+
+    def _known(self, attr: str) -> str:
+        assert attr in self._allowed, f"Unknown attribute {attr}. The attributes are {', '.join(self._allowed)}."
+        return attr
+
+
+class AttributeTracker:
+    """Notices attributes that an optimizer did not have when it was first handed over."""
+
+    def __init__(self) -> None:
+        self._expected: dict[str, set[str]] = {}
+        self._said: set[str] = set()
+
+    def report(self, optimizer: torch.optim.Optimizer, kind: str, say: Callable[[str], None]) -> None:
+        """Remember the attributes of the first optimizer of its kind, and say once which later ones are ignored."""
+        groups = [set(group) for group in optimizer.param_groups]
+        self._compare(f"optimizer attribute in {kind} optimizer", _own_attributes(optimizer), say)
+        self._compare(f"default group variable in {kind} optimizer", set(optimizer.defaults), say)
+        expected = self._expected.setdefault(f"group attributes of {kind}", set(chain.from_iterable(groups)))
+        for position, names in enumerate(groups):
+            self._say(f"group {position} attribute in {kind} optimizer", names - expected, say)
+
+    def _compare(self, what: str, names: set[str], say: Callable[[str], None]) -> None:
+        self._say(what, names - self._expected.setdefault(what, names), say)
+
+    def _say(self, what: str, unexpected: set[str], say: Callable[[str], None]) -> None:
+        text = f"Ignoring unexpected {what}: {sorted(unexpected - _SCHEDULERS)}"
+        if unexpected - _SCHEDULERS and text not in self._said:
+            self._said.add(text)
+            say(text)
+
+
+def _own_attributes(optimizer: torch.optim.Optimizer) -> set[str]:
+    return {name for name in vars(optimizer) if not name.startswith("_")} - _TORCHS_OWN

@@ -1,0 +1,74 @@
+"""What the settings of an optimizer mean to the engine."""
+
+from __future__ import annotations
+
+import torch
+
+from pilotage.optim.families import Refinements
+from poptorch._optimizer_attributes import VariableAttributes
+
+__all__ = ["check_settings", "refinements_of", "wants_running_mean"]
+
+_ACCUMULATION_TYPES = (
+    "accum_type",
+    "velocity_accum_type",
+    "first_order_momentum_accum_type",
+    "second_order_momentum_accum_type",
+)
+_ENGINE_NAMES = {"betas": ("beta1", "beta2")}
+_PLAN_VALUES = {"loss_scaling": "loss_scaling", "max_grad_norm": "max_gradient_norm"}
+_NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
+
+
+def check_settings(optimizer: torch.optim.Optimizer) -> None:
+    """Refuse settings that PopTorch refuses."""
+    for name in _ACCUMULATION_TYPES:
+        assert getattr(optimizer, name, torch.float32) in (torch.float32, torch.float16), (
+            f"Accumulation types must be either torch.float32 or torch.float16; {name} is {getattr(optimizer, name)}."
+        )
+    if any(group.get("amsgrad") for group in optimizer.param_groups):
+        raise ValueError("amsgrad has to be False: PopTorch has no AMSGrad variant of Adam and AdamW.")
+    centered = {group.get("centered") for group in optimizer.param_groups}
+    assert len(centered) == 1, "centered has to be the same for all parameter groups."
+
+
+def refinements_of(optimizer: torch.optim.Optimizer, *, automatic_loss_scaling: bool = False) -> Refinements:
+    """What an optimizer decides beyond torch's settings; torch's own optimizers leave all of it at its defaults."""
+    return Refinements(
+        loss_scaling=float(getattr(optimizer, "loss_scaling", 1.0)),
+        max_gradient_norm=float(getattr(optimizer, "max_grad_norm", float("inf"))),
+        accumulation_type=getattr(optimizer, "accum_type", torch.float32),
+        plan_constants=_plan_constants(optimizer) - ({"loss_scaling"} if automatic_loss_scaling else set()),
+        constants=_constants(optimizer),
+        first_moment_dtype=_moment_type(optimizer, "velocity_accum_type", "first_order_momentum_accum_type"),
+        second_moment_dtype=_moment_type(optimizer, "second_order_momentum_accum_type"),
+        bias_correction=getattr(optimizer, "bias_correction", None),
+        tensorflow=getattr(optimizer, "use_tf_variant", False),
+    )
+
+
+def wants_running_mean(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
+    return getattr(optimizer, "accum_type", torch.float32) == torch.float16 and not getattr(
+        optimizer, "use_combined_accum", False
+    )
+
+
+def _constants(optimizer: torch.optim.Optimizer) -> frozenset[str] | None:
+    attributes: VariableAttributes | None = getattr(optimizer, "variable_attrs", None)
+    if attributes is None:
+        return None
+    return frozenset(engine for name in attributes.constants for engine in _ENGINE_NAMES.get(name, (name,)))
+
+
+def _plan_constants(optimizer: torch.optim.Optimizer) -> frozenset[str]:
+    attributes: VariableAttributes | None = getattr(optimizer, "variable_attrs", None)
+    variable = attributes.variables if attributes is not None else _PLAN_VALUES.keys() & vars(optimizer).keys()
+    return frozenset(engine for name, engine in _PLAN_VALUES.items() if name not in variable)
+
+
+def _moment_type(optimizer: torch.optim.Optimizer, *names: str) -> torch.dtype | None:
+    """What moments are stored in; parameters of more than 32 bits keep moments of their own type."""
+    wanted: torch.dtype = next((getattr(optimizer, name) for name in names if hasattr(optimizer, name)), torch.float32)
+    types = {parameter.dtype for group in optimizer.param_groups for parameter in group["params"]}
+    return None if wanted == torch.float32 and types - _NARROW else wanted

@@ -1,0 +1,58 @@
+"""An optimizer's state under the names that PopTorch gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.adam import AdamRule
+from pilotage.optim.lamb import LambRule
+from pilotage.optim.rmsprop import RmspropRule
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.optim.sgd import SgdRule
+from pilotage.program.layout import Slot
+from pilotage.runtime.session import OptimizerState
+
+__all__ = ["from_ipu_state", "to_ipu_state"]
+
+_STEP = "Step"
+
+_SLOTS: dict[type, dict[str, str]] = {
+    SgdRule: {"momentum_buffer": "Accl1"},
+    AdamRule: {"exp_avg": "Accl1", "exp_avg_sq": "Accl2"},
+    LambRule: {"exp_avg": "Accl1", "exp_avg_sq": "Accl2"},
+    RmspropRule: {"grad_avg": "Accl1", "square_avg": "Accl2", "momentum_buffer": "Accl3"},
+}
+_COUNTING = (AdamRule, LambRule)
+"""Rules whose updates are counted for each parameter."""
+
+
+def to_ipu_state(plan: OptimizerPlan, state: OptimizerState) -> dict[str, Tensor]:
+    """The slots of an optimizer, and how many updates each parameter has had where that counts."""
+    named = {}
+    for group in plan.groups:
+        prefixes = _SLOTS[type(group.rule)]
+        for parameter in group.parameters:
+            for slot in group.rule.slots:
+                named[f"{prefixes[slot]}___{parameter}"] = state.slots[Slot(slot, parameter)]
+            if isinstance(group.rule, _COUNTING):
+                named[f"{_STEP}___{parameter}"] = torch.tensor(state.updates, dtype=torch.float32)
+    return named
+
+
+def from_ipu_state(plan: OptimizerPlan, named: Mapping[str, Tensor], current: OptimizerState) -> OptimizerState:
+    """An optimizer's state with everything replaced that has a name there."""
+    slots, updates = dict(current.slots), current.updates
+    for group in plan.groups:
+        prefixes = _SLOTS[type(group.rule)]
+        for parameter in group.parameters:
+            found = {slot: named.get(f"{prefixes[slot]}___{parameter}") for slot in group.rule.slots}
+            slots |= {Slot(slot, parameter): tensor for slot, tensor in found.items() if tensor is not None}
+            if (steps := named.get(f"{_STEP}___{parameter}")) is not None:
+                updates = float(steps)
+            elif isinstance(group.rule, SgdRule) and any(t is not None and bool(t.any()) for t in found.values()):
+                # A momentum buffer that holds something is past its first update, which is the one not dampened.
+                updates = max(updates, 1.0)
+    return OptimizerState(slots=slots, updates=updates)
