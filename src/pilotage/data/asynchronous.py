@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import time
 from collections.abc import Iterable
@@ -73,6 +74,7 @@ class Prefetcher:
             rebatched_size=rebatched_size,
             drop_last=drop_last,
             random_state=RandomState.of_this_process(),
+            start_method=multiprocessing.get_start_method(allow_none=True),
         )
         self._process, connection = start(
             sharing,

@@ -49,6 +49,8 @@ class FetchTask:
     rebatched_size: int | None
     drop_last: bool
     random_state: RandomState
+    start_method: str | None
+    """How the consumer's process starts others by default."""
 
 
 class _Ended(Exception):
@@ -61,6 +63,8 @@ def run_fetcher(connection: Connection, task: FetchTask, other_end: Connection |
         other_end.close()
     _behave_as_a_worker()
     task.random_state.restore()
+    # A process that was not forked would start a loader's workers as it was started itself.
+    multiprocessing.set_start_method(task.start_method, force=True)
     try:
         _Fetcher(Channel(connection), task).run()
     except (_Ended, EOFError, ConnectionError):
