@@ -19,6 +19,7 @@ from poptorch._logging import logger
 from poptorch._progress import ProgressBar
 from poptorch._types_on_device import as_device_input, as_device_output
 from poptorch.enums import ConnectionType
+from poptorch.optim.handover import OptimizerReader
 from poptorch.options import Options
 
 __all__ = ["PoplarExecutor"]
@@ -42,6 +43,7 @@ class PoplarExecutor(NeverLost):
         self._optimizer = optimizer
         self._options = resolved(options, training=training)
         self._options._freeze()
+        self._optimizers = OptimizerReader(relaxed=self._options._relax_optimizer_checks)
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._executor = Executor(
             model,
@@ -122,7 +124,7 @@ class PoplarExecutor(NeverLost):
         """Take over the optimizer's present values."""
         if not self._training:
             raise createPoptorchError("An inference model has no optimizer. Use poptorch.trainingModel.")
-        self._executor.set_plan(self._plan_of(optimizer))
+        self._executor.set_plan(self._plan_of(optimizer, self._executor.plan if self.isCompiled() else None))
         self._optimizer = optimizer
 
     # The wrapped module
@@ -148,11 +150,9 @@ class PoplarExecutor(NeverLost):
 
     # Inside
 
-    def _plan_of(self, optimizer: torch.optim.Optimizer) -> OptimizerPlan:
-        from pilotage.optim.reading import read_optimizer
-
+    def _plan_of(self, optimizer: torch.optim.Optimizer, compiled: OptimizerPlan | None = None) -> OptimizerPlan:
         names = {id(parameter): name for name, parameter in self._user_model.named_parameters()}
-        return read_optimizer(optimizer, names)
+        return self._optimizers.plan(optimizer, names, compiled=compiled)
 
     def _refuse_offline(self) -> None:
         if self._options.connection_type == ConnectionType.Never:
