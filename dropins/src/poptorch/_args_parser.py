@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from pilotage.program.structure import Parsers
 from poptorch._errors import createPoptorchError
+from poptorch._logging import logger
 
-__all__ = ["ICustomArgParser", "registerCustomArgParser"]
+__all__ = ["ICustomArgParser", "registerCustomArgParser", "registerGeometricCustomArgParsers"]
 
 
 class ICustomArgParser(ABC):
@@ -39,7 +41,7 @@ class _Parser:
         return self._parser.reconstruct(original, tensors)
 
 
-_registered: dict[type, ICustomArgParser] = {}
+_registered: dict[type, _Parser] = {}
 
 
 def registerCustomArgParser(arg_type: type, parser: ICustomArgParser | None) -> None:
@@ -47,13 +49,23 @@ def registerCustomArgParser(arg_type: type, parser: ICustomArgParser | None) -> 
     if parser is None:
         _registered.pop(arg_type, None)
     elif isinstance(parser, ICustomArgParser):
-        _registered[arg_type] = parser
+        _registered[arg_type] = _Parser(parser)
     else:
         raise createPoptorchError(
             f"The parser of {arg_type.__name__} has to be an ICustomArgParser, not {type(parser).__name__}."
         )
 
 
+def registerGeometricCustomArgParsers() -> None:
+    """Register the parsers of ``poptorch_geometric`` for PyTorch Geometric's types, where it is installed."""
+    try:
+        types = importlib.import_module("poptorch_geometric.types")
+    except ModuleNotFoundError as missing:
+        logger.debug("The parsers of PyTorch Geometric's types are not registered: %s.", missing)
+        return
+    types.registerCustomArgParsers()
+
+
 def registered_parsers() -> Parsers:
-    """The parsers that are registered now, as the engine takes them."""
-    return {kind: _Parser(parser) for kind, parser in _registered.items()}
+    """The registered parsers, as the engine takes them; one that is registered later appears there too."""
+    return _registered

@@ -53,7 +53,7 @@ class Executor:
         self.modes = modes_of(module)
         """Which parts of the module were in training mode when it was wrapped."""
         self._listeners = tuple(listeners)
-        self._parsers = parsers or {}
+        self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self._weights = WeightKeeper(module, trains=plan is not None)

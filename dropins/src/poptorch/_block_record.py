@@ -1,0 +1,66 @@
+"""The blocks that one run of forward goes through, and where each of them runs."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from poptorch.options.placement import Placement, Placer
+from poptorch.options.stages import BlockId
+
+__all__ = ["BlockRecord", "Visit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Forward's arrival in a block."""
+
+    block_id: BlockId
+    placement: Placement
+
+
+class BlockRecord:
+    """Follows forward from block to block."""
+
+    def __init__(self, placer: Placer) -> None:
+        self.visits: list[Visit] = []
+        """In the order of forward; a block that is entered again is there again."""
+        self._placer = placer
+        self._active: Visit | None = None
+        self._scopes: list[Visit] = []
+        self.restart_automatic_ids()
+
+    def restart_automatic_ids(self) -> None:
+        """Call the next block without an id "0" again."""
+        self._automatic_ids = itertools.count()
+
+    def start(self, user_id: BlockId | None, ipu_id: int | None) -> None:
+        """Enter a block that lasts until the next one starts."""
+        block_id = str(next(self._automatic_ids)) if user_id is None else user_id
+        self._arrive(Visit(block_id, self._placer.place(block_id, ipu_id)))
+
+    def open(self, user_id: BlockId | None, ipu_id: int | None) -> None:
+        """Enter a block that lasts until it is closed."""
+        self.start(user_id, ipu_id)
+        self._scopes.append(self.visits[-1])
+
+    def close(self) -> None:
+        """Leave the block that was opened last, for the one around it if there is one."""
+        self._scopes.pop()
+        self._active = None
+        if self._scopes:
+            self._arrive(self._scopes[-1])
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether forward has left a block and is in no other; before the first block, it counts as inside of that."""
+        return bool(self.visits) and self._active is None
+
+    @property
+    def ipus(self) -> list[int]:
+        """The IPU of each visit."""
+        return [visit.placement.ipu for visit in self.visits]
+
+    def _arrive(self, visit: Visit) -> None:
+        self._active = visit
+        self.visits.append(visit)

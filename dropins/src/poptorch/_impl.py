@@ -1,0 +1,67 @@
+"""Small functions that programs ask PopTorch for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from pilotage.program.model import forward_is_running
+from poptorch._capturing import current_run
+from poptorch._compile_hooks import registerPostCompileHook, registerPreCompileHook
+from poptorch._errors import createPoptorchError
+from poptorch._hardware import ipuHardwareIsAvailable, ipuHardwareVersion
+from poptorch._substitution import _OverwriteContextManager
+
+__all__ = [
+    "_OverwriteContextManager",
+    "accessAttributes",
+    "createPoptorchError",
+    "getIpuTensorId",
+    "importPoptorchMetadataFromFile",
+    "ipuHardwareIsAvailable",
+    "ipuHardwareVersion",
+    "isRunningOnIpu",
+    "poptorchAtExit",
+    "registerPostCompileHook",
+    "registerPreCompileHook",
+]
+
+
+def isRunningOnIpu() -> bool:
+    """Whether the model's forward is being run by its wrapper right now, and not natively."""
+    return forward_is_running()
+
+
+def getIpuTensorId(tensor: Tensor) -> int:
+    """A number that this tensor alone has in the model that is being compiled."""
+    if not isinstance(tensor, Tensor):
+        raise createPoptorchError(f"poptorch.getIpuTensorId takes a torch.Tensor, not {type(tensor).__name__}.")
+    run = current_run()
+    if run is None:
+        raise createPoptorchError(
+            "poptorch.getIpuTensorId: the tensor is not on the IPU. Tensors have ids in the forward of a model that is "
+            "being compiled, and nowhere else."
+        )
+    return run.tensor_id(tensor)
+
+
+def accessAttributes(attribute_id_str: str) -> NoReturn:
+    """Say how the attributes of a custom op are read here: PopTorch's compiled code asked for them by number."""
+    raise createPoptorchError(
+        f"There are no attributes under the id {attribute_id_str!r}: poptorch.custom_op hands its attributes to the "
+        "implementation as keyword arguments. See poptorch.implementCustomOp."
+    )
+
+
+def importPoptorchMetadataFromFile(filename: str | Path) -> Any:
+    """Say how a saved model is read here: its file holds no pickled metadata."""
+    raise createPoptorchError(
+        f"The metadata of {str(filename)!r} cannot be read by itself: files written here hold no pickled objects. "
+        "Use poptorch.load to run the model, and its .options to see how it was compiled."
+    )
+
+
+def poptorchAtExit() -> None:
+    """Do nothing: no device has to be given back before Python ends."""

@@ -1,0 +1,65 @@
+"""What programs want replaced in other libraries while a model is compiled.
+
+Pilotage replaces nothing itself: it captures torch as it is. Libraries that bring replacements of their own, as
+``poptorch_geometric`` does, register them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import ClassVar, Protocol
+
+from torch.distributions import Distribution
+
+__all__ = ["_OverwriteContextManager"]
+
+
+class SubstitutionManager(Protocol):
+    """Replaces functions of a library, and puts them back."""
+
+    def replace(self) -> None:
+        """Put the replacements in place."""
+        ...
+
+    def restore(self) -> None:
+        """Put back what was there."""
+        ...
+
+
+class _OverwriteContextManager:
+    """Applies every registered substitution while the block runs."""
+
+    _registered: ClassVar[list[Callable[[], SubstitutionManager] | SubstitutionManager]] = []
+
+    @classmethod
+    def registerSubsitutionManager(cls, manager: Callable[[], SubstitutionManager] | SubstitutionManager) -> None:
+        """Apply this manager, or one made by this class, during every compilation from now on."""
+        cls._registered.append(manager)
+
+    def __init__(self) -> None:
+        self._applied: list[SubstitutionManager] = []
+
+    def __enter__(self) -> _OverwriteContextManager:
+        # Distributions look at the values of their arguments, which a program without data does not have.
+        self._validates = Distribution._validate_args
+        Distribution.set_default_validate_args(False)
+        try:
+            for registered in self._registered:
+                manager: SubstitutionManager = registered() if isinstance(registered, type) else registered
+                manager.replace()
+                self._applied.append(manager)
+        except BaseException:
+            self._restore()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
+        Distribution.set_default_validate_args(self._validates)
+        while self._applied:
+            self._applied.pop().restore()

@@ -1,0 +1,56 @@
+"""Notes on operations for the reader of an IPU profile; they change nothing that is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+from poptorch._requirements import require
+
+_attributes: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar(
+    "poptorch_attributes", default=MappingProxyType({})
+)
+
+
+def present_attributes() -> Mapping[str, Mapping[str, Any]]:
+    """The attributes that `Attribute` gives to operations at this point."""
+    return _attributes.get()
+
+
+class NameScope:
+    """Groups the operations of a ``with`` block under a name, as PopVision shows them."""
+
+    def __init__(self, name: str) -> None:
+        require(isinstance(name, str), f"The name of a poptorch.NameScope is a string, not {name!r}.")
+        self.name = name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is left to undo."""
+
+
+class Attribute:
+    """Gives the operations of a ``with`` block attributes, such as ``__outline={"layer": "embedding"}``."""
+
+    def __init__(self, **attributes: Mapping[str, Any]) -> None:
+        for name, values in attributes.items():
+            require(isinstance(values, Mapping), f"The attribute {name} is a dictionary, not {values!r}.")
+        self._given = attributes
+        self._tokens: list[Token[Mapping[str, Mapping[str, Any]]]] = []
+
+    def __enter__(self) -> Self:
+        before = _attributes.get()
+        added = {name: {**before.get(name, {}), **values} for name, values in self._given.items()}
+        self._tokens.append(_attributes.set({**before, **added}))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _attributes.reset(self._tokens.pop())

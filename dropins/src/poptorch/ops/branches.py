@@ -1,0 +1,61 @@
+"""Which branch of a condition operations belong to, while both branches are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from poptorch.poptorch_core import Error
+
+_taken: ContextVar[Tensor | None] = ContextVar("poptorch_branch_taken", default=None)
+
+
+def branch_taken() -> Tensor | None:
+    """Whether what is written down now is carried out at run time, as a tensor; None means always."""
+    return _taken.get()
+
+
+@contextmanager
+def branch(taken: Tensor) -> Iterator[None]:
+    """Write the operations of this block down as ones that only count where ``taken`` is true."""
+    outer = _taken.get()
+    token = _taken.set(taken if outer is None else outer & taken)
+    try:
+        with _Contained():
+            yield
+    finally:
+        _taken.reset(token)
+
+
+class _Contained(TorchDispatchMode):
+    """Refuses to let a branch write into tensors from outside: the other branch would have to undo it."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._own: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = _storages([args, kwargs])
+        for position, argument in enumerate(func._schema.arguments):
+            is_written = argument.alias_info is not None and argument.alias_info.is_write
+            value = args[position] if position < len(args) else (kwargs or {}).get(argument.name)
+            if is_written and _storages(value) - self._own:
+                raise Error(
+                    f"A branch of poptorch.cond() writes into a tensor from outside ({func._schema.name}). Return the "
+                    "new value from both branches instead, and write it after the condition."
+                )
+        result = func(*args, **(kwargs or {}))
+        self._own |= _storages(result) - (given - self._own)
+        return result
+
+
+def _storages(value: Any) -> set[int]:
+    return {leaf.untyped_storage()._cdata for leaf in tree_leaves(value) if isinstance(leaf, Tensor)}

@@ -1,0 +1,123 @@
+"""Functions that run on the host in the middle of a program."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
+
+from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import Structure, put_together, take_apart
+from poptorch._capturing import current_capture
+from poptorch.ops.branches import branch_taken
+from poptorch.ops.checks import is_traced, refuse_training
+from poptorch.poptorch_core import Error
+
+
+class CPU:
+    """A function that is called on the host, with real data, each time the program gets there; inference only."""
+
+    def __init__(self, layer_to_call: Callable[..., Any], ID: str) -> None:
+        self._layer_to_call = layer_to_call
+        self._ID = ID
+        self._called_by_programs: list[_HostFunction] = []
+        if isinstance(layer_to_call, nn.Module):
+            layer_to_call.requires_grad_(False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, now or, in a program, whenever it runs."""
+        tensors, arguments = take_apart((args, kwargs))
+        if not is_traced(*tensors):
+            return self._layer_to_call(*args, **kwargs)
+        refuse_training(f"poptorch.CPU ({self._ID})")
+        function = _HostFunction.tried(self._layer_to_call, self._ID, tensors, arguments)
+        _known[function.key] = function
+        capture = current_capture()
+        keeper = self._called_by_programs if capture is None else capture.host_functions
+        keeper.append(function)
+        results = torch.ops.poptorch.call_on_host(tensors, function.key, branch_taken())
+        return put_together(function.results, results)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _HostFunction:
+    """A host function as a program knows it: by the shapes that go in and come out."""
+
+    key: str
+    function: Callable[..., Any]
+    arguments: Structure
+    results: Structure
+    specifications: tuple[TensorSpec, ...]
+    device: torch.device
+    """Where the results are wanted."""
+
+    @classmethod
+    def tried(
+        cls, function: Callable[..., Any], name: str, tensors: Sequence[Tensor], arguments: Structure
+    ) -> _HostFunction:
+        """Call a function once on zeros, to see what it returns."""
+        device = tensors[0].device if tensors else torch.empty(0).device
+        with _disable_current_modes(), torch.device("cpu"):
+            zeros = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
+            positional, named = put_together(arguments, zeros)
+            results, structure = take_apart(function(*positional, **named))
+            specifications = tuple(TensorSpec.of(result.contiguous()) for result in results)
+        return cls(
+            key=f"{name}/{uuid.uuid4().hex}",
+            function=function,
+            arguments=arguments,
+            results=structure,
+            specifications=specifications,
+            device=device,
+        )
+
+    def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        # The function gets copies, and hands out copies: what it keeps or changes is its own business.
+        positional, named = put_together(self.arguments, [tensor.to("cpu", copy=True) for tensor in tensors])
+        with torch.device("cpu"):
+            results, _ = take_apart(self.function(*positional, **named))
+        found = tuple(TensorSpec.of(result.contiguous()) for result in results)
+        if found != self.specifications:
+            raise Error(
+                f"The host function {self.key.partition('/')[0]!r} returned {found} and, when the model was compiled, "
+                f"{self.specifications}. It has to return the same shapes and types each time."
+            )
+        return [result.detach().contiguous().to(self.device, copy=True) for result in results]
+
+    def placeholders(self) -> list[Tensor]:
+        """Tensors like the results, without what is in them."""
+        return [specification.empty(self.device) for specification in self.specifications]
+
+
+_known: WeakValueDictionary[str, _HostFunction] = WeakValueDictionary()
+"""By the key that is in the program; the compiled model holds the functions that it calls."""
+
+
+@torch.library.custom_op(
+    "poptorch::call_on_host", mutates_args=(), schema="(Tensor[] tensors, str function, Tensor? taken) -> Tensor[]"
+)
+def _call_on_host(tensors: list[Tensor], function: str, taken: Tensor | None) -> list[Tensor]:
+    host_function = _known.get(function)
+    if host_function is None:
+        raise Error(
+            f"The program calls the host function {function.partition('/')[0]!r}, which is not here: a file holds no "
+            "Python. Compile the model again in this process."
+        )
+    if taken is not None and not bool(taken):
+        return [placeholder.zero_() for placeholder in host_function.placeholders()]
+    return host_function(tensors)
+
+
+@_call_on_host.register_fake
+def _(tensors: list[Tensor], function: str, taken: Tensor | None) -> list[Tensor]:
+    return _known[function].placeholders()
+
+
+# What a host function does besides returning something is done even if nobody asks for the result.
+torch.fx.node.has_side_effect(torch.ops.poptorch.call_on_host.default)

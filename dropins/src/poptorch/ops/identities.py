@@ -1,0 +1,71 @@
+"""Operations whose result is that of plain torch: on an IPU they change how it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pilotage.program.loss import mark_loss
+from poptorch._requirements import require
+from poptorch.enums import MatMulSerializationMode
+from poptorch.ops.checks import require_tensor
+
+_REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": torch.mean, "none": lambda x: x}
+
+
+def identity_loss(x: Tensor, reduction: str) -> Tensor:
+    """Say that ``x``, reduced by "sum", "mean" or "none", is the loss to train on."""
+    require(
+        isinstance(reduction, str) and reduction in _REDUCTIONS,
+        f"Unsupported reduction type! {reduction!r} is none of sum, mean and none.",
+    )
+    return mark_loss(_REDUCTIONS[reduction](x))
+
+
+def nop(tensor: Tensor) -> Tensor:
+    """The tensor itself."""
+    require_tensor("nop", "tensor", tensor)
+    return tensor
+
+
+def set_available_memory(tensor: Tensor, available_memory_proportion: float) -> Tensor:
+    """The tensor itself; the share of an IPU's memory for the operation before it means nothing here."""
+    require_tensor("set_available_memory", "tensor", tensor)
+    return tensor
+
+
+def serializedMatMul(
+    lhs: Tensor, rhs: Tensor, mode: MatMulSerializationMode, factor: int = 0, keep_precision: bool = False
+) -> Tensor:
+    """The product of two matrices; it is not cut into ``factor`` parts here, which would not change it."""
+    require(
+        isinstance(mode, MatMulSerializationMode),
+        f"serializedMatMul takes a poptorch.MatMulSerializationMode as mode, not {mode!r}.",
+    )
+    require(isinstance(factor, int), f"serializedMatMul takes a whole number as factor, not {factor!r}.")
+    require(
+        isinstance(keep_precision, bool),
+        f"serializedMatMul takes True or False as keep_precision, not {keep_precision!r}.",
+    )
+    return torch.matmul(lhs, rhs)
+
+
+def recomputationCheckpoint(*tensors: Any) -> Any:
+    """The tensors themselves: one as it is, several as a tuple, and a tuple or list as what it is.
+
+    Activations are kept and not recomputed: results are the same, memory is not saved yet.
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        _require_tensors(tensors[0])
+        return tensors[0]
+    _require_tensors(tensors)
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+def _require_tensors(values: tuple[Any, ...] | list[Any]) -> None:
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise ValueError(f"poptorch.recomputationCheckpoint takes tensors, not {type(value).__name__}.")

@@ -1,0 +1,113 @@
+"""Printing tensors at run time, and their gradients."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import astuple
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from poptorch.ops.branches import branch_taken
+from poptorch.ops.checks import require_tensor
+from poptorch.ops.tensor_text import TensorFormat, tensor_text
+
+_FLOAT_FORMATS = {name: name for name in ("auto", "fixed", "scientific", "none")}
+_DEFAULT_MARKS = (", ", "(", ")")
+
+
+def ipu_print_tensor(
+    tensor: Tensor,
+    title: str = "",
+    print_gradient: bool = True,
+    summarise_threshold: int = 1000,
+    edge_items: int = 3,
+    max_line_width: int = 80,
+    digits: int = 4,
+    float_format: str = "auto",
+    separator: str = ", ",
+    open_bracket: str = "(",
+    close_bracket: str = ")",
+) -> Tensor:
+    """The tensor itself, printed on standard error whenever the program gets there, and its gradient likewise.
+
+    With the default marks a tensor is written as Poplar does it, ``title: {1.0000 2.0000}``; marks of one's own are
+    used as they are.
+    """
+    require_tensor("ipu_print_tensor", "tensor", tensor)
+    marks = (separator, open_bracket, close_bracket)
+    if marks == _DEFAULT_MARKS:
+        marks = (" ", "{", "}")
+    form = TensorFormat(
+        summarise_threshold=summarise_threshold,
+        edge_items=edge_items,
+        max_line_width=max_line_width,
+        digits=digits,
+        float_format=_FLOAT_FORMATS[float_format],
+        separator=marks[0],
+        open_bracket=marks[1],
+        close_bracket=marks[2],
+    )
+    printed: Tensor = _Printed.apply(tensor, title, form, print_gradient)  # type: ignore[no-untyped-call]
+    return printed
+
+
+class _Printed(torch.autograd.Function):
+    """Prints on the way there, and the gradient on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, title: str, form: TensorFormat, print_gradient: bool) -> Tensor:
+        ctx.title, ctx.form, ctx.print_gradient = title, form, print_gradient
+        _print_tensor(tensor, title, *astuple(form), branch_taken())
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.print_gradient:
+            _print_tensor(gradients[0], f"{ctx.title}_gradient", *astuple(ctx.form), None)
+        return gradients[0], None, None, None
+
+
+@torch.library.custom_op(
+    "poptorch::print_tensor",
+    mutates_args=(),
+    schema="(Tensor tensor, str title, int summarise_threshold, int edge_items, int max_line_width, int digits, "
+    "str float_format, str separator, str open_bracket, str close_bracket, Tensor? taken) -> ()",
+)
+def _print_tensor(
+    tensor: Tensor,
+    title: str,
+    summarise_threshold: int,
+    edge_items: int,
+    max_line_width: int,
+    digits: int,
+    float_format: str,
+    separator: str,
+    open_bracket: str,
+    close_bracket: str,
+    taken: Tensor | None,
+) -> None:
+    if taken is not None and not bool(taken):
+        return
+    form = TensorFormat(
+        summarise_threshold=summarise_threshold,
+        edge_items=edge_items,
+        max_line_width=max_line_width,
+        digits=digits,
+        float_format=float_format,
+        separator=separator,
+        open_bracket=open_bracket,
+        close_bracket=close_bracket,
+    )
+    name = f"{title}: " if title else ""
+    print(name + tensor_text(tensor, form), file=sys.stderr, flush=True)
+
+
+@_print_tensor.register_fake
+def _(tensor: Tensor, title: str, *format_and_branch: Any) -> None:
+    """Without data there is nothing to print."""
+
+
+# A print has no result that anything depends on, and stays in the program all the same.
+torch.fx.node.has_side_effect(torch.ops.poptorch.print_tensor.default)

@@ -1,0 +1,56 @@
+"""Slices that start where a tensor says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from poptorch._errors import createPoptorchError
+from poptorch.ops.checks import require_tensor
+
+
+def dynamic_slice(tensor: Tensor, dim: int, start: Tensor, size: int, step: int) -> Tensor:
+    """``tensor[start:start + size:step]`` along a dimension, where ``start`` is known at run time alone."""
+    require_tensor("dynamic_slice", "tensor", tensor)
+    _require_start("dynamic_slice", start)
+    for name, value in {"dim": dim, "size": size, "step": step}.items():
+        _require_whole("dynamic_slice", name, value)
+    return tensor.index_select(dim, _positions(start, size, step))
+
+
+def dynamic_update(input: Tensor, src: Tensor, dim: int, start: Tensor, size: int) -> Tensor:
+    """``input`` with ``src`` in the place of ``input[start:start + size]`` along a dimension."""
+    require_tensor("dynamic_update", "input", input)
+    require_tensor("dynamic_update", "src", src)
+    _require_start("dynamic_update", start)
+    for name, value in {"dim": dim, "size": size}.items():
+        _require_whole("dynamic_update", name, value)
+    if input.dim() != src.dim():
+        raise createPoptorchError(
+            f"poptorch.dynamic_update takes input and src of the same number of dimensions, not {input.dim()} and "
+            f"{src.dim()}."
+        )
+    if input.dtype != src.dtype:
+        raise createPoptorchError(
+            f"poptorch.dynamic_update takes input and src of the same type, not {input.dtype} and {src.dtype}."
+        )
+    return input.index_copy(dim, _positions(start, size, 1), src)
+
+
+def _positions(start: Tensor, size: int, step: int) -> Tensor:
+    return start.reshape(()).to(torch.int64) + torch.arange(0, size, step, device=start.device)
+
+
+def _require_start(operation: str, start: Any) -> None:
+    require_tensor(operation, "start", start)
+    if start.numel() != 1 or start.is_floating_point():
+        raise createPoptorchError(
+            f"poptorch.{operation} takes one whole number as start, not a tensor of {start.numel()} of {start.dtype}."
+        )
+
+
+def _require_whole(operation: str, name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise createPoptorchError(f"poptorch.{operation} takes a whole number as {name}, not {value!r}.")
