@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import torch
+from torch.fx import Node
 
-_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
+_OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parent.parent}{os.sep}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,36 @@ def is_users(filename: str) -> bool:
 
 def users_line(where: TracebackType | None) -> SourceLine | None:
     """The innermost line of the user's own code in a traceback."""
-    frames = [frame for frame in traceback.extract_tb(where) if is_users(frame.filename)]
-    if not frames:
-        return None
-    last = frames[-1]
-    return SourceLine(last.filename, last.lineno or 0, last.name, (last.line or "").strip())
+    return _innermost(traceback.extract_tb(where))
 
 
 def said_by(where: TracebackType | None) -> str:
     """The user's line as the tail of an error message, or nothing."""
-    line = users_line(where)
+    return _tail(users_line(where))
+
+
+def called_from() -> str:
+    """The user's line that is running right now, as the tail of an error message, or nothing."""
+    return _tail(_innermost(traceback.extract_stack()))
+
+
+def line_of(operation: Node) -> str | None:
+    """The user's innermost line behind an operation of a graph, as ``file:line``."""
+    found = None
+    for text in (operation.meta.get("stack_trace") or "").splitlines():
+        if text.strip().startswith('File "'):
+            name, _, rest = text.strip()[len('File "') :].partition('"')
+            if is_users(name):
+                found = f"{name}:{rest.partition('line ')[2].partition(',')[0]}"
+    return found
+
+
+def _innermost(frames: traceback.StackSummary) -> SourceLine | None:
+    for frame in reversed(frames):
+        if is_users(frame.filename):
+            return SourceLine(frame.filename, frame.lineno or 0, frame.name, (frame.line or "").strip())
+    return None
+
+
+def _tail(line: SourceLine | None) -> str:
     return f"\n  at {line}" if line else ""

@@ -18,6 +18,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from pilotage.errors import CaptureError
+from pilotage.program.location import called_from
+from pilotage.program.writes import written
 
 
 class RandomDraws(TorchDispatchMode):
@@ -46,7 +48,7 @@ class RandomDraws(TorchDispatchMode):
         else:
             self._refuse_seeding(state)
             result = func(*args, **kwargs)
-            self._drawn[state] = _Draw.of(result, _written(func, args, kwargs))
+            self._drawn[state] = _Draw.of(result, written(func, args, kwargs))
         self._reachable.add(_advance())
         return result
 
@@ -55,7 +57,7 @@ class RandomDraws(TorchDispatchMode):
             raise CaptureError(
                 "forward sets the state of torch's random generator (torch.manual_seed, set_rng_state or fork_rng) and "
                 "then draws from it. A captured program would seed once and never again. "
-                "Seed outside of the model, or pass the random tensor in as an input."
+                f"Seed outside of the model, or pass the random tensor in as an input.{called_from()}"
             )
 
 
@@ -91,19 +93,11 @@ class _Draw:
 
     def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the same draw does the second time."""
-        targets = _written(func, args, kwargs)
+        targets = written(func, args, kwargs)
         for target, drawn in zip(targets, self.written, strict=True):
             target.copy_(drawn)
         returns_its_target = func._schema.returns[0].alias_info is not None
         return targets[0] if returns_its_target else _copy(self.result)
-
-
-def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-    """The arguments that an operation writes into."""
-    schema = func._schema.arguments
-    given = {**dict(zip((argument.name for argument in schema), args, strict=False)), **kwargs}
-    names = [argument.name for argument in schema if argument.is_write]
-    return [given[name] for name in names if isinstance(given.get(name), Tensor)]
 
 
 def _copy(result: Any) -> Any:

@@ -6,6 +6,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pilotage.errors import CaptureError
+from pilotage.program.location import line_of
 
 aten = torch.ops.aten
 
@@ -53,7 +54,7 @@ def _refuse_collectives(graph: GraphModule) -> None:
             raise CaptureError(
                 f"forward calls the collective {node.target.name()} of torch.distributed. Captured, it would not wait for the "
                 "result and train on wrong values. Gradients are reduced by the engine; for values use "
-                "torch.distributed._functional_collectives, or exchange them outside of the model."
+                f"torch.distributed._functional_collectives, or exchange them outside of the model.\n  at {line_of(node)}"
             )
 
 

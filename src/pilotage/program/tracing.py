@@ -7,7 +7,7 @@ alike. What cannot be static (a branch on a value, a shape that depends on data)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +28,7 @@ from pilotage.program.randomness import RandomDraws, undisturbed_generators
 from pilotage.program.rewrites import tidy
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import StepFunction
+from pilotage.program.writes import WriteGuard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,7 @@ class _Recording:
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         self.draws = RandomDraws()
         try:
-            with self.draws:
+            with self.draws, self._guard():
                 outputs = self._step(*tensors)
         finally:
             self._changes = self._watch.changes() if self._watch else []
@@ -85,6 +86,9 @@ class _Recording:
                 if change.holds_tensors:
                     change.put_back()
         return [*outputs, *(change.after for change in self._new_tensors())]
+
+    def _guard(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._watch is None else WriteGuard(self._watch.lost_write)
 
     def _new_tensors(self) -> list[Change]:
         return [change for change in self._changes if isinstance(change.after, Tensor)]

@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from pilotage.backends.walk import StepFailure
 from pilotage.errors import DeviceMemoryError, NonFiniteLossError, PilotageError
-from pilotage.program.location import is_users
+from pilotage.program.location import line_of
 from pilotage.program.steps import NOT_FINITE
 
 _MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory")
@@ -36,7 +36,7 @@ def explain(failure: StepFailure, error: Exception, updates: int) -> PilotageErr
 
 def operation(node: Node) -> str:
     """An operation and the line of the user's code that it comes from."""
-    line = _line(node)
+    line = line_of(node)
     name = str(node.target).removesuffix(".default")
     return f"{name} ({line})" if line else name
 
@@ -119,15 +119,3 @@ def _running(failure: StepFailure, error: Exception) -> str:
         if frame.filename.startswith("<eval_with_key") and name in nodes:
             return f"in {operation(nodes[name])}"
     return f"in the {failure.step.action.value} step"
-
-
-def _line(node: Node) -> str | None:
-    """The user's innermost line in a node's stack trace, as `file:line`."""
-    trace = node.meta.get("stack_trace") or ""
-    found = None
-    for text in trace.splitlines():
-        if text.strip().startswith('File "'):
-            name, _, rest = text.strip()[len('File "') :].partition('"')
-            if is_users(name):
-                found = f"{name}:{rest.partition('line ')[2].partition(',')[0]}"
-    return found

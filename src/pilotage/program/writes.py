@@ -1,0 +1,37 @@
+"""Operations that write into their arguments, during capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class WriteGuard(TorchDispatchMode):
+    """While active, refuses to write into a tensor with data: it would change once, at capture, and never again."""
+
+    def __init__(self, error: Callable[[Tensor], Exception]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._error = error
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation, unless it would change what is not part of the program."""
+        if func._schema.is_mutable:
+            for tensor in written(func, args, kwargs or {}):
+                if not isinstance(tensor, FakeTensor):
+                    raise self._error(tensor)
+        return func(*args, **(kwargs or {}))
+
+
+def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors that an operation writes into."""
+    schema = func._schema.arguments
+    given = {**dict(zip((argument.name for argument in schema), args, strict=False)), **kwargs}
+    values = [given.get(argument.name) for argument in schema if argument.is_write]
+    tensors = [item for value in values for item in (value if isinstance(value, (list, tuple)) else (value,))]
+    return [tensor for tensor in tensors if isinstance(tensor, Tensor)]
