@@ -8,11 +8,13 @@ a draw made in a state that was seen before is the same draw, and gets the same 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -59,6 +61,29 @@ class RandomDraws(TorchDispatchMode):
                 "then draws from it. A captured program would seed once and never again. "
                 f"Seed outside of the model, or pass the random tensor in as an input.{called_from()}"
             )
+
+
+class HostDraws:
+    """Notices numbers that forward draws from generators other than torch's."""
+
+    def __init__(self) -> None:
+        self._before = _host_states()
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about the draws since."""
+        now = _host_states()
+        return tuple(
+            f"forward draws from {name}. forward runs once, at capture: all later steps see the numbers drawn there. "
+            "Draw with torch.rand and the like, or pass the numbers in as an input."
+            for name in now
+            if now[name] != self._before[name]
+        )
+
+
+def _host_states() -> dict[str, Any]:
+    state: Any = numpy.random.get_state(legacy=True)
+    _, keys, *rest = state
+    return {"Python's random": random.getstate(), "numpy.random": (keys.tobytes(), *rest)}
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pilotage.errors import CaptureError, DataDependentError
 from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
 from pilotage.program.location import said_by
-from pilotage.program.randomness import RandomDraws, undisturbed_generators
+from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_generators
 from pilotage.program.rewrites import tidy
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import StepFunction
@@ -52,7 +52,7 @@ def trace(
     with fake_mode:
         fakes = [specification.empty(device) for specification in arguments]
     versions = [fake._version for fake in fakes]
-    recording = _Recording(step, watch)
+    recording, host_draws = _Recording(step, watch), HostDraws()
     with undisturbed_generators(), _explained(), fake_mode, torch.autograd.set_multithreading_enabled(False), device:
         traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True, record_stack_traces=True)(*fakes)
     if watch is not None:
@@ -62,7 +62,7 @@ def trace(
         graph=tidy(traced),
         written=frozenset(i for i, fake in enumerate(fakes) if fake._version != versions[i]),
         draws_random_numbers=recording.draws.any,
-        warnings=warnings,
+        warnings=(*warnings, *host_draws.warnings()),
     )
 
 
