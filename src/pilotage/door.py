@@ -45,11 +45,16 @@ class CompiledModel(NeverLost):
 
     def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Take over the optimizer's present values, a new learning rate for instance."""
-        self._executor.set_plan(_plan(optimizer, self._executor.module))
+        compiled = self._executor.plan if self._executor.is_compiled else None
+        self._executor.set_plan(_plan(optimizer, self._executor.module, like=compiled))
 
     def detach(self) -> None:
         """Free the device; the next call takes it again."""
         self._executor.detach()
+
+    def destroy(self) -> None:
+        """Bring the weights home and drop the program, so that the next call may be of another kind."""
+        self._executor.destroy()
 
     @property
     def record(self) -> RunRecord:
@@ -136,5 +141,6 @@ def _named(choices: Any, chosen: Any, option: str) -> Any:
         raise OptionError(f"{option} is {chosen!r}. Choose one of: {names}.") from None
 
 
-def _plan(optimizer: torch.optim.Optimizer, module: nn.Module) -> OptimizerPlan:
-    return read_optimizer(optimizer, {id(parameter): name for name, parameter in module.named_parameters()})
+def _plan(optimizer: torch.optim.Optimizer, module: nn.Module, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    return read_optimizer(optimizer, names, like=like)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pilotage.backends.walk import StepFailure
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Event, Listener, StepsRun, Warned
-from pilotage.optim.comparing import changed_constants
+from pilotage.optim.comparing import changed_constants, with_values_of
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss
 from pilotage.options.execution import Execution
@@ -59,6 +59,7 @@ class Executor:
         self._weights = WeightKeeper(module, trains=plan is not None)
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
+        self._kept_streams: list[Tensor] | None = None
 
     # Running
 
@@ -132,6 +133,8 @@ class Executor:
 
     def _start(self, session: Session) -> None:
         session.parked, self._kept = self._kept, None
+        if self._kept_streams is not None:
+            session.streams.states, self._kept_streams = self._kept_streams, None
         self._session = session
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
@@ -150,9 +153,10 @@ class Executor:
             return
         self.modes = modes
         if self._session is not None:
-            optimizer = self._session.optimizer_state()
+            optimizer, streams = self._session.optimizer_state(), self._session.streams
             self.destroy()
             self._kept = optimizer
+            self._kept_streams = None if streams.shared else streams.states
 
     def destroy(self) -> None:
         """Bring the weights home and drop the program; the next call compiles anew."""
@@ -200,6 +204,7 @@ class Executor:
                     f"These parts of the optimizer are compiled into the program and cannot change: "
                     f"{', '.join(differences)}. Mark them as variable before compiling, or destroy() and compile again."
                 )
+            plan = with_values_of(self.plan, plan)
             if self._session.state is not None:
                 self._session.state.load_values(plan)
         self.plan = plan
