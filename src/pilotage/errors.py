@@ -5,13 +5,18 @@ PilotageError
 ├── BackendError          the device asked for is not there, or failed
 ├── CaptureError          the module cannot become a static program
 │   ├── DataDependentError    Python control flow or a shape depends on data
-│   └── LossError             no loss, or more than one, to start backward from
+│   ├── LossError             no loss, or more than one, to start backward from
+│   └── BufferBroadcastError  replicas that are promised equal buffers would get different ones
 ├── InputError            the arguments of a call do not fit the program
+│   ├── MissingArgumentError     forward needs one that is not given
+│   ├── UnexpectedArgumentError  forward does not take one that is given
+│   └── BatchDimensionError      the leading dimension cannot be cut into micro-batches
 ├── NotCompiledError      asked of an executor that has no program yet
 ├── AttachmentError       attached or detached at the wrong moment
 ├── LostModelError        a wrapped model would leave its device unnoticed
 ├── NonFiniteLossError    training produced NaN or infinity
 ├── DeviceMemoryError     the program does not fit
+├── ProgramFileError      a stored program is cut short, altered, or of another version
 ├── DatasetError          a data set is missing, cut short or corrupt
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered a first item
