@@ -8,38 +8,70 @@ Neither torch nor the user's module class is altered, and after the first touch 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+_HOLDER = "_pilotage_trained_weights"
+"""Under this name a stale tensor keeps alive what it can be fetched from."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """That some host tensors belong to a training run; outlives the run, so that its changes are not forgotten."""
+
+    version: int
+    """Grows whenever the device changes the weights; of two claims, the later change has the greater one."""
+
+    owner: weakref.ref[TrainedWeights] | None
+
 
 class Ownership:
-    """Which training run each host tensor belongs to; entries vanish with their tensors."""
+    """Which training run each host tensor belongs to; holds neither tensors nor runs alive."""
 
     def __init__(self) -> None:
-        self._owners = WeakTensorKeyDictionary()
+        self._claims = WeakTensorKeyDictionary()
+        self._version = 0
         self.generation = 0
-        """Grows with every change, so that answers can be kept until then."""
+        """Grows with every claim and release, so that answers can be kept until then."""
 
-    def claim(self, tensors: Iterable[Tensor], owner: TrainedWeights) -> None:
+    def claim(self, tensors: Sequence[Tensor], owner: TrainedWeights) -> Claim:
         """These tensors now belong to a training run."""
         self.generation += 1
+        claim = Claim(self.latest(self.claims_of(tensors)), weakref.ref(owner))
         for tensor in tensors:
-            self._owners[tensor] = owner
+            self._claims[tensor] = claim
+        return claim
 
-    def release(self, tensors: Iterable[Tensor]) -> None:
-        """These tensors belong to nobody any more."""
+    def release(self, claim: Claim) -> None:
+        """The tensors of a claim belong to nobody any more."""
         self.generation += 1
-        for tensor in tensors:
-            self._owners.pop(tensor, None)
+        claim.owner = None
+
+    def note_change(self, claim: Claim) -> None:
+        """The device has changed the weights of a claim."""
+        self._version += 1
+        claim.version = self._version
+
+    def claims_of(self, tensors: Iterable[Tensor]) -> list[Claim]:
+        """What is known about some tensors, each claim once."""
+        found = (self._claims.get(tensor) for tensor in tensors)
+        return list({id(claim): claim for claim in found if claim is not None}.values())
 
     def owners_of(self, tensors: Iterable[Tensor]) -> list[TrainedWeights]:
         """The training runs that some tensors belong to, each once."""
-        found = (self._owners.get(tensor) for tensor in tensors)
-        return list({id(owner): owner for owner in found if owner is not None}.values())
+        owners = (claim.owner() for claim in self.claims_of(tensors) if claim.owner is not None)
+        return [owner for owner in owners if owner is not None]
+
+    @staticmethod
+    def latest(claims: Iterable[Claim]) -> int:
+        """The version of the latest change."""
+        return max((claim.version for claim in claims), default=0)
 
 
 class TrainedWeights:
@@ -51,18 +83,20 @@ class TrainedWeights:
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
-        self.version = 0
-        """Grows whenever the device changes the weights."""
-        OWNERSHIP.claim(self._host.values(), self)
+        self.claim()
 
     @property
     def stale(self) -> bool:
         """Whether the device's weights are newer than the host's."""
         return self._stale
 
+    def claim(self) -> None:
+        """Say that the host's tensors belong to this run, and to no other."""
+        self._claim = OWNERSHIP.claim(list(self._host.values()), self)
+
     def changed(self) -> None:
         """The device has changed its weights."""
-        self.version += 1
+        OWNERSHIP.note_change(self._claim)
         if self._stale:
             return
         self._stale = True
@@ -71,6 +105,7 @@ class TrainedWeights:
             self.fetch()
             return
         for name, tensor in self._host.items():
+            tensor.__dict__[_HOLDER] = self
             tensor.__class__ = _STALE[self._plain[name]]
 
     def fetch(self) -> bool:
@@ -89,11 +124,12 @@ class TrainedWeights:
         self._stale = False
         for name, tensor in self._host.items():
             tensor.__class__ = self._plain[name]
+            tensor.__dict__.pop(_HOLDER, None)
 
     def release(self) -> None:
         """Bring the last weights home and let go of the host's tensors."""
         self.fetch()
-        OWNERSHIP.release(self._host.values())
+        OWNERSHIP.release(self._claim)
 
 
 OWNERSHIP = Ownership()
@@ -126,10 +162,14 @@ def _fetching(
     if func in _METADATA:
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
-    stale = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, (StaleParameter, StaleTensor))]
-    for owner in OWNERSHIP.owners_of(stale):
-        owner.fetch()
+    _fetch(value for value in _flat((*args, *kwargs.values())) if isinstance(value, (StaleParameter, StaleTensor)))
     return func(*args, **kwargs)
+
+
+def _fetch(stale: Iterable[Tensor]) -> None:
+    for tensor in stale:
+        if (holder := tensor.__dict__.get(_HOLDER)) is not None:
+            holder.fetch()
 
 
 def _flat(values: Iterable[Any]) -> Iterable[Any]:
@@ -141,14 +181,12 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _pickled(self: Tensor, protocol: Any) -> Any:
-    for owner in OWNERSHIP.owners_of([self]):
-        owner.fetch()
+    _fetch([self])
     return self.__reduce_ex__(protocol)
 
 
 def _deep_copied(self: Tensor, memo: dict[int, Any]) -> Any:
-    for owner in OWNERSHIP.owners_of([self]):
-        owner.fetch()
+    _fetch([self])
     return self.__deepcopy__(memo)
 
 

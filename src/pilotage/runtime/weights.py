@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from pilotage.backends.state import DeviceState
-from pilotage.runtime.host import OWNERSHIP, TrainedWeights
+from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
 
 
 class WeightKeeper:
@@ -22,9 +22,9 @@ class WeightKeeper:
         self._module = module
         self._trains = trains
         self._trained: TrainedWeights | None = None
-        self._seen: dict[int, int] = {}
-        self._owners: list[TrainedWeights] = []
-        self._owners_of_generation = -1
+        self._seen = 0
+        self._claims: list[Claim] = []
+        self._generation = -1
 
     def take_over(self, state: DeviceState) -> None:
         """Load a freshly attached device, and let the module show what it trains."""
@@ -36,12 +36,29 @@ class WeightKeeper:
         """Send the module's weights and buffers to the device."""
         self.fetch_for_reading()
         state.load_weights(dict(self._module.named_parameters()), dict(self._module.named_buffers()))
-        self._seen = self._versions()
+        self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of(self._host().values()))
+
+    @torch.no_grad()
+    def send_buffers(self, state: DeviceState, names: Iterable[str]) -> None:
+        """Send some of the module's buffers to the device, to every replica."""
+        self.fetch_for_reading()
+        host = dict(self._module.named_buffers())
+        state.load_buffers({name: host[name] for name in names})
 
     def refresh(self, state: DeviceState) -> None:
-        """Send the weights again if a training program has changed them since."""
-        if not self._trains and self._versions() != self._seen:
+        """Send the weights again if another training program has changed them since."""
+        if self._generation != OWNERSHIP.generation:
+            self._look_again(state)
+        if not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
             self.send(state)
+
+    def _look_again(self, state: DeviceState) -> None:
+        """Find out who trains these weights by now; a training program that has lost some takes them back."""
+        if self._trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self._trained]:
+            self.send(state)
+            self._trained.claim()
+        self._claims = OWNERSHIP.claims_of(self._host().values())
+        self._generation = OWNERSHIP.generation
 
     def note_change(self) -> None:
         """The device has changed its weights."""
@@ -72,12 +89,6 @@ class WeightKeeper:
 
     def _host(self) -> dict[str, Tensor]:
         return {**dict(self._module.named_parameters()), **dict(self._module.named_buffers())}
-
-    def _versions(self) -> dict[int, int]:
-        if self._owners_of_generation != OWNERSHIP.generation:
-            self._owners = OWNERSHIP.owners_of(self._host().values())
-            self._owners_of_generation = OWNERSHIP.generation
-        return {id(owner): owner.version for owner in self._owners}
 
     @torch.no_grad()
     def _fetch_buffers(self, buffers: Mapping[str, Tensor]) -> None:
