@@ -5,39 +5,65 @@ No SDK is needed. Where a vendor's ``poptorch`` is installed, do not install thi
 
 from __future__ import annotations
 
-from poptorch import enums, ops, options
-from poptorch._dataloader import AsynchronousDataAccessor, DataLoader
+from poptorch import _printing, enums, ops, optim, options, profiling
+from poptorch._args_parser import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
+from poptorch._asynchronous_data_accessor import AsynchronousDataAccessor
+from poptorch._dataloader import DataLoader
 from poptorch._errors import createPoptorchError
+from poptorch._files import load
+from poptorch._hardware import ipuHardwareIsAvailable, ipuHardwareVersion
+from poptorch._impl import (
+    _OverwriteContextManager,
+    accessAttributes,
+    getIpuTensorId,
+    importPoptorchMetadataFromFile,
+    isRunningOnIpu,
+    poptorchAtExit,
+    registerPostCompileHook,
+    registerPreCompileHook,
+)
 from poptorch._logging import setLogLevel
+from poptorch._poplar_executor import PoplarExecutor
+from poptorch._printing import *  # noqa: F403
+from poptorch._version import __version__
+from poptorch._wrapping import inferenceModel, trainingModel
 from poptorch.enums import *  # noqa: F403
 from poptorch.ops import *  # noqa: F403
 from poptorch.options import *  # noqa: F403
 from poptorch.poptorch_core import Error, RecoverableError, UnrecoverableError
 
-try:
-    from poptorch import optim
-    from poptorch._poplar_executor import PoplarExecutor
-    from poptorch._wrapping import inferenceModel, trainingModel
-except ImportError:
-    pass
-
-__version__ = "3.4.0"
-
 __all__ = [
     "AsynchronousDataAccessor",
     "DataLoader",
     "Error",
+    "ICustomArgParser",
     "PoplarExecutor",
     "RecoverableError",
     "UnrecoverableError",
+    "_OverwriteContextManager",
+    "__version__",
+    "accessAttributes",
     "createPoptorchError",
     "enums",
+    "getIpuTensorId",
+    "importPoptorchMetadataFromFile",
     "inferenceModel",
+    "ipuHardwareIsAvailable",
+    "ipuHardwareVersion",
+    "isRunningOnIpu",
+    "load",
     "ops",
     "optim",
     "options",
+    "poptorchAtExit",
+    "profiling",
+    "registerCustomArgParser",
+    "registerGeometricCustomArgParsers",
+    "registerPostCompileHook",
+    "registerPreCompileHook",
     "setLogLevel",
     "trainingModel",
+    *_printing.__all__,
     *enums.__all__,
     *ops.__all__,
     *options.__all__,

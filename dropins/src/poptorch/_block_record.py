@@ -37,7 +37,8 @@ class BlockRecord:
     def start(self, user_id: BlockId | None, ipu_id: int | None) -> None:
         """Enter a block that lasts until the next one starts."""
         block_id = str(next(self._automatic_ids)) if user_id is None else user_id
-        self._arrive(Visit(block_id, self._placer.place(block_id, ipu_id)))
+        self._active = Visit(block_id, self._placer.place(block_id, ipu_id))
+        self.visits.append(self._active)
 
     def open(self, user_id: BlockId | None, ipu_id: int | None) -> None:
         """Enter a block that lasts until it is closed."""
@@ -47,9 +48,12 @@ class BlockRecord:
     def close(self) -> None:
         """Leave the block that was opened last, for the one around it if there is one."""
         self._scopes.pop()
-        self._active = None
-        if self._scopes:
-            self._arrive(self._scopes[-1])
+        self._active = self._scopes[-1] if self._scopes else None
+
+    def note_operation(self) -> None:
+        """Count the return to an outer block, which matters only once something runs there again."""
+        if self._active is not None and self._active is not self.visits[-1]:
+            self.visits.append(self._active)
 
     @property
     def is_outside(self) -> bool:
@@ -60,7 +64,3 @@ class BlockRecord:
     def ipus(self) -> list[int]:
         """The IPU of each visit."""
         return [visit.placement.ipu for visit in self.visits]
-
-    def _arrive(self, visit: Visit) -> None:
-        self._active = visit
-        self.visits.append(visit)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from pilotage.errors import (
     BatchDimensionError,
+    BufferBroadcastError,
     DatasetError,
     OptionError,
     PilotageError,
@@ -26,6 +27,12 @@ _ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
 """PopTorch makes these checks by assertion, and programs catch them as such."""
 
 
+_BROADCASTING = (
+    "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers becoming out of sync between "
+    "replicas, you can disable buffer broadcasting using poptorch.Options.broadcastBuffers(False)."
+)
+
+
 def createPoptorchError(msg: str) -> Error:
     """An error of the Python layer, to be raised by the caller."""
     return Error(f"'{_OWN_TYPE}': {msg}", type=_OWN_TYPE, message=msg)
@@ -40,6 +47,8 @@ def translated() -> Iterator[None]:
         raise
     except _ASSERTED as error:
         raise AssertionError(str(error)) from error
+    except BufferBroadcastError as error:
+        raise createPoptorchError(_BROADCASTING) from error
     except PilotageError as error:
         raise Error(str(error), type=_type_of(error)) from error
 

@@ -32,9 +32,7 @@ class ForwardRun(TorchDispatchMode):
     def __init__(self, placer: Placer, inputs: Iterable[Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.blocks = BlockRecord(placer)
-        self.convolutions = 0
-        """How many were computed so far."""
-        self.in_multi_conv = False
+        self._convolutions_in_multi_conv: int | None = None
         self._inputs = {id(leaf): leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, Tensor)}
         self._used: set[int] = set()
         self._overlapped: set[int] = set()
@@ -69,6 +67,18 @@ class ForwardRun(TorchDispatchMode):
         number: int = self._tensor_ids[tensor]
         return number
 
+    def begin_multi_conv(self) -> None:
+        """Count the convolutions from here on."""
+        if self._convolutions_in_multi_conv is not None:
+            raise Error("Nested poptorch.MultiConv is not supported. Close the first one before the second.")
+        self._convolutions_in_multi_conv = 0
+
+    def end_multi_conv(self) -> None:
+        """Raise if there was no convolution."""
+        if not self._convolutions_in_multi_conv:
+            raise Error("Unexpected end_multi_conv: there is no convolution in the poptorch.MultiConv.")
+        self._convolutions_in_multi_conv = None
+
     def check_overlaps(self) -> None:
         """Raise if an input whose transfer overlaps is used otherwise too."""
         if self._overlapped & self._used:
@@ -83,8 +93,9 @@ class ForwardRun(TorchDispatchMode):
                 f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before another "
                 f"one opens. Put every operation of the model into a block.{_users_line()}"
             )
-        if func._schema.name in _CONVOLUTIONS:
-            self.convolutions += 1
+        self.blocks.note_operation()
+        if func._schema.name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:
+            self._convolutions_in_multi_conv += 1
         self._used.update(id(leaf) for leaf in tree_leaves(args) if id(leaf) in self._inputs)
 
 

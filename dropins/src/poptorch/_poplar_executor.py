@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pilotage.events import Event
 from pilotage.logs import log_event
-from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.structure import put_together
+from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
-from pilotage.runtime.guards import NeverLost, refuse_backward
+from pilotage.runtime.guards import NeverLost
+from pilotage.runtime.stored import StoredModel
+from poptorch._args_parser import registered_parsers
+from poptorch._calls import InputAdvice, as_output
+from poptorch._capturing import Capture, capturing
 from poptorch._errors import createPoptorchError, translated
 from poptorch._execution import execution_of, resolved
-from poptorch._logging import logger
+from poptorch._logging import limited_repeats, logger
+from poptorch._model_checks import check_buffer_names, check_program
+from poptorch._optimizer_link import OptimizerLink
+from poptorch._printing import module_repr
 from poptorch._progress import ProgressBar
-from poptorch._types_on_device import as_device_input, as_device_output
+from poptorch._random_state import random_state, set_random_state
+from poptorch._types_on_device import as_device_input
 from poptorch.enums import ConnectionType
-from poptorch.optim.handover import OptimizerReader
 from poptorch.options import Options
+from poptorch.poptorch_core import _validateOptions
 
 __all__ = ["PoplarExecutor"]
 
@@ -35,23 +47,28 @@ class PoplarExecutor(NeverLost):
         *,
         training: bool,
         optimizer: torch.optim.Optimizer | None = None,
+        stored: StoredModel | None = None,
     ) -> None:
         self._user_model = model
-        self.destroyed = False
-        """Whether the module may be wrapped for training again."""
-        self._training = training
-        self._optimizer = optimizer
         self._options = resolved(options, training=training)
         self._options._freeze()
-        self._optimizers = OptimizerReader(relaxed=self._options._relax_optimizer_checks)
+        self.trains = training
+        self.destroyed = False
+        """Whether the module may be wrapped for training again."""
+        self._link = OptimizerLink(model, self._options, optimizer) if optimizer is not None else None
+        self._advice = InputAdvice()
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
-        self._executor = Executor(
+        self._capture: Capture | None = None
+        self.engine = Executor(
             model,
             execution=execution_of(options, training=training),
-            plan=self._plan_of(optimizer) if optimizer is not None else None,
+            plan=self._link.plan if self._link else (stored.program.plan if stored else None),
             listeners=[log_event, self._show_progress],
+            parsers=registered_parsers(),
             adapt=as_device_input,
+            signature=stored.signature if stored else None,
         )
+        self._executor = self.engine
 
     # Running and compiling
 
@@ -59,73 +76,139 @@ class PoplarExecutor(NeverLost):
         """Run the model on a batch; a training model is also updated."""
         self._refuse_offline()
         with translated():
-            outputs = self._executor.run(self._executor.bind(*args, **kwargs))
-            structure = self._executor.output_structure
-        return put_together(structure, map(_as_output, outputs))
+            call = self.engine.bind(*args, **kwargs)
+            self._advice.on(call)
+            if not self.engine.is_compiled:
+                self._compile(call)
+            if self._link is not None:
+                self._link.before_run(self.engine)
+            outputs = self.engine.run(call)
+        if self._link is not None:
+            self._link.after_run()
+        return put_together(self.engine.output_structure, map(as_output, outputs))
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""
         if self.isCompiled():
-            logger.warning("A call to compile is ignored: the model is compiled already.")
+            logger.warning("Call to compile() ignored: the model is already compiled. Use destroy() to compile anew.")
             return
         with translated():
-            self._executor.compile(*args, **kwargs)
+            call = self.engine.bind(*args, **kwargs)
+            self._advice.on(call)
+            self._compile(call)
+
+    def compileAndExport(self, filename: str | Path, *args: Any, export_model: bool = True, **kwargs: Any) -> None:
+        """Compile for calls like this one and write the model to a file."""
+        if not self.isCompiled():
+            self.compile(*args, **kwargs)
+        self.save(filename, export_model=export_model)
+
+    def save(self, filename: str | Path, export_model: bool = True, save_rng_state: bool = True) -> None:
+        """Write the compiled model to a file that `poptorch.load` runs."""
+        from poptorch._files import save_executable
+
+        save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
+
+    def loadExecutable(self, filename: str | Path) -> None:
+        """Take the program of a file instead of compiling."""
+        from poptorch._files import load_executable
+
+        load_executable(self, filename)
 
     def isCompiled(self) -> bool:
         """Whether the model is compiled."""
-        return self._executor.is_compiled
+        return self.engine.is_compiled
+
+    def compilationTime(self) -> timedelta:
+        """How long the compilation took."""
+        if not self.isCompiled():
+            raise createPoptorchError("The model has not been compiled, so there is no compilation time yet.")
+        if self._bar is None:
+            raise createPoptorchError(
+                "The compilation was not timed. Set poptorch.Options().showCompilationProgressBar(True)."
+            )
+        return timedelta(seconds=self.engine.record.compilation_seconds)
+
+    def cycleCount(self) -> int:
+        """Say why there is none: cycles are counted by IPU hardware alone."""
+        if not self._options._Popart.options.get("instrumentWithHardwareCycleCounter"):
+            raise createPoptorchError(
+                "Cycle count logging is disabled. Please set option logCycleCount to True to enable."
+            )
+        raise createPoptorchError("Please run the model at least once before obtaining cycle count.")
 
     def destroy(self) -> None:
-        """Bring the weights home and give up the program; the module can be wrapped again."""
-        self._executor.destroy()
+        """Bring weights and optimizer state home and give up the program; the module can be wrapped again."""
+        if self._link is not None:
+            self._link.let_go()
+        self.engine.destroy()
         self.destroyed = True
 
     # Device
 
     def isAttachedToDevice(self) -> bool:
         """Whether the model holds its device."""
-        return self._executor.is_attached
+        return self.engine.is_attached
 
     def attachToDevice(self) -> None:
         """Take the device again after `detachFromDevice`."""
         self._refuse_offline()
         with translated():
-            self._executor.attach()
+            self.engine.attach()
 
     def detachFromDevice(self) -> None:
         """Bring weights and optimizer state home, and free the device."""
         with translated():
-            self._executor.detach()
+            self.engine.detach()
 
-    # Weights
+    # Weights, buffers, optimizer, random numbers
 
     def copyWeightsToHost(self) -> None:
         """Bring the device's weights and buffers to the module."""
         with translated():
-            self._executor.fetch_weights()
+            self.engine.fetch_weights()
 
     def copyWeightsToHostIfNeeded(self) -> bool:
         """Bring the device's weights to the module if they are newer; tells whether they were."""
-        return self._executor.fetch_weights_if_needed()
+        return self.engine.fetch_weights_if_needed()
 
     def copyWeightsToDevice(self) -> None:
         """Send the module's weights and buffers to the device."""
         with translated():
-            self._executor.send_weights()
+            self.engine.send_weights()
+
+    def copyNamedBuffersToDevice(self) -> None:
+        """Send the buffers that ``updatableNamedBuffers`` names to the device."""
+        names = self._updatable_buffers()
+        if not names:
+            raise createPoptorchError("No buffers are named by poptorch.Options().updatableNamedBuffers.")
+        with translated():
+            self.engine.send_buffers(names)
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Any:
         """Load weights into the module, and onto the device if it is attached."""
         result = self._user_model.load_state_dict(state_dict, strict)
-        if self._executor.is_attached:
-            self._executor.send_weights()
+        if self.engine.is_attached:
+            self.engine.send_weights()
         return result
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Take over the optimizer's present values."""
-        if not self._training:
+        if self._link is None:
             raise createPoptorchError("An inference model has no optimizer. Use poptorch.trainingModel.")
-        self._executor.set_plan(self._plan_of(optimizer, self._executor.plan if self.isCompiled() else None))
-        self._optimizer = optimizer
+        with translated():
+            self._link.set(optimizer, self.engine)
+
+    @property
+    def rng_state(self) -> list[int]:
+        """The seed and the state of the model's random streams."""
+        with translated():
+            return random_state(self.engine)
+
+    @rng_state.setter
+    def rng_state(self, state: list[int]) -> None:
+        with translated():
+            set_random_state(self.engine, state)
 
     # The wrapped module
 
@@ -146,13 +229,36 @@ class PoplarExecutor(NeverLost):
         return getattr(self._user_model, name)
 
     def __repr__(self) -> str:
-        return repr(self._user_model)
+        return module_repr(self._user_model)
 
     # Inside
 
-    def _plan_of(self, optimizer: torch.optim.Optimizer, compiled: OptimizerPlan | None = None) -> OptimizerPlan:
-        names = {id(parameter): name for name, parameter in self._user_model.named_parameters()}
-        return self._optimizers.plan(optimizer, names, compiled=compiled)
+    def _compile(self, call: BoundCall) -> None:
+        with self._compiling(call):
+            self.engine.compile_for(call)
+            check_program(self._user_model, self.engine.session.program)
+        if self._link is not None:
+            self._link.follow(self.engine)
+
+    @contextmanager
+    def _compiling(self, call: BoundCall) -> Iterator[None]:
+        options = self._options
+        _validateOptions(options.toDict())
+        check_buffer_names(self._user_model, self._updatable_buffers())
+        self._advice.on_compilation(call)
+        with ExitStack() as stack:
+            stack.enter_context(limited_repeats(options.max_repeat_logs))
+            self._capture = stack.enter_context(capturing(self._user_model, options, training=self.trains))
+            if self._bar is not None:
+                stack.callback(self._bar.close)
+            try:
+                yield
+            except BaseException:
+                self.engine.destroy()
+                raise
+
+    def _updatable_buffers(self) -> list[str]:
+        return list(self._options._Popart.options.get("updatableNamedBuffers", []))
 
     def _refuse_offline(self) -> None:
         if self._options.connection_type == ConnectionType.Never:
@@ -161,14 +267,3 @@ class PoplarExecutor(NeverLost):
     def _show_progress(self, event: Event) -> None:
         if self._bar is not None:
             self._bar(event)
-
-
-def _as_output(tensor: Tensor) -> Tensor:
-    output = as_device_output(tensor)
-    output.backward = _refused_backward  # type: ignore[method-assign]
-    return output
-
-
-@translated()
-def _refused_backward(*args: Any, **kwargs: Any) -> None:
-    refuse_backward()

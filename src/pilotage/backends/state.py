@@ -61,8 +61,14 @@ class DeviceState:
     def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
         """Take weights and buffers from the host; all replicas get the same buffers."""
         _copy(self.parameters, parameters)
+        self.load_buffers(buffers)
+
+    @torch.no_grad()
+    def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        """Take some or all buffers from the host, for all replicas alike."""
         for replica in range(len(self._buffers)):
-            _copy(self.buffers(replica), buffers)
+            present = self.buffers(replica)
+            _copy({name: present[name] for name in buffers}, buffers)
 
     @torch.no_grad()
     def load_values(self, plan: OptimizerPlan) -> None:

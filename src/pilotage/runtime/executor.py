@@ -188,6 +188,10 @@ class Executor:
         """Send the module's own weights and buffers to the device."""
         self._weights.send(self.session.attached)
 
+    def send_buffers(self, names: Iterable[str]) -> None:
+        """Send some of the module's buffers to the device."""
+        self._weights.send_buffers(self.session.attached, names)
+
     def fetch_weights(self) -> None:
         """Bring the device's weights and buffers to the module."""
         self._weights.fetch(self.session.attached)
@@ -195,6 +199,10 @@ class Executor:
     def fetch_weights_if_needed(self) -> bool:
         """Bring the device's weights home if they are newer; tells whether they were."""
         return self._weights.fetch_if_needed()
+
+    def set_optimizer_state(self, state: OptimizerState) -> None:
+        """Train on from what an optimizer has learnt elsewhere."""
+        self.session.set_optimizer_state(state)
 
     def set_plan(self, plan: OptimizerPlan) -> None:
         """Train on with other values of the optimizer; what was compiled in cannot change."""

@@ -119,6 +119,13 @@ class Session:
         slots = {slot: tensor.to("cpu", copy=True) for slot, tensor in self.state.slots.items()}
         return OptimizerState(slots=slots, updates=float(self.state.counter))
 
+    def set_optimizer_state(self, state: OptimizerState) -> None:
+        """Let training go on from another state of the optimizer."""
+        if self.state is None:
+            self.parked = state
+        else:
+            self._load_optimizer(self.state, state)
+
     @staticmethod
     @torch.no_grad()
     def _load_optimizer(state: DeviceState, saved: OptimizerState) -> None:

@@ -11,7 +11,6 @@ import torch
 from poptorch._capturing import current_run
 from poptorch._requirements import require
 from poptorch.enums import MultiConvPlanType
-from poptorch.poptorch_core import Error
 
 _PARTIALS = (torch.float, torch.half)
 
@@ -72,21 +71,15 @@ class MultiConv:
     def __enter__(self) -> Self:
         run = current_run()
         if run is not None:
-            if run.in_multi_conv:
-                raise Error("Nested poptorch.MultiConv is not supported. Close the first one before the second.")
-            run.in_multi_conv = True
-            self._before = run.convolutions
+            run.begin_multi_conv()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         run = current_run()
-        if run is None:
-            return
-        run.in_multi_conv = False
-        if error is None and run.convolutions == self._before:
-            raise Error("Unexpected end_multi_conv: there is no convolution in the poptorch.MultiConv.")
+        if run is not None and error is None:
+            run.end_multi_conv()
 
 
 def _each(value: Any) -> tuple[Any, ...]:

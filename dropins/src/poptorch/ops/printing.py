@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -49,24 +49,22 @@ def ipu_print_tensor(
         open_bracket=marks[1],
         close_bracket=marks[2],
     )
-    printed: Tensor = _Printed.apply(tensor, title, form, print_gradient)  # type: ignore[no-untyped-call]
+    _print_tensor(tensor.detach(), title, *astuple(form), branch_taken())
+    printed = tensor.view_as(tensor)
+    if print_gradient and printed.requires_grad:
+        printed.register_hook(_GradientPrinter(f"{title}_gradient", form))
     return printed
 
 
-class _Printed(torch.autograd.Function):
-    """Prints on the way there, and the gradient on the way back."""
+@dataclass(frozen=True, slots=True)
+class _GradientPrinter:
+    """Prints a gradient on its way back."""
 
-    @staticmethod
-    def forward(ctx: Any, tensor: Tensor, title: str, form: TensorFormat, print_gradient: bool) -> Tensor:
-        ctx.title, ctx.form, ctx.print_gradient = title, form, print_gradient
-        _print_tensor(tensor, title, *astuple(form), branch_taken())
-        return tensor.view_as(tensor)
+    title: str
+    form: TensorFormat
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        if ctx.print_gradient:
-            _print_tensor(gradients[0], f"{ctx.title}_gradient", *astuple(ctx.form), None)
-        return gradients[0], None, None, None
+    def __call__(self, gradient: Tensor) -> None:
+        _print_tensor(gradient.detach(), self.title, *astuple(self.form), None)
 
 
 @torch.library.custom_op(

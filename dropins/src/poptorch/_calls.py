@@ -1,0 +1,67 @@
+"""What PopTorch tells the user about the arguments and outputs of a call."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from pilotage.program.structure import Structure, Table, halves
+from pilotage.runtime.call import BoundCall
+from poptorch._errors import createPoptorchError
+from poptorch._logging import logger
+from poptorch._types_on_device import as_device_output
+
+__all__ = ["InputAdvice", "as_output"]
+
+_REFUSAL = (
+    "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a trainingModel, the "
+    "backwards pass is performed automatically when invoking the model: leave out loss.backward(), "
+    "optimizer.zero_grad() and optimizer.step(). If you're using an inferenceModel, use a trainingModel instead."
+)
+
+
+class InputAdvice:
+    """Says once per model what happens to inputs that the device does not take as they are."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def on(self, call: BoundCall) -> None:
+        """Look at the inputs of a call."""
+        for tensor in call.tensors:
+            if tensor.requires_grad:
+                self._say(
+                    "Input tensor has requires_grad=True set. This tensor will be detached because backward pass via "
+                    "inputs is not supported."
+                )
+            if not tensor.is_contiguous():
+                self._say("At least one input tensor is not contiguous: contiguous copies are made at each call.")
+
+    def on_compilation(self, call: BoundCall) -> None:
+        """Look at the call that a model is compiled for."""
+        if any(map(_holds_table, halves(call.arguments)[0].items)):
+            self._say(
+                "Dictionaries have partial support as inputs: their keys are compiled in, and all later calls have to use "
+                "the same ones."
+            )
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            logger.warning(text)
+
+
+def as_output(tensor: Tensor) -> Tensor:
+    """An output in the type that comes back from the device; its ``backward`` raises."""
+    output = as_device_output(tensor)
+    output.backward = _refuse_backward  # type: ignore[method-assign]
+    return output
+
+
+def _refuse_backward(*args: Any, **kwargs: Any) -> NoReturn:
+    raise createPoptorchError(_REFUSAL)
+
+
+def _holds_table(structure: Structure) -> bool:
+    return isinstance(structure, Table) or any(map(_holds_table, getattr(structure, "items", ())))

@@ -1,0 +1,36 @@
+"""What PopTorch does not let a model's forward do to its own buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from pilotage.program.program import Program
+from poptorch._errors import createPoptorchError
+
+__all__ = ["check_buffer_names", "check_program"]
+
+
+def check_program(module: nn.Module, program: Program) -> None:
+    """Refuse a forward that puts other tensors in the place of its buffers."""
+    for name in program.reassigned_buffers:
+        owner, _, own_name = name.rpartition(".")
+        if not isinstance(module.get_submodule(owner), _BatchNorm):
+            raise createPoptorchError(
+                f"Buffer {name} is reassigned within the model when calling the forward method. This is not supported. "
+                f"Consider using self.{own_name}.copy_(src) to copy data from a source tensor, where src is the name of the "
+                "source tensor."
+            )
+
+
+def check_buffer_names(module: nn.Module, names: Sequence[str]) -> None:
+    """Refuse names of updatable buffers that the module does not have."""
+    known = {name for name, _ in module.named_buffers()}
+    for name in names:
+        if name not in known:
+            raise createPoptorchError(
+                f"updatableNamedBuffers names the buffer {name!r}, which the model does not have. "
+                f"Its buffers are: {', '.join(sorted(known)) or 'none'}."
+            )

@@ -1,0 +1,90 @@
+"""The optimizer of a compiled model: its values go to the device, its state comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.runtime.executor import Executor
+from poptorch.optim.base import Optimizer
+from poptorch.optim.handover import OptimizerReader
+from poptorch.optim.refining import wants_running_mean
+from poptorch.optim.state_names import from_ipu_state, to_ipu_state
+from poptorch.optim.value_names import from_ipu_param, to_ipu_param
+from poptorch.options import Options
+
+__all__ = ["OptimizerLink"]
+
+
+class OptimizerLink:
+    """Ties a model's optimizer to its program; values are read when the optimizer is set, and at no other time."""
+
+    def __init__(self, module: nn.Module, options: Options, optimizer: torch.optim.Optimizer) -> None:
+        self._module = module
+        scaling = options._Popart.options.get("automaticLossScalingSettings.enabled", False)
+        self._reader = OptimizerReader(relaxed=options._relax_optimizer_checks, automatic_loss_scaling=bool(scaling))
+        self.optimizer = optimizer
+        self.plan = self._read(optimizer, compiled=None)
+        self.pools_running_mean = wants_running_mean(optimizer)
+        """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
+
+    def set(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
+        """Take over the present values of an optimizer, the same one or another."""
+        if executor.is_compiled and wants_running_mean(optimizer) != self.pools_running_mean:
+            raise ValueError(
+                "The accumulation type of the optimizer decides how gradients are pooled, and the model is already "
+                "compiled. Destroy the model first, or keep the accumulation type."
+            )
+        compiled = executor.plan if executor.is_compiled else None
+        executor.set_plan(self._read(optimizer, compiled=compiled))
+        if optimizer is not self.optimizer:
+            self.let_go()
+            self.optimizer = optimizer
+        self.plan = executor.plan or self.plan
+        self.pools_running_mean = wants_running_mean(optimizer)
+        if executor.is_compiled:
+            self.follow(executor)
+
+    def follow(self, executor: Executor) -> None:
+        """Let the optimizer's state dictionary show what the device knows."""
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer.follow(lambda: _device_state(executor))
+            self.optimizer.ipu_state_is_dirty = True
+
+    def before_run(self, executor: Executor) -> None:
+        """Send a state that was loaded into the optimizer to the device."""
+        optimizer = self.optimizer
+        if not isinstance(optimizer, Optimizer) or not optimizer.host_state_is_dirty:
+            return
+        loaded = optimizer.get_state_dict()
+        current, plan = executor.session.optimizer_state(), executor.plan
+        assert current is not None
+        assert plan is not None
+        executor.set_optimizer_state(from_ipu_state(plan, loaded["ipu_state"] or {}, current))
+        executor.set_plan(from_ipu_param(plan, loaded["ipu_param"] or {}))
+        optimizer.host_state_is_dirty = False
+
+    def after_run(self) -> None:
+        """Remember that the device knows more than the optimizer."""
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer.ipu_state_is_dirty = True
+
+    def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
+        names = {id(parameter): name for name, parameter in self._module.named_parameters()}
+        return self._reader.plan(optimizer, names, compiled=compiled)
+
+    def let_go(self) -> None:
+        """Read the device's state for the last time, before it is gone."""
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer.stop_following()
+
+
+def _device_state(executor: Executor) -> Mapping[str, Any]:
+    plan, state = executor.plan, executor.session.optimizer_state()
+    assert plan is not None
+    assert state is not None
+    return {"ipu_state": to_ipu_state(plan, state), "ipu_param": to_ipu_param(plan)}

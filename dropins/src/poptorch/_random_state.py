@@ -1,0 +1,32 @@
+"""A model's random streams as the list of numbers that PopTorch's users know."""
+
+from __future__ import annotations
+
+import torch
+
+from pilotage.runtime.executor import Executor
+from poptorch._errors import createPoptorchError
+
+__all__ = ["random_state", "set_random_state"]
+
+
+def random_state(executor: Executor) -> list[int]:
+    """The seed, then the bytes of each replica's stream."""
+    states = executor.session.streams.states
+    seed = executor.execution.random_seed
+    first = torch.initial_seed() if seed is None else seed
+    return [first, *(int(byte) for state in states for byte in state)]
+
+
+def set_random_state(executor: Executor, state: list[int]) -> None:
+    """Put each replica's stream where it was when the list was read."""
+    streams = executor.session.streams
+    present = streams.states
+    size = sum(each.numel() for each in present)
+    if len(state) != size + 1:
+        raise createPoptorchError(
+            f"A random state of this model is a list of {size + 1} numbers, and {len(state)} were given. "
+            "Use a list that rng_state has returned for a model of the same replication."
+        )
+    flat = torch.tensor(state[1:], dtype=torch.uint8)
+    streams.states = list(flat.split([each.numel() for each in present]))
