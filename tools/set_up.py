@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import io
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ def main() -> int:
     parser.add_argument("environment", type=Path, help="folder of the virtual environment")
     parser.add_argument("--torch", default="", help="requirement or wheel; default: the interpreter's own, or the pin")
     arguments = parser.parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # in a log, our lines stay among those of pip
     try:
         set_up(arguments.environment.absolute(), arguments.torch)
     except SetUpError as error:
