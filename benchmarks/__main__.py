@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import call_overhead, report, tutorial
-
 from pilotage.backends.registry import backends, choose
 
 BENCHMARKS: dict[str, Callable[[str, int], report.Table]] = {

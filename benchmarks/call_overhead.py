@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import poptorch
 import torch
+from torch import nn
+
+import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
-from torch import nn
 
 CALLS = 500
 PARAMETERS = 100

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-import poptorch
 import torch
+from torch.utils.data import DataLoader
+
+import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
 from examples.fashion_mnist.model import Classifier
-from torch.utils.data import DataLoader
-
 from pilotage.datasets.fashion_mnist import FashionMnist
 
 STEPS = 300
