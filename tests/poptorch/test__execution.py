@@ -45,7 +45,7 @@ def test_a_chosen_output_mode_is_carried_over(mode, engine_mode, training):
 
 
 def test_the_period_of_the_output_is_carried_over():
-    execution = execution_of(Options().outputMode(OutputMode.EveryN, 3), training=True)
+    execution = execution_of(Options().deviceIterations(3).outputMode(OutputMode.EveryN, 3), training=True)
     assert (execution.output_mode, execution.output_period) == (EngineOutputMode.EVERY_N, 3)
 
 
