@@ -1,6 +1,5 @@
 """The words that a run ends with: in colour where `rich` is installed, plain otherwise."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,26 +42,18 @@ def bar(share: float, width: int = 24) -> str:
 
 def show(title: str, rows: Rows) -> None:
     """Print a titled table of two columns."""
+    width = max(len(name) for name, _ in rows)
     try:
         from rich.console import Console
-        from rich.table import Table
         from rich.text import Text
     except ImportError:
-        _show_plainly(title, rows)
+        print("", title, *(f"{name:<{width}}  {value}" for name, value in rows), sep="\n")
         return
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, Text(value))
-    # In a file or a pipe nothing should be folded: paths are there to be copied.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    console = Console()
     console.print()
-    console.print(table)
-
-
-def _show_plainly(title: str, rows: Rows) -> None:
-    width = max(len(name) for name, _ in rows)
-    print(f"\n{title}")
+    # Soft wrapping leaves long lines to the terminal, so that a path can be copied in one piece.
+    console.print(Text(title, style="bold"), soft_wrap=True)
     for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+        words, blocks = value.rstrip("█"), value[len(value.rstrip("█")) :]
+        line = Text.assemble((f"{name:<{width}}", "cyan"), "  ", words, (blocks, "blue"))
+        console.print(line, soft_wrap=True)

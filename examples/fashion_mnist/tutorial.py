@@ -13,6 +13,7 @@ from predict import Prediction, predictions, prepared
 from settings import Settings, TrainingRecord
 from torch import Tensor
 
+from pilotage.backends.registry import choose
 from pilotage.datasets.fashion_mnist import Splits, load
 from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
 from pilotage.datasets.whole_files import write_whole
@@ -23,6 +24,8 @@ Scores = Callable[[GarmentClassifier, Tensor], Tensor]
 
 def run(command: str, settings: Settings) -> None:
     """Do what the command line asks for."""
+    if not settings.plain:
+        choose()  # refuses a device that is not here before anything is fetched
     if command == "predict":
         run_predict(settings)
     elif command == "evaluate":
@@ -133,4 +136,7 @@ def scores_of(settings: Settings) -> Scores:
 
 
 def through(settings: Settings) -> str:
-    return "plain PyTorch" if settings.plain else "poptorch.trainingModel"
+    if settings.plain:
+        return "plain PyTorch"
+    choice = choose()
+    return f"poptorch.trainingModel on {choice.backend.device}, tier {choice.tier.value}"

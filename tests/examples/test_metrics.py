@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -30,10 +32,13 @@ def test_a_class_that_is_not_in_the_set_has_no_share(tutorial_module) -> None:
     assert np.isnan(dict(result.per_class)["Bag"])
 
 
-def test_a_summary_is_readable_without_rich(tutorial_module, capsys) -> None:
-    summary = tutorial_module("summary")
-    summary._show_plainly("Title", [("short", "1"), ("much longer", "2")])
-    assert capsys.readouterr().out == "\nTitle\nshort        1\nmuch longer  2\n"
+@pytest.mark.parametrize("rich", [True, False])
+def test_a_summary_says_the_same_with_and_without_rich(tutorial_module, capsys, monkeypatch, rich: bool) -> None:
+    if not rich:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+    path = "long/" * 40 + "name.png"
+    tutorial_module("summary").show("Title", [("short", "1 ██"), ("much longer", path)])
+    assert capsys.readouterr().out == f"\nTitle\nshort        1 ██\nmuch longer  {path}\n"
 
 
 def test_bars_are_as_long_as_their_share(tutorial_module) -> None:
