@@ -1,7 +1,15 @@
+import sys
+
 import pytest
 import torch
 
-from poptorch._args_parser import ICustomArgParser, registerCustomArgParser, registered_parsers
+from pilotage.program.structure import take_apart
+from poptorch._args_parser import (
+    ICustomArgParser,
+    registerCustomArgParser,
+    registered_parsers,
+    registerGeometricCustomArgParsers,
+)
 from poptorch.poptorch_core import Error
 
 
@@ -51,3 +59,71 @@ def test_something_else_than_a_parser_is_refused():
 def test_a_parser_has_to_know_both_ways():
     with pytest.raises(TypeError, match="abstract"):
         ICustomArgParser()
+
+
+@pytest.mark.usefixtures("box_is_known")
+def test_a_model_takes_and_returns_objects_with_a_parser(compiled, tier):
+    class Model(torch.nn.Module):
+        def forward(self, box, others):
+            return [Box(box.content + 1), {"a": Box(others[0].content * 2)}]
+
+    run = compiled(Model(), tier=tier)
+    for x in (torch.ones(2), torch.arange(2.0)):
+        first, rest = run(Box(x), (Box(x),))
+        assert type(first) is type(rest["a"]) is Box
+        assert torch.equal(first.content, x + 1)
+        assert torch.equal(rest["a"].content, x * 2)
+
+
+def test_a_parser_registered_after_wrapping_is_found(compiled):
+    class Model(torch.nn.Module):
+        def forward(self, box):
+            return box.content + 1
+
+    run = compiled(Model())
+    registerCustomArgParser(Box, BoxParser())
+    try:
+        assert torch.equal(run(Box(torch.ones(2))), torch.full((2,), 2.0))
+    finally:
+        registerCustomArgParser(Box, None)
+
+
+@pytest.mark.usefixtures("box_is_known")
+def test_the_exact_type_is_asked_first_and_then_the_types_above_in_order():
+    class Crate(Box):
+        pass
+
+    class Special(Crate):
+        pass
+
+    class CrateParser(BoxParser):
+        pass
+
+    registerCustomArgParser(Crate, CrateParser())
+    try:
+        of_crate = take_apart(Crate(torch.ones(1)), registered_parsers())[1].parser._parser
+        of_special = take_apart(Special(torch.ones(1)), registered_parsers())[1].parser._parser
+    finally:
+        registerCustomArgParser(Crate, None)
+    assert type(of_crate) is CrateParser
+    assert type(of_special) is BoxParser
+
+
+def test_without_poptorch_geometric_its_parsers_are_left_out(caplog):
+    before = dict(registered_parsers())
+    with caplog.at_level("DEBUG", "poptorch::python"):
+        registerGeometricCustomArgParsers()
+    assert registered_parsers() == before
+    assert "poptorch_geometric" in caplog.text
+
+
+def test_poptorch_geometric_registers_its_parsers_where_it_is_installed(tmp_path, monkeypatch):
+    package = tmp_path / "poptorch_geometric"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "types.py").write_text("calls = []\ndef registerCustomArgParsers():\n    calls.append(1)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registerGeometricCustomArgParsers()
+    types = sys.modules.pop("poptorch_geometric.types")
+    sys.modules.pop("poptorch_geometric")
+    assert types.calls == [1]

@@ -30,7 +30,7 @@ def ipu_print_tensor(
     open_bracket: str = "(",
     close_bracket: str = ")",
 ) -> Tensor:
-    """The tensor itself, printed on standard error whenever the program gets there, and its gradient likewise.
+    """A tensor with the same values, printed on standard error whenever the program gets there, and its gradient likewise.
 
     With the default marks a tensor is written as Poplar does it, ``title: {1.0000 2.0000}``; marks of one's own are
     used as they are.
@@ -50,7 +50,8 @@ def ipu_print_tensor(
         close_bracket=marks[2],
     )
     _print_tensor(tensor.detach(), title, *astuple(form), branch_taken())
-    printed = tensor.view_as(tensor)
+    # A copy: the hook would be passed by if the result were a view that is then changed in place.
+    printed = tensor.clone()
     if print_gradient and printed.requires_grad:
         printed.register_hook(_GradientPrinter(f"{title}_gradient", form))
     return printed

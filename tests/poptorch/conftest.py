@@ -1,0 +1,49 @@
+import pytest
+import torch
+
+from pilotage.optim.reading import read_optimizer
+from pilotage.program.structure import put_together
+from pilotage.runtime.executor import Executor
+from poptorch._args_parser import registered_parsers
+from poptorch._capturing import capturing
+from poptorch._errors import translated
+from poptorch._execution import execution_of, resolved
+from poptorch.options import Options
+
+
+class Compiled:
+    """A model compiled and run under PopTorch's options and checks, and no other part of its wrapper."""
+
+    def __init__(self, module, options=None, *, training=False, tier="graph"):
+        self.module = module
+        self.training = training
+        self.options = resolved((options or Options()).clone().runOn("cpu", tier=tier), training=training)
+        plan = None
+        if training:
+            names = {id(parameter): name for name, parameter in module.named_parameters()}
+            plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1), names)
+        self.executor = Executor(
+            module, execution=execution_of(self.options, training=training), plan=plan, parsers=registered_parsers()
+        )
+
+    def compile(self, *args, **kwargs):
+        with translated(), capturing(self.module, self.options, training=self.training) as self.capture:
+            self.executor.compile(*args, **kwargs)
+        return self
+
+    def __call__(self, *args, **kwargs):
+        if not self.executor.is_compiled:
+            self.compile(*args, **kwargs)
+        with translated(), self.capture.following(self.module):
+            outputs = self.executor.run(self.executor.bind(*args, **kwargs))
+        return put_together(self.executor.output_structure, outputs)
+
+
+@pytest.fixture
+def compiled():
+    return Compiled
+
+
+@pytest.fixture(params=["graph", "eager"])
+def tier(request):
+    return request.param

@@ -1,0 +1,92 @@
+import pytest
+import torch
+from torch import nn
+
+import poptorch
+from poptorch.poptorch_core import Error
+
+MODE = poptorch.OverlapMode.OverlapAccumulationLoop
+X = torch.ones(2, 3)
+
+
+def options(*, sharded=True, tiles=True, mode=poptorch.OutputMode.All):
+    made = poptorch.Options().outputMode(mode)
+    if sharded:
+        made.setExecutionStrategy(poptorch.ShardedExecution())
+    if tiles:
+        made.TensorLocations.numIOTiles(64)
+    return made
+
+
+class Model(nn.Module):
+    def __init__(self, forward):
+        super().__init__()
+        self.run = forward
+
+    def forward(self, *args):
+        return self.run(*args)
+
+
+def overlapped(x):
+    x = poptorch.set_overlap_for_input(x, MODE)
+    return poptorch.set_overlap_for_output(x * 2, poptorch.OverlapMode.OverlapDeviceIterationLoop)
+
+
+def test_results_are_those_without_overlap(compiled, tier):
+    assert torch.equal(compiled(Model(overlapped), options(), tier=tier)(X), X * 2)
+    assert torch.equal(overlapped(X), X * 2)
+
+
+def test_structures_keep_their_shape(compiled):
+    def forward(x, y):
+        given = poptorch.set_overlap_for_input({"x": x, "rest": (y, 3)}, MODE)
+        assert given["rest"][1] == 3
+        return poptorch.set_overlap_for_output([given["x"] + 1, (given["rest"][0] + 2,)], MODE)
+
+    first, (second,) = compiled(Model(forward), options())(X, X)
+    assert torch.equal(first, X + 1)
+    assert torch.equal(second, X + 2)
+
+
+@pytest.mark.parametrize("forward", [overlapped, lambda x: poptorch.set_overlap_for_output(x + 1, MODE)])
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [(options(sharded=False), r"needs poptorch\.ShardedExecution"), (options(tiles=False), "No IO tiles allocated")],
+    ids=["pipelined", "no tiles"],
+)
+def test_what_an_overlap_needs_is_checked(compiled, forward, made, words, tier):
+    with pytest.raises(Error, match=words):
+        compiled(Model(forward), made, tier=tier)(X)
+
+
+@pytest.mark.parametrize("mode", [poptorch.OutputMode.Final, poptorch.OutputMode.EveryN])
+def test_outputs_overlap_only_if_all_are_returned_or_summed(compiled, mode):
+    made = options().outputMode(mode, 1) if mode is poptorch.OutputMode.EveryN else options(mode=mode)
+    with pytest.raises(Error, match=rf"OutputMode\.All or OutputMode\.Sum. It is OutputMode\.{mode.name}"):
+        compiled(Model(overlapped), made)(X)
+
+
+@pytest.mark.parametrize("forward", [lambda x: x + overlapped(x), lambda x: overlapped(x) + (x * 1)])
+def test_it_has_to_be_the_only_operation_on_an_input(compiled, forward):
+    with pytest.raises(Error, match="is not the only operation applied to an input"):
+        compiled(Model(forward), options())(X)
+
+
+def test_it_applies_to_inputs_alone(compiled):
+    with pytest.raises(Error, match="not a tensor input"):
+        compiled(Model(lambda x: overlapped(x + 1)), options())(X)
+
+
+def test_no_overlap_needs_nothing(compiled):
+    mode = poptorch.OverlapMode.NoOverlap
+
+    def forward(x):
+        return poptorch.set_overlap_for_output(poptorch.set_overlap_for_input(x + 1, mode), mode)
+
+    assert torch.equal(compiled(Model(forward))(X), X + 1)
+
+
+@pytest.mark.parametrize("operation", [poptorch.set_overlap_for_input, poptorch.set_overlap_for_output])
+def test_the_mode_is_an_overlap_mode(operation):
+    with pytest.raises(AssertionError, match=r"takes a poptorch\.OverlapMode"):
+        operation(X, "no_overlap")

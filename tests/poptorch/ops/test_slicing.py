@@ -1,0 +1,97 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import poptorch
+from poptorch.poptorch_core import Error
+
+X = torch.arange(60.0).reshape(3, 4, 5)
+
+
+class Model(nn.Module):
+    def __init__(self, forward):
+        super().__init__()
+        self.run = forward
+
+    def forward(self, *args):
+        return self.run(*args)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_a_dynamic_slice_is_a_slice(data):
+    dim = data.draw(st.integers(-3, 2))
+    length = X.shape[dim]
+    size = data.draw(st.integers(1, length))
+    step = data.draw(st.integers(1, 3))
+    start = data.draw(st.integers(0, length - size))
+    index = [slice(None)] * 3
+    index[dim] = slice(start, start + size, step)
+    assert torch.equal(poptorch.dynamic_slice(X, dim, torch.tensor([start]), size, step), X[tuple(index)])
+
+
+def test_the_start_of_a_slice_is_known_at_run_time_alone(compiled, tier):
+    run = compiled(Model(lambda x, start: poptorch.dynamic_slice(x, 1, start, 2, 1)), tier=tier)
+    for start in range(3):
+        assert torch.equal(run(X, torch.tensor([start])), X[:, start : start + 2])
+
+
+def test_gradients_flow_through_a_slice_and_an_update():
+    x, src = X.clone().requires_grad_(), torch.ones(3, 2, 5, requires_grad=True)
+    poptorch.dynamic_update(x, src, 1, torch.tensor(1), 2).square().sum().backward()
+    expected = 2 * X
+    expected[:, 1:3] = 0
+    assert torch.equal(x.grad, expected)
+    assert torch.equal(src.grad, torch.full_like(src, 2))
+    y = X.clone().requires_grad_()
+    poptorch.dynamic_slice(y, 0, torch.tensor(1), 2, 1).sum().backward()
+    assert torch.equal(y.grad, torch.stack([torch.zeros(4, 5), torch.ones(4, 5), torch.ones(4, 5)]))
+
+
+def test_the_place_of_an_update_is_known_at_run_time_alone(compiled, tier):
+    src = -torch.ones(3, 2, 5)
+    run = compiled(Model(lambda x, src, start: poptorch.dynamic_update(x, src, 1, start, 2)), tier=tier)
+    for start in range(3):
+        expected = X.clone()
+        expected[:, start : start + 2] = -1
+        assert torch.equal(run(X, src, torch.tensor([start])), expected)
+    assert torch.equal(X, torch.arange(60.0).reshape(3, 4, 5))
+
+
+START = torch.tensor(0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([X], 0, START, 1, 1),
+        (X, "0", START, 1, 1),
+        (X, 0, 0, 1, 1),
+        (X, 0, START, START, 1),
+        (X, 0, START, 1, 1.0),
+        (X, 0, torch.tensor([0, 1]), 1, 1),
+        (X, 0, torch.tensor(0.0), 1, 1),
+    ],
+)
+def test_a_slice_checks_its_arguments(arguments):
+    with pytest.raises(Error, match=r"poptorch\.dynamic_slice takes"):
+        poptorch.dynamic_slice(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (3, X, 0, START, 1),
+        (X, 3, 0, START, 1),
+        (X, X, 0.0, START, 1),
+        (X, X, 0, 0, 1),
+        (X, X, 0, START, None),
+        (X, X[0], 0, START, 1),
+        (X, X.int(), 0, START, 3),
+    ],
+)
+def test_an_update_checks_its_arguments(arguments):
+    with pytest.raises(Error, match=r"poptorch\.dynamic_update takes"):
+        poptorch.dynamic_update(*arguments)
