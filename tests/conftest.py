@@ -1,0 +1,17 @@
+"""What holds for all tests: one thread, and nobody's environment but the test's own."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Two cores are shared with whatever else runs; sums also come out the same in one thread."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    """A developer's own settings decide nothing here."""
+    for name in ("PILOTAGE_BACKEND", "PILOTAGE_TIER", "PILOTAGE_LOG_LEVEL"):
+        monkeypatch.delenv(name, raising=False)
