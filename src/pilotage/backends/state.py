@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.program.layout import Section, Slot, StateLayout, number_of
+from pilotage.program.layout import Counter, Section, Slot, StateLayout, number_of
 from pilotage.program.specification import TensorSpec
 
 
@@ -25,11 +25,12 @@ class DeviceState:
         self.device = device
         self._buffers = [_empty(layout, Section.BUFFERS, device) for _ in range(replicas)]
         self._shared = {Section.PARAMETERS: _empty(layout, Section.PARAMETERS, device)}
+        self._groups = layout.groups
         self.flat_gradients = torch.zeros(0, device=device)
         """All pooled gradients, end to end."""
         if plan is not None:
             self._start_optimizer(plan, pools)
-        self._arguments: dict[tuple[tuple[Section, ...], int], list[Tensor]] = {}
+        self._arguments: dict[tuple[tuple[Section, ...], int, bool], list[Tensor]] = {}
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -44,17 +45,24 @@ class DeviceState:
     @property
     def counter(self) -> Tensor:
         """The number of updates done."""
-        return self._shared[Section.COUNTERS][0]
+        return self.counters[Counter.UPDATES]
+
+    @property
+    def counters(self) -> dict[Counter, Tensor]:
+        """What the program counts."""
+        return dict(zip(self.layout.counters, self._shared[Section.COUNTERS], strict=True))
 
     def buffers(self, replica: int = 0) -> dict[str, Tensor]:
         """A replica's buffers by name."""
         return dict(zip(self.layout.buffers, self._buffers[replica], strict=True))
 
-    def arguments(self, sections: tuple[Section, ...], replica: int) -> list[Tensor]:
-        """The state that a step takes, in its order."""
-        key = (sections, replica)
+    def arguments(self, sections: tuple[Section, ...], replica: int, *, whole: bool = False) -> list[Tensor]:
+        """The state that a step takes, in its order: what one replica sees, or all copies of grouped parameters."""
+        key = (sections, replica, whole)
         if key not in self._arguments:
-            self._arguments[key] = [tensor for section in sections for tensor in self._section(section, replica)]
+            self._arguments[key] = [
+                tensor for section in sections for tensor in self._section(section, replica, whole=whole)
+            ]
         return self._arguments[key]
 
     @torch.no_grad()
@@ -76,15 +84,25 @@ class DeviceState:
         for value, tensor in zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True):
             tensor.fill_(number_of(plan, value))
 
-    def _section(self, section: Section, replica: int) -> Sequence[Tensor]:
-        return self._buffers[replica] if section is Section.BUFFERS else self._shared[section]
+    def _section(self, section: Section, replica: int, *, whole: bool) -> Sequence[Tensor]:
+        if section is Section.BUFFERS:
+            return self._buffers[replica]
+        tensors, owners = self._shared[section], self.layout.owners(section)
+        if whole or not owners:
+            return tensors
+        return [
+            tensor[self._groups[name].of_replica[replica]] if name in self._groups else tensor
+            for name, tensor in zip(owners, tensors, strict=True)
+        ]
 
     def _start_optimizer(self, plan: OptimizerPlan, pools: bool) -> None:
         self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, self.parameters)
-        self._shared[Section.COUNTERS] = [torch.zeros((), dtype=torch.float64, device=self.device)]
+        self._shared[Section.COUNTERS] = [
+            torch.full((), counter.initial, dtype=torch.float64, device=self.device) for counter in self.layout.counters
+        ]
         self._shared[Section.VALUES] = _empty(self.layout, Section.VALUES, self.device)
         if pools:
-            pieces = self.layout.section(Section.GRADIENTS)
+            pieces = self.layout.section(Section.GRADIENTS, whole=True)
             total = sum(piece.elements for piece in pieces)
             self.flat_gradients = torch.zeros(total, dtype=plan.accumulation_type, device=self.device)
             self._shared[Section.GRADIENTS] = _pieces(self.flat_gradients, pieces)
@@ -92,7 +110,7 @@ class DeviceState:
 
 
 def _empty(layout: StateLayout, section: Section, device: torch.device) -> list[Tensor]:
-    return [specification.empty(device) for specification in layout.section(section)]
+    return [specification.empty(device) for specification in layout.section(section, whole=True)]
 
 
 def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:

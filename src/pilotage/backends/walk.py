@@ -69,7 +69,7 @@ class WalkedExecutable:
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> list[Tensor]:
         computation = self._program.computations[step.action]
-        arguments = [*state.arguments(computation.sections, step.replica), *batch]
+        arguments = [*state.arguments(computation.sections, step.replica, whole=computation.whole), *batch]
         before = self._before(step, state, streams, batch) if self._checked else None
         try:
             if not self._program.draws_random_numbers or streams.shared:

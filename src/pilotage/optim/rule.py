@@ -67,5 +67,11 @@ class OptimizerPlan:
     accumulation_type: torch.dtype = torch.float32
     """What gradients are pooled in."""
 
+    automatic_loss_scaling: bool = False
+    """Let the loss scaling follow the gradients: twice as much as long as none of them is large, else half."""
+
+    stochastic_rounding: bool = False
+    """Round new weights of fewer than 32 bits up or down at random, so that small updates count in the mean."""
+
     constants: frozenset[str] = field(default_factory=lambda: frozenset({"loss_scaling", "max_gradient_norm"}))
     """Which of the values above are compiled in."""

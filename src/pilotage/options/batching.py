@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotage.errors import OptionError
+from pilotage.options.choices import ReplicaGrouping
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,10 +26,13 @@ class Batching:
     """Copies of the model that share each update."""
 
     replicas_per_input: int = 1
-    """Neighbouring replicas that are fed the same data."""
+    """Replicas that are fed the same data."""
+
+    input_grouping: ReplicaGrouping = ReplicaGrouping.CONSECUTIVE
+    """Which replicas those are."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in ("device_iterations", "gradient_accumulation", "replicas", "replicas_per_input"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise OptionError(f"{name} is {value!r}. It has to be a whole number of at least 1.")
@@ -36,6 +40,10 @@ class Batching:
             raise OptionError(
                 f"replicas_per_input is {self.replicas_per_input}. It has to divide replicas, which is {self.replicas}."
             )
+
+    def input_of(self, replica: int) -> int:
+        """Which of a round's micro-batches a replica reads."""
+        return group_of(replica, self.replicas, self.replicas_per_input, self.input_grouping)
 
     @property
     def micro_batches_per_call(self) -> int:
@@ -46,3 +54,10 @@ class Batching:
     def micro_batches_per_update(self) -> int:
         """Gradients that are pooled into one update."""
         return self.gradient_accumulation * self.replicas
+
+
+def group_of(replica: int, replicas: int, members: int, grouping: ReplicaGrouping) -> int:
+    """The group that a replica is in, where each group has so many members."""
+    if grouping is ReplicaGrouping.CONSECUTIVE:
+        return replica // members
+    return replica % (replicas // members)

@@ -25,6 +25,26 @@ class Reduction(Enum):
     SUM = "sum"
 
 
+class Pooling(Enum):
+    """When the mean of an update's gradients is taken; the results differ by rounding alone."""
+
+    RUNNING = "running"
+    """The pool is a mean at every moment, which keeps it small: for pools of few bits."""
+    POST = "post"
+    """The pool is a sum, divided once before the update."""
+    POST_AND_LOSS = "post_and_loss"
+    """The loss is divided by the accumulation, the pool by the replicas."""
+
+
+class ReplicaGrouping(Enum):
+    """Which replicas form a group."""
+
+    CONSECUTIVE = "consecutive"
+    """Neighbours: 0, 1, ... are the first group."""
+    ORTHOGONAL = "orthogonal"
+    """Every n-th: replica k is in group k modulo the number of groups."""
+
+
 class Tier(Enum):
     """How a captured step is executed."""
 

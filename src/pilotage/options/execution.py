@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
+from pilotage.options.choices import NonFiniteLoss, OutputMode, Pooling, Reduction, Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +22,9 @@ class Execution:
     """The N of ``OutputMode.EVERY_N``."""
 
     gradient_reduction: Reduction = Reduction.MEAN
+
+    pooling: Pooling = Pooling.POST
+    """When a mean of gradients is taken."""
 
     random_seed: int | None = None
     """Gives the device random streams of its own; None shares torch's generator, as eager PyTorch would."""

@@ -10,9 +10,9 @@ from torch import nn
 
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Reduction
+from pilotage.options.choices import Pooling, Reduction
 from pilotage.program.attributes import AttributeWatch
-from pilotage.program.layout import StateLayout
+from pilotage.program.layout import Groups, StateLayout
 from pilotage.program.model import Model
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
@@ -46,6 +46,10 @@ class Request:
 
     batching: Batching
     reduction: Reduction = Reduction.MEAN
+    pooling: Pooling = Pooling.POST
+    groups: Mapping[str, Groups] = field(default_factory=dict)
+    """Parameters of which there are several copies."""
+
     check_loss: bool = True
     broadcast_buffers: bool = True
     """Replicas are promised equal buffers."""
@@ -69,7 +73,9 @@ def capture(request: Request) -> Program:
     return Program(
         layout=model.layout,
         computations={
-            action: Computation(sections=step.sections, function=step, graph=traces[action].graph)
+            action: Computation(
+                sections=step.sections, function=step, graph=traces[action].graph, whole=isinstance(step, UpdateStep)
+            )
             for action, step in steps.items()
         },
         arguments=request.arguments,
@@ -79,7 +85,7 @@ def capture(request: Request) -> Program:
         written_inputs=_written_inputs(steps[first], traces[first]),
         written_buffers=_written_buffers(steps[first], traces[first]),
         reassigned_buffers=model.findings.reassigned_buffers,
-        draws_random_numbers=traces[first].draws_random_numbers,
+        draws_random_numbers=any(traced.draws_random_numbers for traced in traces.values()),
         autocast=autocast_type(request.device.type),
         checks_loss=request.check_loss and request.plan is not None,
         warnings=traces[first].warnings,
@@ -90,8 +96,11 @@ def uncaptured(request: Request) -> Program:
     """The same program with its Python left as it is: the eager tier."""
     steps = _steps(request, _model(request), through_leaves=True)
     return Program(
-        layout=StateLayout.of(request.module, request.plan),
-        computations={action: Computation(sections=step.sections, function=step) for action, step in steps.items()},
+        layout=_layout(request),
+        computations={
+            action: Computation(sections=step.sections, function=step, whole=isinstance(step, UpdateStep))
+            for action, step in steps.items()
+        },
         arguments=request.arguments,
         inputs=tuple(request.inputs),
         outputs=None,
@@ -108,11 +117,15 @@ def _model(request: Request) -> Model:
     return Model(
         module=request.module,
         arguments=request.arguments,
-        layout=StateLayout.of(request.module, request.plan),
+        layout=_layout(request),
         modes=request.modes,
         equal_buffers=request.broadcast_buffers and request.batching.replicas > 1,
         parsers=request.parsers,
     )
+
+
+def _layout(request: Request) -> StateLayout:
+    return StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
 
 
 def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> dict[Action, StepFunction]:
@@ -120,25 +133,46 @@ def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> d
     plan, layout = request.plan, model.layout
     if plan is None:
         return {Action.INFER: InferenceStep(model=model, layout=layout)}
-    gradients = Gradients(model=model, plan=plan, check_loss=request.check_loss, through_leaves=through_leaves)
-    pooled = request.batching.micro_batches_per_update
-    if pooled == 1:
+    divides = request.reduction is Reduction.MEAN
+    by_loss = divides and request.pooling is Pooling.POST_AND_LOSS
+    gradients = Gradients(
+        model=model,
+        plan=plan,
+        check_loss=request.check_loss,
+        divisor=request.batching.gradient_accumulation if by_loss else 1,
+        through_leaves=through_leaves,
+    )
+    if request.batching.micro_batches_per_update == 1:
         return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}
     return {
         Action.ACCUMULATE: GradientStep(gradients=gradients, layout=layout),
         Action.UPDATE: UpdateStep(
             plan=plan,
             layout=layout,
-            divisor=pooled if request.reduction is Reduction.MEAN else 1,
+            divisors={name: _divisor(request, name) if divides else 1 for name in layout.trained},
             findings=model.findings,
         ),
     }
 
 
+def _divisor(request: Request, parameter: str) -> int:
+    """How many gradients are in the pool of a parameter by the time of an update, as far as nothing divided them yet."""
+    groups = request.groups.get(parameter)
+    replicas = request.batching.replicas if groups is None else groups.members
+    match request.pooling:
+        case Pooling.RUNNING:
+            return 1
+        case Pooling.POST_AND_LOSS:
+            return replicas
+        case Pooling.POST:
+            return request.batching.gradient_accumulation * replicas
+
+
 def _trace(step: StepFunction, request: Request) -> Trace:
     inputs = () if isinstance(step, UpdateStep) else request.inputs
     watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
-    state = [specification for section in step.sections for specification in step.layout.section(section)]
+    whole = isinstance(step, UpdateStep)
+    state = [spec for section in step.sections for spec in step.layout.section(section, whole=whole)]
     return trace(step, [*state, *inputs], request.device, watch)
 
 

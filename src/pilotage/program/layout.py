@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.optim.rule import Group, OptimizerPlan, Value
-from pilotage.program.specification import TensorSpec
+from pilotage.options.choices import Pooling
+from pilotage.program.specification import TensorSpec, contiguous_strides
 
 SCALAR = TensorSpec((), (), torch.float64)
 """Counters and values: exact to the last bit of what Python's numbers give."""
@@ -24,11 +25,45 @@ class Section(Enum):
     SLOTS = "slots"
     """What the optimizer remembers of each parameter."""
     COUNTERS = "counters"
-    """The number of updates done."""
+    """What the program counts, the updates done for instance."""
     VALUES = "values"
     """Learning rate and the like, where they may change."""
     GRADIENTS = "gradients"
     """Pooled gradients, views of one flat buffer."""
+
+
+class Counter(Enum):
+    """A number that the program itself keeps."""
+
+    UPDATES = "updates"
+    """Updates done."""
+    POOLED = "pooled"
+    """Micro-batches in the pool, where the pool is a running mean."""
+    LOSS_SCALE = "loss_scale"
+    """What automatic loss scaling multiplies the loss scaling by."""
+
+    @property
+    def initial(self) -> float:
+        """The number before the first step."""
+        return 1.0 if self is Counter.LOSS_SCALE else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """How the replicas share the copies of a parameter."""
+
+    of_replica: tuple[int, ...]
+    """The copy that each replica uses."""
+
+    @property
+    def count(self) -> int:
+        """How many copies there are."""
+        return max(self.of_replica) + 1
+
+    @property
+    def members(self) -> int:
+        """How many replicas use the same copy."""
+        return len(self.of_replica) // self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +96,29 @@ class StateLayout:
     accumulation_type: torch.dtype = torch.float32
     """What gradients are pooled in."""
 
+    counters: tuple[Counter, ...] = (Counter.UPDATES,)
+    groups: Mapping[str, Groups] = field(default_factory=dict)
+    """Parameters of which there are several copies, along a leading dimension that no replica sees."""
+
     @classmethod
-    def of(cls, module: nn.Module, plan: OptimizerPlan | None) -> StateLayout:
+    def of(
+        cls,
+        module: nn.Module,
+        plan: OptimizerPlan | None,
+        *,
+        pooling: Pooling = Pooling.POST,
+        groups: Mapping[str, Groups] | None = None,
+    ) -> StateLayout:
         """The state of a module, and of its optimizer if it is trained."""
+        groups = groups or {}
         parameters = dict(module.named_parameters())
-        specifications = {name: TensorSpec.of(parameter) for name, parameter in parameters.items()}
+        specifications = {
+            name: _copy_of(TensorSpec.of(parameter)) if name in groups else TensorSpec.of(parameter)
+            for name, parameter in parameters.items()
+        }
         buffers = {name: TensorSpec.of(buffer) for name, buffer in module.named_buffers()}
         if plan is None:
-            return cls(parameters=specifications, buffers=buffers)
+            return cls(parameters=specifications, buffers=buffers, groups=groups)
         trained = [
             (group, name) for group in plan.groups for name in group.parameters if parameters[name].requires_grad
         ]
@@ -83,23 +133,53 @@ class StateLayout:
             },
             values=variable_values(plan),
             accumulation_type=plan.accumulation_type,
+            counters=_counters(plan, pooling),
+            groups=groups,
         )
 
-    def section(self, section: Section) -> list[TensorSpec]:
-        """What the tensors of a section look like."""
+    def section(self, section: Section, *, whole: bool = False) -> list[TensorSpec]:
+        """What the tensors of a section look like: to one replica, or whole, with all copies of grouped parameters."""
         match section:
-            case Section.PARAMETERS:
-                return list(self.parameters.values())
             case Section.BUFFERS:
                 return list(self.buffers.values())
-            case Section.SLOTS:
-                return list(self.slots.values())
             case Section.COUNTERS:
-                return [SCALAR]
+                return [SCALAR for _ in self.counters]
             case Section.VALUES:
                 return [SCALAR for _ in self.values]
+            case _:
+                owned = self._owned(section)
+                return [self._whole(name, spec) if whole and name in self.groups else spec for name, spec in owned]
+
+    def owners(self, section: Section) -> list[str]:
+        """The parameter that each tensor of a section belongs to; none for buffers, counters and values."""
+        return [name for name, _ in self._owned(section)]
+
+    def _owned(self, section: Section) -> list[tuple[str, TensorSpec]]:
+        match section:
+            case Section.PARAMETERS:
+                return list(self.parameters.items())
+            case Section.SLOTS:
+                return [(slot.parameter, spec) for slot, spec in self.slots.items()]
             case Section.GRADIENTS:
-                return [replace(self.parameters[name].dense, dtype=self.accumulation_type) for name in self.trained]
+                return [
+                    (name, replace(self.parameters[name].dense, dtype=self.accumulation_type)) for name in self.trained
+                ]
+            case _:
+                return []
+
+    def _whole(self, name: str, copy: TensorSpec) -> TensorSpec:
+        shape = (self.groups[name].count, *copy.shape)
+        return TensorSpec(shape, contiguous_strides(shape), copy.dtype)
+
+
+def _counters(plan: OptimizerPlan, pooling: Pooling) -> tuple[Counter, ...]:
+    running = (Counter.POOLED,) if pooling is Pooling.RUNNING else ()
+    scaling = (Counter.LOSS_SCALE,) if plan.automatic_loss_scaling else ()
+    return (Counter.UPDATES, *running, *scaling)
+
+
+def _copy_of(whole: TensorSpec) -> TensorSpec:
+    return TensorSpec(whole.shape[1:], contiguous_strides(whole.shape[1:]), whole.dtype)
 
 
 def _slot_spec(group: Group, slot: str, parameter: TensorSpec) -> TensorSpec:

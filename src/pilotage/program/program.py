@@ -37,6 +37,8 @@ class Computation:
     """None where the program was read from a file."""
 
     graph: GraphModule | None = None
+    whole: bool = False
+    """Takes all copies of grouped parameters at once, and not those of one replica."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pilotage.optim.rmsprop import RmspropRule
 from pilotage.optim.rule import Group, OptimizerPlan, UpdateRule
 from pilotage.optim.sgd import SgdRule
 from pilotage.program.graph_text import graph_from_data, graph_to_data
-from pilotage.program.layout import Section, Slot, StateLayout, VariableValue
+from pilotage.program.layout import Counter, Groups, Section, Slot, StateLayout, VariableValue
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure_text import structure_from_data, structure_to_data
@@ -32,7 +32,12 @@ def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]
             raise ProgramFileError("A program of the eager tier is Python, and cannot be written to a file.")
         nodes, tensors = graph_to_data(computation.graph)
         sections = [section.value for section in computation.sections]
-        computations[action.value] = {"sections": sections, "nodes": nodes, "constants": list(tensors)}
+        computations[action.value] = {
+            "sections": sections,
+            "whole": computation.whole,
+            "nodes": nodes,
+            "constants": list(tensors),
+        }
         constants.update({f"{action.value}/{name}": tensor for name, tensor in tensors.items()})
     data = {
         "layout": _layout_to_data(program.layout),
@@ -56,7 +61,9 @@ def program_from_data(data: dict[str, Any], constants: Mapping[str, Tensor]) -> 
     for name, entry in data["computations"].items():
         tensors = {constant: constants[f"{name}/{constant}"] for constant in entry["constants"]}
         sections = tuple(Section(section) for section in entry["sections"])
-        computations[Action(name)] = Computation(sections=sections, graph=graph_from_data(entry["nodes"], tensors))
+        computations[Action(name)] = Computation(
+            sections=sections, graph=graph_from_data(entry["nodes"], tensors), whole=entry["whole"]
+        )
     return Program(
         layout=_layout_from_data(data["layout"]),
         plan=None if data["plan"] is None else _plan_from_data(data["plan"]),
@@ -89,6 +96,8 @@ def _layout_to_data(layout: StateLayout) -> dict[str, Any]:
         "slots": [[slot.name, slot.parameter, _spec_to_data(spec)] for slot, spec in layout.slots.items()],
         "values": [[value.group, value.name] for value in layout.values],
         "accumulation_type": _dtype_to_data(layout.accumulation_type),
+        "counters": [counter.value for counter in layout.counters],
+        "groups": {name: groups.of_replica for name, groups in layout.groups.items()},
     }
 
 
@@ -100,6 +109,8 @@ def _layout_from_data(data: dict[str, Any]) -> StateLayout:
         slots={Slot(name, parameter): _spec_from_data(spec) for name, parameter, spec in data["slots"]},
         values=tuple(VariableValue(group, name) for group, name in data["values"]),
         accumulation_type=_dtype_from_data(data["accumulation_type"]),
+        counters=tuple(Counter(counter) for counter in data["counters"]),
+        groups={name: Groups(tuple(of_replica)) for name, of_replica in data["groups"].items()},
     )
 
 
@@ -117,6 +128,8 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
         "loss_scaling": repr(plan.loss_scaling),
         "max_gradient_norm": repr(plan.max_gradient_norm),
         "accumulation_type": _dtype_to_data(plan.accumulation_type),
+        "automatic_loss_scaling": plan.automatic_loss_scaling,
+        "stochastic_rounding": plan.stochastic_rounding,
         "constants": sorted(plan.constants),
     }
 
@@ -135,6 +148,8 @@ def _plan_from_data(data: dict[str, Any]) -> OptimizerPlan:
         loss_scaling=float(data["loss_scaling"]),
         max_gradient_norm=float(data["max_gradient_norm"]),
         accumulation_type=_dtype_from_data(data["accumulation_type"]),
+        automatic_loss_scaling=data["automatic_loss_scaling"],
+        stochastic_rounding=data["stochastic_rounding"],
         constants=frozenset(data["constants"]),
     )
 

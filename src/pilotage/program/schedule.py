@@ -75,7 +75,7 @@ def _step(
         action=action,
         iteration=iteration,
         replica=replica,
-        micro_batch=round_ * inputs_per_round + replica // batching.replicas_per_input,
+        micro_batch=round_ * inputs_per_round + batching.input_of(replica),
         result=_result(batching, mode, period, iteration, accumulation, replica),
     )
 

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
-from pilotage.program.layout import Section, StateLayout, VariableValue, shared_value
+from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
 from pilotage.program.loss import LossSearch
+from pilotage.program.loss_scaling import loss_scale
 from pilotage.program.model import Findings, Model
 from pilotage.program.precision import without_autocast
 from pilotage.program.update import update
@@ -82,6 +83,9 @@ class Gradients:
     model: Model
     plan: OptimizerPlan
     check_loss: bool = True
+    divisor: int = 1
+    """What the loss is divided by."""
+
     through_leaves: bool = False
     """Collect gradients on the leaves: slower, but the one way through reentrant checkpoints."""
 
@@ -89,6 +93,7 @@ class Gradients:
         self,
         parameters: Sequence[Tensor],
         buffers: Sequence[Tensor],
+        counters: Mapping[Counter, Tensor],
         values: Sequence[Tensor],
         inputs: Sequence[Tensor],
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
@@ -102,9 +107,9 @@ class Gradients:
             if self.check_loss:
                 torch.ops.aten._assert_async.msg(torch.isfinite(loss.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
-            scale = shared_value(self.plan, "loss_scaling", _variables(model.layout, values))
+            scale = loss_scale(self.plan, counters, _variables(model.layout, values))
             with without_autocast(loss.device.type):
-                gradients = self._backward(loss, _seed(loss, scale), list(trained.values()))
+                gradients = self._backward(loss, _seed(loss, scale, self.divisor), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
         return outputs, {name: gradient.detach() for name, gradient in found.items()}
@@ -137,14 +142,15 @@ class TrainingStep:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, buffers, slots, (counter,), values, inputs = _cut(self, tensors)
-        outputs, gradients = self.gradients.of(parameters, buffers, values, inputs)
+        parameters, buffers, slots, counted, values, inputs = _cut(self, tensors)
+        counters = dict(zip(self.layout.counters, counted, strict=True))
+        outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
         update(
             self.gradients.plan,
             dict(zip(self.layout.parameters, parameters, strict=True)),
             gradients,
             dict(zip(self.layout.slots, slots, strict=True)),
-            counter,
+            counters,
             _variables(self.layout, values),
         )
         return outputs
@@ -159,6 +165,7 @@ class GradientStep:
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
         Section.BUFFERS,
+        Section.COUNTERS,
         Section.VALUES,
         Section.GRADIENTS,
     )
@@ -170,12 +177,16 @@ class GradientStep:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, buffers, values, pooled, inputs = _cut(self, tensors)
-        outputs, gradients = self.gradients.of(parameters, buffers, values, inputs)
+        parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
+        counters = dict(zip(self.layout.counters, counted, strict=True))
+        outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
         pools = dict(zip(self.layout.trained, pooled, strict=True))
         if gradients:
             targets = [pools[name] for name in gradients]
-            torch._foreach_add_(targets, [g.to(pools[name].dtype) for name, g in gradients.items()])
+            additions = [gradient.to(pools[name].dtype) for name, gradient in gradients.items()]
+            if Counter.POOLED in counters:
+                additions = _share_of_mean(targets, additions, counters[Counter.POOLED])
+            torch._foreach_add_(targets, additions)
         return outputs
 
 
@@ -185,8 +196,8 @@ class UpdateStep:
 
     plan: OptimizerPlan
     layout: StateLayout
-    divisor: int
-    """What the sum of the gradients is divided by."""
+    divisors: Mapping[str, int]
+    """What the pooled gradients of each parameter are divided by."""
 
     findings: Findings
     """Of the gradient step: which parameters never get a gradient."""
@@ -201,21 +212,32 @@ class UpdateStep:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, slots, (counter,), values, pooled, _ = _cut(self, tensors)
+        parameters, slots, counted, values, pooled, _ = _cut(self, tensors)
+        counters = dict(zip(self.layout.counters, counted, strict=True))
         held = dict(zip(self.layout.parameters, parameters, strict=True))
         gradients = {
-            name: self._mean(pool, held[name])
+            name: _divided(pool, self.divisors[name]).to(held[name].dtype)
             for name, pool in zip(self.layout.trained, pooled, strict=True)
             if name not in self.findings.without_gradient
         }
         slots_by_name = dict(zip(self.layout.slots, slots, strict=True))
-        update(self.plan, held, gradients, slots_by_name, counter, _variables(self.layout, values))
+        update(self.plan, held, gradients, slots_by_name, counters, _variables(self.layout, values))
         torch._foreach_zero_(list(pooled))
+        if Counter.POOLED in counters:
+            counters[Counter.POOLED].zero_()
         return []
 
-    def _mean(self, pool: Tensor, parameter: Tensor) -> Tensor:
-        gradient = pool / self.divisor if self.divisor > 1 else pool
-        return gradient.to(parameter.dtype)
+
+def _divided(pool: Tensor, divisor: int) -> Tensor:
+    return pool / divisor if divisor > 1 else pool
+
+
+def _share_of_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Tensor) -> list[Tensor]:
+    """Make room in a running mean for one more gradient, and take that gradient's share of it."""
+    share = 1 / (pooled + 1)
+    torch._foreach_mul_(pools, (1 - share).to(pools[0].dtype))
+    pooled.add_(1)
+    return [gradient * share.to(gradient.dtype) for gradient in gradients]
 
 
 def unchecked(step: StepFunction) -> StepFunction:
@@ -229,6 +251,7 @@ def _variables(layout: StateLayout, values: Sequence[Tensor]) -> Mapping[Variabl
     return dict(zip(layout.values, values, strict=True))
 
 
-def _seed(loss: Tensor, scale: Value) -> Any:
+def _seed(loss: Tensor, scale: Value, divisor: int) -> Any:
     ones = torch.ones_like(loss)
-    return ones if isinstance(scale, float) and scale == 1.0 else ones * scale
+    seed = ones if isinstance(scale, float) and scale == 1.0 else ones * scale
+    return _divided(seed, divisor)

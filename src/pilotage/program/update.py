@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
-from pilotage.program.layout import Slot, VariableValue, group_values, shared_value
+from pilotage.program.layout import Counter, Slot, VariableValue, group_values, shared_value
+from pilotage.program.loss_scaling import adjust_loss_scale, loss_scale
 from pilotage.program.precision import without_autocast
+from pilotage.program.rounding import rounded
 
 NO_LIMIT = float("inf")
 
@@ -20,24 +22,29 @@ def update(
     parameters: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
     slots: Mapping[Slot, Tensor],
-    counter: Tensor,
+    counters: Mapping[Counter, Tensor],
     variables: Mapping[VariableValue, Tensor],
 ) -> None:
     """Apply an optimizer to the parameters that have a gradient, in place, and count the update."""
-    with without_autocast(counter.device.type):
-        gradients = _unscaled(gradients, shared_value(plan, "loss_scaling", variables))
+    updates = counters[Counter.UPDATES]
+    with without_autocast(updates.device.type):
+        scale = loss_scale(plan, counters, variables)
+        if plan.automatic_loss_scaling:
+            gradients = adjust_loss_scale(counters[Counter.LOSS_SCALE], scale, gradients)
+        gradients = _unscaled(gradients, scale)
         gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
         for position, group in enumerate(plan.groups):
             names = [name for name in group.parameters if name in gradients]
             if names:
-                group.rule.apply(
-                    [parameters[name] for name in names],
-                    [gradients[name] for name in names],
-                    {slot: [slots[Slot(slot, name)] for name in names] for slot in group.rule.slots},
-                    counter,
-                    group_values(group, position, variables),
-                )
-        counter.add_(1)
+                with rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets:
+                    group.rule.apply(
+                        targets,
+                        [gradients[name] for name in names],
+                        {slot: [slots[Slot(slot, name)] for name in names] for slot in group.rule.slots},
+                        updates,
+                        group_values(group, position, variables),
+                    )
+        updates.add_(1)
 
 
 def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Tensor]:

@@ -16,6 +16,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.capture import Request, capture, uncaptured
+from pilotage.program.layout import Groups
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule, make_schedule
 from pilotage.program.specification import TensorSpec
@@ -31,6 +32,7 @@ class Compilation:
     modes: Mapping[nn.Module, bool]
     plan: OptimizerPlan | None
     execution: Execution
+    groups: Mapping[str, Groups]
     parsers: Parsers
     tell: Callable[[Event], None]
     forgive: Forgive
@@ -82,6 +84,8 @@ class Compilation:
             plan=self.plan,
             batching=self.execution.batching,
             reduction=self.execution.gradient_reduction,
+            pooling=self.execution.pooling,
+            groups=self.groups,
             broadcast_buffers=self.execution.broadcast_buffers,
             check_loss=choice.backend.stops_at_losses and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
             device=choice.backend.device,

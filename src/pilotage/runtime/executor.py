@@ -14,8 +14,9 @@ from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Event, Listener, StepsRun, Warned
 from pilotage.optim.comparing import changed_constants, with_values_of
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.choices import NonFiniteLoss
+from pilotage.options.choices import NonFiniteLoss, ReplicaGrouping
 from pilotage.options.execution import Execution
+from pilotage.program.layout import Groups
 from pilotage.program.model import modes_of
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
@@ -24,6 +25,7 @@ from pilotage.runtime.call import BoundCall, CallBinder
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import explain, is_nonfinite_loss
 from pilotage.runtime.record import RunRecord
+from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
 from pilotage.runtime.weights import WeightKeeper
 
@@ -57,6 +59,7 @@ class Executor:
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self._weights = WeightKeeper(module, trains=plan is not None)
+        self._groups: dict[str, Groups] = {}
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
@@ -200,6 +203,16 @@ class Executor:
         """Bring the device's weights home if they are newer; tells whether they were."""
         return self._weights.fetch_if_needed()
 
+    def group_replicas(self, parameter: str, members: int, grouping: ReplicaGrouping) -> None:
+        """Give each group of replicas its own copy of a parameter, along the leading dimension of the host's tensor."""
+        if self._session is not None:
+            raise OptionError(
+                f"Replicas cannot be grouped for {parameter} any more: the model is compiled. destroy() it first."
+            )
+        self._groups[parameter] = replica_groups(
+            self.module, parameter, self.execution.batching.replicas, members, grouping
+        )
+
     def set_optimizer_state(self, state: OptimizerState) -> None:
         """Train on from what an optimizer has learnt elsewhere."""
         self.session.set_optimizer_state(state)
@@ -238,6 +251,7 @@ class Executor:
             modes=self.modes,
             plan=self.plan,
             execution=self.execution,
+            groups=self._groups,
             parsers=self._parsers,
             tell=self._tell,
             forgive=self._forgive,

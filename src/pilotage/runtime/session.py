@@ -16,7 +16,7 @@ from pilotage.backends.streams import RandomStreams
 from pilotage.errors import AttachmentError, InputError
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Tier
-from pilotage.program.layout import Slot
+from pilotage.program.layout import Counter, Slot
 from pilotage.program.precision import autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -29,6 +29,8 @@ class OptimizerState:
 
     slots: dict[Slot, Tensor]
     updates: float
+    loss_scale: float = 1.0
+    """What automatic loss scaling has found."""
 
 
 @dataclass(kw_only=True)
@@ -117,7 +119,10 @@ class Session:
         if not self.program.trains or self.state is None:
             return self.parked
         slots = {slot: tensor.to("cpu", copy=True) for slot, tensor in self.state.slots.items()}
-        return OptimizerState(slots=slots, updates=float(self.state.counter))
+        counters = {counter: float(number) for counter, number in self.state.counters.items()}
+        return OptimizerState(
+            slots=slots, updates=counters[Counter.UPDATES], loss_scale=counters.get(Counter.LOSS_SCALE, 1.0)
+        )
 
     def set_optimizer_state(self, state: OptimizerState) -> None:
         """Let training go on from another state of the optimizer."""
@@ -132,7 +137,9 @@ class Session:
         for slot, tensor in state.slots.items():
             if slot in saved.slots:
                 tensor.copy_(saved.slots[slot])
-        state.counter.fill_(saved.updates)
+        state.counters[Counter.UPDATES].fill_(saved.updates)
+        if Counter.LOSS_SCALE in state.counters:
+            state.counters[Counter.LOSS_SCALE].fill_(saved.loss_scale)
 
 
 def _under(autocast: torch.dtype | None) -> str:

@@ -58,6 +58,7 @@ def store(
         "program": program,
         "signature": executor.signature.to_data(),
         "updates": None if optimizer is None else optimizer.updates,
+        "loss_scale": None if optimizer is None else optimizer.loss_scale,
         "with_weights": with_weights,
         "extra": extra or {},
     }
@@ -74,7 +75,9 @@ def read_stored(path: Path) -> StoredModel:
         program=program,
         signature=CallSignature.from_data(content["signature"]),
         weights=_named(tensors, "weight/") if content["with_weights"] else None,
-        optimizer=None if updates is None else OptimizerState(slots=slots, updates=updates),
+        optimizer=None
+        if updates is None
+        else OptimizerState(slots=slots, updates=updates, loss_scale=content["loss_scale"]),
         random_streams=list(_named(tensors, "random/").values()) or None,
         extra=content["extra"],
     )

@@ -1,0 +1,42 @@
+"""The factor on the loss that keeps small gradients from vanishing in half precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.program.layout import Counter, VariableValue, shared_value
+
+LARGE = 0.125 * torch.finfo(torch.float16).max
+"""From here on a scaled gradient counts as large."""
+
+TOLERATED = 1e-7
+"""The part of all gradients that may be large."""
+
+HIGHEST = 2.0**16
+"""Automatic scaling goes no higher; nor does it go below 1."""
+
+
+def loss_scale(
+    plan: OptimizerPlan, counters: Mapping[Counter, Tensor], variables: Mapping[VariableValue, Tensor]
+) -> Value:
+    """What the loss is multiplied by: the user's loss scaling, and the factor that automatic scaling has found."""
+    scale = shared_value(plan, "loss_scaling", variables)
+    return scale * counters[Counter.LOSS_SCALE] if plan.automatic_loss_scaling else scale
+
+
+def adjust_loss_scale(factor: Tensor, scale: Value, gradients: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Double the factor, or halve it where gradients are large; gradients that overflowed become zero.
+
+    Returns the gradients to go on with, still scaled.
+    """
+    finite = torch.stack([torch.isfinite(gradient).all() for gradient in gradients.values()]).all()
+    large = torch.stack([(gradient.abs() > LARGE).sum() for gradient in gradients.values()]).sum()
+    total = sum(gradient.numel() for gradient in gradients.values())
+    fits = finite & (large <= TOLERATED * total)
+    wanted = torch.where(fits, scale * 2, scale / 2).clamp(1.0, HIGHEST)
+    factor.mul_(wanted / scale)
+    return {name: torch.where(finite, gradient, 0) for name, gradient in gradients.items()}

@@ -1,0 +1,29 @@
+"""Parameters of which each group of replicas has a copy of its own."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import group_of
+from pilotage.options.choices import ReplicaGrouping
+from pilotage.program.layout import Groups
+
+
+def replica_groups(module: nn.Module, parameter: str, replicas: int, members: int, grouping: ReplicaGrouping) -> Groups:
+    """Who uses which copy; the host's tensor holds the copies along its leading dimension."""
+    if members < 1 or replicas % members:
+        raise OptionError(f"Groups of {members} replicas do not divide {replicas} replicas evenly.")
+    shape = tuple(module.get_parameter(parameter).shape)
+    groups = Groups(tuple(group_of(replica, replicas, members, grouping) for replica in range(replicas)))
+    if not shape:
+        raise OptionError(
+            f"Scalars cannot be passed as per-replica weight tensor values: {parameter} has no leading dimension to hold "
+            f"{groups.count} copies."
+        )
+    if shape[0] != groups.count:
+        raise OptionError(
+            f"The leading dimension of {parameter} is {shape[0]}. It has to be {groups.count}: one copy for each group of "
+            f"{members} out of {replicas} replicas."
+        )
+    return groups
