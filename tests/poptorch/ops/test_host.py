@@ -178,7 +178,7 @@ def test_an_error_of_the_function_is_seen(compiled):
         compiled(Model(failing))(X)
 
 
-def test_host_functions_are_for_inference(compiled):
+def test_host_functions_are_for_inference(compiled, tier):
     class Training(nn.Module):
         def __init__(self):
             super().__init__()
@@ -189,4 +189,4 @@ def test_host_functions_are_for_inference(compiled):
             return poptorch.identity_loss(self.on_host(self.layer(x)), "sum")
 
     with pytest.raises(Error, match=r"poptorch.CPU \(negate\) is only supported in inference"):
-        compiled(Training(), training=True)(X)
+        compiled(Training(), training=True, tier=tier)(X)

@@ -41,6 +41,7 @@ def ctc_beam_search_decoder(
 @torch.library.custom_op(
     "poptorch::ctc_beam_search",
     mutates_args=(),
+    tags=[torch.Tag.cudagraph_unsafe],
     schema="(Tensor probs, Tensor lengths, int blank, int beam_width, int top_paths) -> (Tensor, Tensor, Tensor)",
 )
 def _ctc_beam_search(

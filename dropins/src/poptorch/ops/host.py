@@ -32,10 +32,19 @@ class CPU:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, now or, in a program, whenever it runs."""
-        tensors, arguments = take_apart((args, kwargs))
-        if not is_traced(*tensors):
-            return self._layer_to_call(*args, **kwargs)
         refuse_training(f"poptorch.CPU ({self._ID})")
+        tensors, arguments = take_apart((args, kwargs))
+        if is_traced(*tensors):
+            return self._call_later(tensors, arguments)
+        devices = [tensor.device for tensor in tensors if tensor.device.type != "cpu"]
+        if not devices or isinstance(self._layer_to_call, nn.Module):
+            # In the eager tier a module's weights are where its inputs are.
+            return self._layer_to_call(*args, **kwargs)
+        positional, named = put_together(arguments, [tensor.cpu() for tensor in tensors])
+        results, structure = take_apart(self._layer_to_call(*positional, **named))
+        return put_together(structure, [result.to(devices[0]) for result in results])
+
+    def _call_later(self, tensors: Sequence[Tensor], arguments: Structure) -> Any:
         function = _HostFunction.tried(self._layer_to_call, self._ID, tensors, arguments)
         _known[function.key] = function
         capture = current_capture()
@@ -64,9 +73,7 @@ class _HostFunction:
         """Call a function once on zeros, to see what it returns."""
         device = tensors[0].device if tensors else torch.empty(0).device
         with _disable_current_modes(), torch.device("cpu"):
-            zeros = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
-            positional, named = put_together(arguments, zeros)
-            results, structure = take_apart(function(*positional, **named))
+            results, structure = take_apart(_tried(function, tensors, arguments))
             specifications = tuple(TensorSpec.of(result.contiguous()) for result in results)
         return cls(
             key=f"{name}/{uuid.uuid4().hex}",
@@ -95,12 +102,30 @@ class _HostFunction:
         return [specification.empty(self.device) for specification in self.specifications]
 
 
+def _tried(function: Callable[..., Any], tensors: Sequence[Tensor], arguments: Structure) -> Any:
+    zeros = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
+    positional, named = put_together(arguments, zeros)
+    try:
+        return function(*positional, **named)
+    except RuntimeError as error:
+        # During capture the model's weights are tensors without data, maybe of another device. A function that uses
+        # them can be tried on such tensors too.
+        positional, named = put_together(arguments, tensors)
+        try:
+            return function(*positional, **named)
+        except Exception:
+            raise error from None
+
+
 _known: WeakValueDictionary[str, _HostFunction] = WeakValueDictionary()
 """By the key that is in the program; the compiled model holds the functions that it calls."""
 
 
 @torch.library.custom_op(
-    "poptorch::call_on_host", mutates_args=(), schema="(Tensor[] tensors, str function, Tensor? taken) -> Tensor[]"
+    "poptorch::call_on_host",
+    mutates_args=(),
+    tags=[torch.Tag.cudagraph_unsafe],
+    schema="(Tensor[] tensors, str function, Tensor? taken) -> Tensor[]",
 )
 def _call_on_host(tensors: list[Tensor], function: str, taken: Tensor | None) -> list[Tensor]:
     host_function = _known.get(function)

@@ -84,10 +84,12 @@ def _sampled(points: Tensor, samples: int, share: Tensor) -> Tensor:
     chosen = torch.empty(samples, dtype=torch.int64, device=points.device)
     if samples == 0:
         return chosen
-    current = (share * len(points)).long()
+    current = (share * len(points)).long().reshape(1)
     distances = torch.full((len(points),), math.inf, dtype=points.dtype, device=points.device)
     for number in range(samples):
-        chosen[number] = current
-        distances = torch.minimum(distances, (points - points[current]).square().sum(dim=1))
-        current = distances.argmax()
+        chosen[number : number + 1] = current
+        # Selected without asking for the value, so that nothing has to wait for the device.
+        gaps = (points - points.index_select(0, current)).square().sum(dim=1)
+        distances = torch.minimum(distances, gaps)
+        current = distances.argmax().reshape(1)
     return chosen

@@ -71,6 +71,7 @@ class _GradientPrinter:
 @torch.library.custom_op(
     "poptorch::print_tensor",
     mutates_args=(),
+    tags=[torch.Tag.cudagraph_unsafe],
     schema="(Tensor tensor, str title, int summarise_threshold, int edge_items, int max_line_width, int digits, "
     "str float_format, str separator, str open_bracket, str close_bracket, Tensor? taken) -> ()",
 )
