@@ -10,9 +10,9 @@ from torch.utils.data import Dataset, IterableDataset
 
 from pilotage.data import Loader, Share
 from pilotage.data.loader import combined_batch_size
-from pilotage.options.batching import Batching
 from poptorch._asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._errors import createPoptorchError
+from poptorch._execution import batching_of
 from poptorch._logging import logger
 from poptorch.enums import DataLoaderMode
 from poptorch.options import Options
@@ -51,7 +51,7 @@ class DataLoader(Loader):
         _check_batch_sampler(batch_sampler, batch_size, shuffle, is_divided)
         if is_divided:
             _check_divisible(options, dataset, batch_size, shuffle, kwargs)
-        batching = _batching_of(options)
+        batching = batching_of(options)
         combined = combined_batch_size(batching, batch_size, batch_sampler)
         self._rebatched_size = _rebatched_size(mode, combined, drop_last, batch_sampler, rebatched_worker_size)
         self.rebatched_drop_last = drop_last if self._rebatched_size else None
@@ -189,15 +189,6 @@ def _check_divisible(
             "A sampler cannot be divided among processes. Set auto_distributed_partitioning=False, and let the "
             "sampler draw the samples of this process."
         )
-
-
-def _batching_of(options: Options) -> Batching:
-    return Batching(
-        device_iterations=options.device_iterations,
-        gradient_accumulation=options.Training.gradient_accumulation,
-        replicas=options.replication_factor,
-        replicas_per_input=options.input_group_size,
-    )
 
 
 def _share_of(options: Options) -> Share:

@@ -6,15 +6,15 @@ import os
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import NonFiniteLoss, Reduction, Tier
+from pilotage.options.choices import NonFiniteLoss, Pooling, Reduction, ReplicaGrouping, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
 from poptorch._logging import logger
-from poptorch.enums import CommGroupType, OutputMode, ReductionType
+from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
-__all__ = ["batching_of", "execution_of", "resolved", "uses_ipu_model"]
+__all__ = ["GROUPINGS", "batching_of", "execution_of", "resolved", "uses_ipu_model"]
 
 _OUTPUT_MODES = {
     OutputMode.All: EngineOutputMode.ALL,
@@ -22,6 +22,17 @@ _OUTPUT_MODES = {
     OutputMode.Final: EngineOutputMode.FINAL,
     OutputMode.Sum: EngineOutputMode.SUM,
 }
+_POOLINGS = {
+    MeanReductionStrategy.Running: Pooling.RUNNING,
+    MeanReductionStrategy.Post: Pooling.POST,
+    MeanReductionStrategy.PostAndLoss: Pooling.POST_AND_LOSS,
+}
+GROUPINGS = {
+    CommGroupType.Consecutive: ReplicaGrouping.CONSECUTIVE,
+    CommGroupType.Orthogonal: ReplicaGrouping.ORTHOGONAL,
+}
+"""How replicas that share something are counted off."""
+
 _REDUCTIONS = {ReductionType.Mean: Reduction.MEAN, ReductionType.Sum: Reduction.SUM}
 
 
@@ -36,6 +47,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         output_mode=_OUTPUT_MODES[OutputMode(own.output_mode)],
         output_period=own.output_return_period,
         gradient_reduction=_reduction_of(own),
+        pooling=_POOLINGS[own.Training.meanAccumulationAndReplicationReductionStrategy],
         random_seed=own.random_seed if own.exists("random_seed") else None,
         broadcast_buffers=own.broadcast_buffers,
         backend=_backend_of(own),
@@ -58,16 +70,12 @@ def resolved(options: Options, *, training: bool) -> Options:
 
 def batching_of(options: Options) -> Batching:
     """How one call is cut into micro-batches: what an executor and its data loader have to agree on."""
-    if _grouping_is_orthogonal(options):
-        raise createPoptorchError(
-            f"Replicas are grouped by CommGroupType.Orthogonal in groups of {options.input_group_size} out of "
-            f"{options.replication_factor}, which the engine cannot do yet. Use CommGroupType.Consecutive."
-        )
     return Batching(
         device_iterations=options.device_iterations,
         gradient_accumulation=options.Training.gradient_accumulation,
         replicas=options.replication_factor,
         replicas_per_input=options.input_group_size,
+        input_grouping=GROUPINGS[options.input_cgt],
     )
 
 
@@ -82,9 +90,7 @@ def _warn_of_unanswered(options: Options) -> None:
     """Say which settings the engine does not act on yet, though the results are right without them."""
     told = options._Popart.options
     unanswered = {
-        "Precision.enableStochasticRounding(True)": told.get("enableStochasticRounding", False),
         "Precision.setPartialsType(torch.half)": told.get("partialsTypeMatMuls") == "half",
-        "Training.setAutomaticLossScaling(True)": told.get("automaticLossScalingSettings.enabled", False),
         "enableSyntheticData(True)": told.get("syntheticDataMode", 0) != 0,
     }
     for setting in (name for name, is_set in unanswered.items() if is_set):
@@ -101,11 +107,6 @@ def _check_inference(options: Options) -> None:
         "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default value (1) when "
         f"running a poptorch.inferenceModel().{hint}"
     )
-
-
-def _grouping_is_orthogonal(options: Options) -> bool:
-    is_grouped = 1 < options.input_group_size < options.replication_factor
-    return is_grouped and options.input_cgt is CommGroupType.Orthogonal
 
 
 def _reduction_of(options: Options) -> Reduction:

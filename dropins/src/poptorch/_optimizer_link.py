@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.choices import Pooling
+from pilotage.options.execution import Execution
 from pilotage.runtime.executor import Executor
 from poptorch.optim.base import Optimizer
 from poptorch.optim.handover import OptimizerReader
@@ -19,14 +22,20 @@ from poptorch.options import Options
 
 __all__ = ["OptimizerLink"]
 
+_LOSS_SCALE = "lossScaleUpdateFactor"
+
 
 class OptimizerLink:
     """Ties a model's optimizer to its program; values are read when the optimizer is set, and at no other time."""
 
     def __init__(self, module: nn.Module, options: Options, optimizer: torch.optim.Optimizer) -> None:
         self._module = module
-        scaling = options._Popart.options.get("automaticLossScalingSettings.enabled", False)
-        self._reader = OptimizerReader(relaxed=options._relax_optimizer_checks, automatic_loss_scaling=bool(scaling))
+        told = options._Popart.options
+        self._scales_losses = bool(told.get("automaticLossScalingSettings.enabled", False))
+        self._rounds_at_random = bool(told.get("enableStochasticRounding", False))
+        self._reader = OptimizerReader(
+            relaxed=options._relax_optimizer_checks, automatic_loss_scaling=self._scales_losses
+        )
         self.optimizer = optimizer
         self.plan = self._read(optimizer, compiled=None)
         self.pools_running_mean = wants_running_mean(optimizer)
@@ -48,6 +57,12 @@ class OptimizerLink:
         self.pools_running_mean = wants_running_mean(optimizer)
         if executor.is_compiled:
             self.follow(executor)
+        else:
+            executor.execution = self.adapted(executor.execution)
+
+    def adapted(self, execution: Execution) -> Execution:
+        """The execution that this optimizer's accumulation type asks for."""
+        return replace(execution, pooling=Pooling.RUNNING) if self.pools_running_mean else execution
 
     def follow(self, executor: Executor) -> None:
         """Let the optimizer's state dictionary show what the device knows."""
@@ -64,7 +79,11 @@ class OptimizerLink:
         current, plan = executor.session.optimizer_state(), executor.plan
         assert current is not None
         assert plan is not None
-        executor.set_optimizer_state(from_ipu_state(plan, loaded["ipu_state"] or {}, current))
+        named = loaded["ipu_state"] or {}
+        state = from_ipu_state(plan, named, current)
+        if _LOSS_SCALE in named:
+            state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
+        executor.set_optimizer_state(state)
         executor.set_plan(from_ipu_param(plan, loaded["ipu_param"] or {}))
         optimizer.host_state_is_dirty = False
 
@@ -75,7 +94,11 @@ class OptimizerLink:
 
     def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
         names = {id(parameter): name for name, parameter in self._module.named_parameters()}
-        return self._reader.plan(optimizer, names, compiled=compiled)
+        return replace(
+            self._reader.plan(optimizer, names, compiled=compiled),
+            automatic_loss_scaling=self._scales_losses,
+            stochastic_rounding=self._rounds_at_random,
+        )
 
     def let_go(self) -> None:
         """Read the device's state for the last time, before it is gone."""
@@ -87,4 +110,7 @@ def _device_state(executor: Executor) -> Mapping[str, Any]:
     plan, state = executor.plan, executor.session.optimizer_state()
     assert plan is not None
     assert state is not None
-    return {"ipu_state": to_ipu_state(plan, state), "ipu_param": to_ipu_param(plan)}
+    named = to_ipu_state(plan, state)
+    if plan.automatic_loss_scaling:
+        named[_LOSS_SCALE] = torch.tensor(state.loss_scale, dtype=torch.float32)
+    return {"ipu_state": named, "ipu_param": to_ipu_param(plan)}

@@ -37,7 +37,6 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
         {
             "deviceIterations": "The captured step runs so often in one call.",
             "replicationFactor": "Replicas without a device of their own take turns on the one there is.",
-            "inputReplicaGrouping": "Neighbouring replicas read the same data; CommGroupType.Orthogonal is refused.",
             "broadcastBuffers": "True refuses models that write buffers with several replicas.",
             "randomSeed": "Seeds torch at once, and the program's random streams.",
             "outputMode": "All, EveryN, Final and Sum.",
@@ -54,6 +53,10 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "Distributed.configureProcessId": "Shards the data loader.",
             "Training.gradientAccumulation": "Gradients are pooled before each update.",
             "Training.accumulationAndReplicationReductionType": "Mean or Sum.",
+            "Precision.enableStochasticRounding": "New half-precision weights are rounded up or down at random; other results to the nearest.",
+            "Training.setAutomaticLossScaling": "The loss scale doubles as long as no gradient is large, else it halves.",
+            "Training.setMeanAccumulationAndReplicationReductionStrategy": "Running, Post and PostAndLoss; they differ by rounding.",
+            "inputReplicaGrouping": "Groups of replicas read the same data, consecutive or orthogonal.",
             "Precision.enableFloatingPointExceptions": "A loss that is no number stops the run; other values do not.",
         },
     ),
@@ -73,11 +76,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "relaxOptimizerAttributesChecks": "Moves messages about optimizers to DEBUG.",
             "sourceLocationExcludes": "Hides files from the places named in messages.",
             "appendToLocationExcludes": "Hides files from the places named in messages.",
-            "Precision.enableStochasticRounding": "Results are rounded to nearest; a warning says so.",
             "Precision.setPartialsType": "Products accumulate as the backend does it; a warning says so.",
-            "Training.setAutomaticLossScaling": "The loss scale stays as it is set; a warning says so.",
-            "Training.setMeanAccumulationAndReplicationReductionStrategy": "All strategies give the same mean, up to "
-            "rounding.",
         },
     ),
     *_rows(

@@ -26,6 +26,7 @@ from poptorch._execution import execution_of, resolved
 from poptorch._logging import limited_repeats, logger
 from poptorch._model_checks import check_buffer_names, check_program
 from poptorch._optimizer_link import OptimizerLink
+from poptorch._parameter_proxy import ParameterProxy
 from poptorch._printing import module_repr
 from poptorch._progress import ProgressBar
 from poptorch._random_state import random_state, set_random_state
@@ -59,9 +60,10 @@ class PoplarExecutor(NeverLost):
         self._advice = InputAdvice()
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
+        execution = execution_of(options, training=training)
         self.engine = Executor(
             model,
-            execution=execution_of(options, training=training),
+            execution=execution if self._link is None else self._link.adapted(execution),
             plan=self._link.plan if self._link else (stored.program.plan if stored else None),
             listeners=[log_event, self._show_progress],
             parsers=registered_parsers(),
@@ -226,7 +228,8 @@ class PoplarExecutor(NeverLost):
         """Whatever is not found here is looked up in the module."""
         if name.startswith("__") or "_user_model" not in self.__dict__:
             raise AttributeError(name)
-        return getattr(self._user_model, name)
+        value = getattr(self._user_model, name)
+        return ParameterProxy(self.engine, name, value) if isinstance(value, nn.Parameter) else value
 
     def __repr__(self) -> str:
         return module_repr(self._user_model)

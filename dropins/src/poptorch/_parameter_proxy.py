@@ -1,0 +1,78 @@
+"""A parameter of a wrapped model, which can be given one value for each group of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from pilotage.runtime.executor import Executor
+from poptorch._errors import createPoptorchError, translated
+from poptorch._execution import GROUPINGS
+from poptorch.enums import CommGroupType, VariableRetrievalMode
+
+__all__ = ["ParameterProxy"]
+
+
+class ParameterProxy:
+    """Behaves as the parameter does, and adds `replicaGrouping`."""
+
+    def __init__(self, executor: Executor, name: str, parameter: nn.Parameter) -> None:
+        self._executor = executor
+        self._name = name
+        self._parameter = parameter
+
+    def replicaGrouping(
+        self,
+        comm_group_type: CommGroupType,
+        shards: int,
+        variable_retrieval_mode: VariableRetrievalMode = VariableRetrievalMode.OnePerGroup,
+    ) -> None:
+        """Give each group of ``shards`` replicas its own slice of the parameter, along its leading dimension."""
+        replicas = self._executor.execution.batching.replicas
+        if variable_retrieval_mode is not VariableRetrievalMode.OnePerGroup:
+            raise createPoptorchError(
+                f"{variable_retrieval_mode!r} is not offered: the replicas of a group never differ, so one value for each "
+                "group says all. Use VariableRetrievalMode.OnePerGroup."
+            )
+        if not self._parameter.dim():
+            raise createPoptorchError("Scalars cannot be passed as per-replica weight tensor values")
+        members = {CommGroupType.NoGrouping: 1, CommGroupType.All: replicas}.get(comm_group_type, shards)
+        with translated():
+            grouping = GROUPINGS.get(comm_group_type, GROUPINGS[CommGroupType.Consecutive])
+            self._executor.group_replicas(self._name, members, grouping)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parameter, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_executor", "_name", "_parameter"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._parameter, name, value)
+
+    def __repr__(self) -> str:
+        return repr(self._parameter)
+
+    def __len__(self) -> int:
+        return len(self._parameter)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._parameter[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._parameter[key] = value
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Let torch's functions see the parameter itself."""
+        return func(*map(_parameter_of, args), **{name: _parameter_of(value) for name, value in (kwargs or {}).items()})
+
+
+def _parameter_of(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_parameter_of, value))
+    return value._parameter if isinstance(value, ParameterProxy) else value
