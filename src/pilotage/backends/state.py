@@ -84,6 +84,13 @@ class DeviceState:
         for value, tensor in zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True):
             tensor.fill_(number_of(plan, value))
 
+    @torch.no_grad()
+    def forget_gradients(self) -> None:
+        """Empty the pool of gradients."""
+        self.flat_gradients.zero_()
+        if Section.COUNTERS in self._shared and Counter.POOLED in self.counters:
+            self.counters[Counter.POOLED].zero_()
+
     def _section(self, section: Section, replica: int, *, whole: bool) -> Sequence[Tensor]:
         if section is Section.BUFFERS:
             return self._buffers[replica]

@@ -52,7 +52,7 @@ class WalkedExecutable:
             return self._walk(state, streams, inputs)
         except BaseException:
             # Gradients of an update that never came must not leak into the next one.
-            state.flat_gradients.zero_()
+            state.forget_gradients()
             raise
 
     def _walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
