@@ -36,6 +36,10 @@ def test_without_blocks_a_model_looks_as_torch_shows_it():
         Described(),
         nn.Sequential(Described(), Extra()),
         nn.TransformerEncoderLayer(4, 2),
+        nn.ModuleList(),
+        nn.ModuleList([nn.ReLU(), nn.ReLU(), Inner(), Inner(), nn.Tanh()]),
+        nn.ModuleDict({"a": nn.ReLU(), "b": nn.ModuleList([nn.ReLU(), nn.ReLU()])}),
+        nn.ParameterList([torch.ones(2)]),
     ):
         assert _printing.module_repr(model) == repr(model)
 
@@ -49,6 +53,14 @@ def test_a_block_stands_before_the_part_that_begins_it():
         "    (0): BeginBlock(user_id=a, ipu_id=None) ReLU()\n"
         "  )\n"
         ")"
+    )
+
+
+def test_layers_of_a_list_are_told_apart_by_their_blocks():
+    layers = nn.ModuleList(nn.ReLU() for _ in range(4))
+    BeginBlock(layers[2], ipu_id=1)
+    assert _printing.module_repr(layers) == (
+        "ModuleList(\n  (0-1): 2 x ReLU()\n  (2): BeginBlock(user_id=None, ipu_id=1) ReLU()\n  (3): ReLU()\n)"
     )
 
 

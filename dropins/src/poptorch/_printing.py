@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from itertools import groupby
 from typing import Any
 
 from torch import nn
@@ -13,13 +14,15 @@ __all__ = ["module_repr", "print"]
 def module_repr(module: nn.Module) -> str:
     """A module as text; in front of each part stands what is hooked before its forward, blocks among it."""
     hooks = "".join(f"{hook!r} " for hook in module._forward_pre_hooks.values())
-    if type(module).__repr__ is not nn.Module.__repr__:
+    if type(module).__repr__ not in (nn.Module.__repr__, nn.ModuleList.__repr__):
         return hooks + repr(module)
     extra = module.extra_repr()
-    parts = [_part(name, part) for name, part in module._modules.items()]
+    parts = [(name, "None" if part is None else module_repr(part)) for name, part in module._modules.items()]
+    if isinstance(module, nn.ModuleList):
+        parts = _with_repeats(parts)
     if not parts and "\n" not in extra:
         return f"{hooks}{module._get_name()}({extra})"
-    lines = [*(extra.split("\n") if extra else ()), *parts]
+    lines = [*(extra.split("\n") if extra else ()), *(_indented(f"({name}): {text}") for name, text in parts)]
     inside = "".join(f"\n  {line}" for line in lines)
     return f"{hooks}{module._get_name()}({inside}\n)"
 
@@ -31,6 +34,15 @@ def print(*args: Any, **kwargs: Any) -> None:
     builtins.print(*args, **kwargs)
 
 
-def _part(name: str, part: nn.Module | None) -> str:
-    text = "None" if part is None else module_repr(part)
-    return f"({name}): " + text.replace("\n", "\n  ")
+def _with_repeats(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Equal neighbours as one, with their number, as torch shows the elements of a list."""
+    grouped = []
+    for text, group in groupby(parts, key=lambda part: part[1]):
+        names = [name for name, _ in group]
+        several = (f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")
+        grouped.append(several if len(names) > 1 else (names[0], text))
+    return grouped
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")
