@@ -7,7 +7,7 @@ from pilotage.options.choices import NonFiniteLoss, Reduction, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._execution import batching_of, execution_of, resolved, uses_ipu_model
-from poptorch.enums import CommGroupType, OutputMode, ReductionType
+from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, ShardedExecution
 from poptorch.poptorch_core import Error
 
@@ -120,14 +120,19 @@ def test_inference_accumulates_no_gradients():
         execution_of(options.setExecutionStrategy(ShardedExecution()), training=False)
 
 
-def test_groups_of_replicas_that_the_engine_cannot_form_are_refused():
-    def grouped(size):
-        return Options().replicationFactor(4).inputReplicaGrouping(size, CommGroupType.Orthogonal)
+@pytest.mark.parametrize(
+    ("kind", "inputs"), [(CommGroupType.Consecutive, [0, 0, 1, 1]), (CommGroupType.Orthogonal, [0, 1, 0, 1])]
+)
+def test_groups_of_replicas_read_the_same_data(kind, inputs):
+    batching = batching_of(Options().replicationFactor(4).inputReplicaGrouping(2, kind))
+    assert [batching.input_of(replica) for replica in range(4)] == inputs
 
-    with pytest.raises(Error, match=r"Use CommGroupType.Consecutive"):
-        batching_of(grouped(2))
-    assert batching_of(grouped(1)).replicas_per_input == 1
-    assert batching_of(grouped(4)).replicas_per_input == 4
+
+@pytest.mark.parametrize("strategy", list(MeanReductionStrategy))
+def test_the_reduction_strategy_becomes_the_pooling(strategy):
+    options = Options()
+    options.Training.setMeanAccumulationAndReplicationReductionStrategy(strategy)
+    assert execution_of(options, training=True).pooling.value.replace("_and_", "and") == strategy.name.lower()
 
 
 def test_counts_that_no_longer_fit_are_refused():
@@ -155,9 +160,7 @@ def test_open_modes_are_decided_in_a_copy():
 @pytest.mark.parametrize(
     ("change", "setting"),
     [
-        (lambda options: options.Precision.enableStochasticRounding(True), "enableStochasticRounding"),
         (lambda options: options.Precision.setPartialsType(torch.half), "setPartialsType"),
-        (lambda options: options.Training.setAutomaticLossScaling(True), "setAutomaticLossScaling"),
         (lambda options: options.enableSyntheticData(True), "enableSyntheticData"),
     ],
 )
