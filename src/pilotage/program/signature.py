@@ -9,6 +9,7 @@ from typing import Any
 from pilotage.errors import MissingArgumentError, UnexpectedArgumentError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class CallSignature:
@@ -67,19 +68,22 @@ class CallSignature:
                 f"Too many arguments: {len(args)} were given, forward takes {len(names)} ({', '.join(names)})."
             )
         for name in kwargs:
-            if name in names[: len(args)]:
+            if name in names[: len(args)] and self._takes_by_name(name):
                 raise UnexpectedArgumentError(f"The argument {name} was passed twice: by position and by name.")
-            if name not in self._parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+            if not self._takes_by_name(name) and inspect.Parameter.VAR_KEYWORD not in kinds:
                 raise UnexpectedArgumentError(
                     f"Unexpected keyword argument {name!r}. forward takes: {', '.join(self._parameters)}."
                 )
 
     def _refuse_missing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = set(self.names[: len(args)]) | set(kwargs)
+        given = set(self.names[: len(args)]) | set(filter(self._takes_by_name, kwargs))
         for name, parameter in self._parameters.items():
             wanted = parameter.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
             if wanted and parameter.default is inspect.Parameter.empty and name not in given:
                 raise MissingArgumentError(f"Mandatory parameter {name} missing. Pass it by position or by name.")
+
+    def _takes_by_name(self, name: str) -> bool:
+        return name in self._parameters and self._parameters[name].kind in _BY_NAME
 
 
 def _plain(value: Any) -> Any:
