@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -42,6 +44,24 @@ LOSS_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     }
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss, and the place in autograd's graph where it was computed.
+
+    The place is noted at once: ``loss *= 5`` makes the tensor another result, but not the operation.
+    """
+
+    value: Tensor
+    edge: GradientEdge | None
+    """None where the loss depends on nothing that requires a gradient."""
+
+    @classmethod
+    def of(cls, value: Tensor) -> Loss:
+        """A loss that was computed just now."""
+        return cls(value, get_gradient_edge(value) if value.requires_grad else None)
+
+
 _searching: ContextVar[LossSearch | None] = ContextVar("pilotage_loss_search", default=None)
 
 
@@ -50,7 +70,7 @@ class LossSearch(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Tensor] = []
+        self.found: list[Loss] = []
 
     def __torch_function__(
         self,
@@ -62,7 +82,7 @@ class LossSearch(TorchFunctionMode):
         """Call the function, and keep its result if it is a loss."""
         result = func(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS:
-            self.found.append(result)
+            self.found.append(Loss.of(result))
         return result
 
     def __enter__(self) -> LossSearch:
@@ -76,15 +96,14 @@ class LossSearch(TorchFunctionMode):
         super().__exit__(*exception)  # type: ignore[no-untyped-call]
         _searching.reset(self._token)
 
-    def root(self) -> Tensor:
+    def root(self) -> Loss:
         """The one loss that feeds no other."""
-        found = list({id(loss): loss for loss in self.found}.values())
-        if not found:
+        if not self.found:
             raise LossError(
                 "Couldn't find a loss in graph. The forward of a model that is trained has to call a loss: one of "
                 "torch.nn's, or your own wrapped in identity_loss(loss, reduction=...)."
             )
-        trained = [loss for loss in found if loss.requires_grad]
+        trained = list({loss.edge: loss for loss in self.found if loss.edge is not None}.values())
         if not trained:
             raise LossError(
                 "The loss does not depend on any parameter that requires a gradient. "
@@ -105,17 +124,17 @@ def mark_loss(loss: Tensor) -> Tensor:
     if search is None:
         return loss
     marked = loss.view_as(loss)
-    search.found.append(marked)
+    search.found.append(Loss.of(marked))
     return marked
 
 
-def _feeds(loss: Tensor, other: Tensor) -> bool:
+def _feeds(loss: Loss, other: Loss) -> bool:
     """Whether the other loss was computed from this one."""
-    target, start = loss.grad_fn, other.grad_fn
-    if target is None or start is None:
+    if loss.edge is None or other.edge is None:
         return False
+    target = loss.edge.node
     seen = set()
-    waiting = [start]
+    waiting = [other.edge.node]
     while waiting:
         node = waiting.pop()
         if node is target:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
-from pilotage.program.loss import LossSearch
+from pilotage.program.loss import Loss, LossSearch
 from pilotage.program.loss_scaling import loss_scale
 from pilotage.program.model import Findings, Model
 from pilotage.program.precision import without_autocast
@@ -105,19 +105,20 @@ class Gradients:
             outputs = model.keep(value, (*parameters, *buffers, *inputs))
             loss = search.root()
             if self.check_loss:
-                torch.ops.aten._assert_async.msg(torch.isfinite(loss.detach()).all(), NOT_FINITE)
+                torch.ops.aten._assert_async.msg(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
             scale = loss_scale(self.plan, counters, _variables(model.layout, values))
-            with without_autocast(loss.device.type):
-                gradients = self._backward(loss, _seed(loss, scale, self.divisor), list(trained.values()))
+            with without_autocast(loss.value.device.type):
+                gradients = self._backward(loss, _seed(loss.value, scale, self.divisor), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
         return outputs, {name: gradient.detach() for name, gradient in found.items()}
 
-    def _backward(self, loss: Tensor, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
+    def _backward(self, loss: Loss, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
+        assert loss.edge is not None
         if not self.through_leaves:
-            return torch.autograd.grad(loss, leaves, seed, allow_unused=True)
-        torch.autograd.backward(loss, seed)
+            return torch.autograd.grad(loss.edge, leaves, seed, allow_unused=True)
+        torch.autograd.backward(loss.edge, seed)
         return [leaf.grad for leaf in leaves]
 
 
