@@ -32,6 +32,9 @@ from poptorch.ops import *  # noqa: F403
 from poptorch.options import *  # noqa: F403
 from poptorch.poptorch_core import Error, RecoverableError, UnrecoverableError
 
+__pilotage_facade__ = True
+"""Errors name the user's own line, and none of this package."""
+
 __all__ = [
     "AsynchronousDataAccessor",
     "DataLoader",

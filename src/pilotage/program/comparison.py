@@ -40,7 +40,11 @@ def _differences(
     pairs = _Pairs(expected_inputs, given_inputs)
     for position, (old, new) in enumerate(zip(positional.items, given_positional.items, strict=True)):
         yield from pairs.compare(names[position] if position < len(names) else f"args[{position}]", old, new)
-    yield from pairs.compare("keyword arguments", named, given_named)
+    if named.keys != given_named.keys:
+        yield _keys("keyword arguments", named, given_named)
+        return
+    for key, old, new in zip(named.keys, named.items, given_named.items, strict=True):
+        yield from pairs.compare(str(key), old, new)
 
 
 class _Pairs:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +30,8 @@ class SourceLine:
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file belongs to neither torch nor Pilotage."""
-    return not filename.startswith((*_OURS, "<eval_with_key", "<frozen"))
+    """Whether a file belongs to neither torch nor Pilotage, nor to a facade over it."""
+    return not filename.startswith((*_OURS, *_facades(len(sys.modules)), "<eval_with_key", "<frozen"))
 
 
 def users_line(where: TracebackType | None) -> SourceLine | None:
@@ -56,6 +58,18 @@ def line_of(operation: Node) -> str | None:
             if is_users(name):
                 found = f"{name}:{rest.partition('line ')[2].partition(',')[0]}"
     return found
+
+
+@functools.lru_cache(maxsize=1)
+def _facades(modules: int) -> tuple[str, ...]:
+    """Where the packages lie that stand between the user and Pilotage; they say so by ``__pilotage_facade__``.
+
+    The number of modules is asked for so that the search is made again where more were imported.
+    """
+    facades = [
+        module for module in list(sys.modules.values()) if getattr(module, "__dict__", {}).get("__pilotage_facade__")
+    ]
+    return tuple(f"{folder}{os.sep}" for module in facades for folder in module.__path__)
 
 
 def _innermost(frames: traceback.StackSummary) -> SourceLine | None:

@@ -111,8 +111,9 @@ class Model:
     def _refuse_replaced_parameters(self, leaves: Mapping[str, Tensor]) -> None:
         for name, _ in replaced(self.module, leaves):
             raise CaptureError(
-                f"forward replaces the parameter '{name}' by another one, which the optimizer does not know. "
-                "Write into it under torch.no_grad(), or compute the new value without assigning it."
+                f"Parameter {name} is reassigned within the model when calling the forward method. This is not supported: "
+                "the optimizer does not know the new one. Consider using copy_(src) under torch.no_grad(), or compute the "
+                "new value without assigning it."
             )
 
     def _refuse_unequal_buffers(self, written: Iterable[str]) -> None:
