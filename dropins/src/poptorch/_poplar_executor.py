@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pilotage.events import Event
 from pilotage.logs import log_event
+from pilotage.options.choices import Tier
 from pilotage.program.structure import put_together
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
@@ -84,7 +85,7 @@ class PoplarExecutor(NeverLost):
                 self._compile(call)
             if self._link is not None:
                 self._link.before_run(self.engine)
-            outputs = self.engine.run(call)
+            outputs = self._run(call)
         if self._link is not None:
             self._link.after_run()
         return put_together(self.engine.output_structure, map(as_output, outputs))
@@ -235,6 +236,13 @@ class PoplarExecutor(NeverLost):
         return module_repr(self._user_model)
 
     # Inside
+
+    def _run(self, call: BoundCall) -> list[Tensor]:
+        if self._capture is None or self.engine.session.choice.tier is not Tier.EAGER:
+            return self.engine.run(call)
+        # Forward runs at each call in the eager tier, and with it the checks that belong to a compilation.
+        with self._capture.following(self._user_model):
+            return self.engine.run(call)
 
     def _compile(self, call: BoundCall) -> None:
         with self._compiling(call):

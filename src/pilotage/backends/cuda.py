@@ -8,7 +8,7 @@ from pilotage.backends.base import Executable
 from pilotage.backends.cuda_graph import CudaGraphExecutable
 from pilotage.backends.walk import Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
-from pilotage.program.program import Program
+from pilotage.program.program import Computation, Program
 from pilotage.program.schedule import Schedule
 
 
@@ -28,7 +28,15 @@ class CudaBackend:
 
     def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
         """Make a program ready to run."""
-        if any(computation.graph is None for computation in program.computations.values()):
-            return WalkedExecutable(program, schedule, forgive)
         walked = WalkedExecutable(program, schedule, forgive)
+        if not all(map(_can_be_recorded, program.computations.values())):
+            return walked
         return CudaGraphExecutable(walked, draws_random_numbers=program.draws_random_numbers)
+
+
+def _can_be_recorded(computation: Computation) -> bool:
+    """Python of the eager tier cannot, nor can operations that need the host."""
+    if computation.graph is None:
+        return False
+    unsafe = torch.Tag.cudagraph_unsafe
+    return not any(unsafe in getattr(node.target, "tags", ()) for node in computation.graph.graph.nodes)
