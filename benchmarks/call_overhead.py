@@ -17,10 +17,10 @@ def measure(device: str, rounds: int) -> Table:
     """Microseconds per call of the wrapper and of the bare graph, for a model with 100 small parameters."""
     torch.set_num_threads(1)
     model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(PARAMETERS // 2))).eval()
-    wrapped = poptorch.inferenceModel(model, poptorch.Options().runOn(device))
+    wrapped = poptorch.inferenceModel(model, poptorch.Options().runOn(device).showCompilationProgressBar(False))
     inputs = torch.randn(4, 4)
     wrapped(inputs)
-    session = wrapped._executor.session
+    session = wrapped.engine.session
     computation = next(iter(session.program.computations.values()))
     state = session.attached.arguments(computation.sections, 0)
     moved = inputs.to(session.attached.device)

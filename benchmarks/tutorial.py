@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader
 import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
-from examples.fashion_mnist.model import Classifier
-from pilotage.datasets.fashion_mnist import FashionMnist
+from examples.fashion_mnist.model import GarmentClassifier
+from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
 
 STEPS = 300
 BATCH = 16
@@ -22,7 +22,7 @@ BATCH = 16
 
 def measure(device: str, rounds: int) -> Table:
     """Steps per second of both loops, loader included, and the ratio at eager's best thread count."""
-    dataset = FashionMnist(train=True)
+    dataset, _ = FashionMNIST.splits()
     counts = sorted({1, len(os.sched_getaffinity(0))}) if device == "cpu" else [torch.get_num_threads()]
     contenders = [
         contender
@@ -58,10 +58,10 @@ def _round(batches: Iterator[Callable[[], Any]], threads: int) -> Callable[[], i
     return run
 
 
-def _captured_loop(dataset: FashionMnist, device: str) -> Iterator[Callable[[], Any]]:
+def _captured_loop(dataset: FashionMNIST, device: str) -> Iterator[Callable[[], Any]]:
     torch.manual_seed(42)
-    model = Classifier().train()
-    options = poptorch.Options().runOn(device)
+    model = GarmentClassifier().train()
+    options = poptorch.Options().runOn(device).showCompilationProgressBar(False)
     loader = poptorch.DataLoader(options, dataset, batch_size=BATCH, shuffle=True)
     optimizer = poptorch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     trainer = poptorch.trainingModel(model, options, optimizer)
@@ -70,9 +70,9 @@ def _captured_loop(dataset: FashionMnist, device: str) -> Iterator[Callable[[], 
             yield lambda images=images, labels=labels: trainer(images, labels)
 
 
-def _eager_loop(dataset: FashionMnist, device: str) -> Iterator[Callable[[], Any]]:
+def _eager_loop(dataset: FashionMNIST, device: str) -> Iterator[Callable[[], Any]]:
     torch.manual_seed(42)
-    model = Classifier().train().to(device)
+    model = GarmentClassifier().train().to(device)
     loader = DataLoader(dataset, batch_size=BATCH, shuffle=True, drop_last=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=device == "cuda")
 
