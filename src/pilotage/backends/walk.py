@@ -56,7 +56,7 @@ class WalkedExecutable:
             raise
 
     def _walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        collected = _Results(self._schedule)
+        collected = _Results(self._schedule, self._program.constant_outputs)
         batches = _micro_batches(inputs, self._schedule.micro_batches)
         for number, step in enumerate(self._schedule.steps):
             batch = [] if step.micro_batch is None else batches[step.micro_batch]
@@ -132,21 +132,28 @@ class _Before:
 class _Results:
     """Outputs on their way back to the host."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, constants: Sequence[int]) -> None:
         self._sums = schedule.sums
+        self._constants = constants
         self._parts: list[list[Tensor] | None] = [None] * schedule.results
 
     def put(self, place: int, outputs: list[Tensor]) -> None:
         present = self._parts[place]
         if present is not None and self._sums:
             outputs = [_add(total, output) for total, output in zip(present, outputs, strict=True)]
+        # A constant belongs to the program, and what is done to a result must not reach it.
+        for position in self._constants:
+            outputs[position] = outputs[position].clone() if present is None else present[position]
         self._parts[place] = outputs
 
     def together(self) -> list[Tensor]:
         parts = [part for part in self._parts if part is not None]
         if len(parts) == 1:
             return parts[0]
-        return [_join(pieces) for pieces in zip(*parts, strict=True)]
+        joined = [_join(pieces) for pieces in zip(*parts, strict=True)]
+        for position in self._constants:
+            joined[position] = parts[0][position]
+        return joined
 
 
 def _call(computation: Computation) -> Call:

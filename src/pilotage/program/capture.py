@@ -12,6 +12,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
 from pilotage.options.choices import Pooling, Reduction
 from pilotage.program.attributes import AttributeWatch
+from pilotage.program.constants import constant_outputs
 from pilotage.program.layout import Groups, StateLayout
 from pilotage.program.model import Model
 from pilotage.program.precision import autocast_type
@@ -81,6 +82,7 @@ def capture(request: Request) -> Program:
         arguments=request.arguments,
         inputs=tuple(request.inputs),
         outputs=model.findings.outputs,
+        constant_outputs=constant_outputs(traces[first].graph),
         plan=request.plan,
         written_inputs=_written_inputs(steps[first], traces[first]),
         written_buffers=_written_buffers(steps[first], traces[first]),

@@ -54,6 +54,9 @@ class Program:
     outputs: Structure | None
     """What forward returned; None as long as an eager program has not run."""
 
+    constant_outputs: tuple[int, ...] = ()
+    """Outputs that are the same in every run; a call returns each of them once, whatever its schedule."""
+
     plan: OptimizerPlan | None = None
     written_inputs: tuple[int, ...] = ()
     """Inputs that forward changes in place."""
