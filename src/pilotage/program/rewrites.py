@@ -10,6 +10,13 @@ from pilotage.program.location import line_of
 
 aten = torch.ops.aten
 
+_RUNNING_STATISTICS = {
+    aten.native_batch_norm.default: (3, 4, 5),
+    aten.cudnn_batch_norm.default: (3, 4, 5),
+    aten.miopen_batch_norm.default: (3, 4, 5),
+}
+"""Operations that change two arguments without saying so, where a third one is true."""
+
 
 def tidy(graph: GraphModule) -> GraphModule:
     """Make a fresh capture safe and short; changes the graph in place."""
@@ -26,9 +33,23 @@ def tidy(graph: GraphModule) -> GraphModule:
             # Nothing requires a gradient when the graph runs, so detaching is the identity.
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
-    graph.graph.eliminate_dead_code()
+    graph.graph.eliminate_dead_code(lambda node: bool(node.is_impure() or hidden_writes(node)))
     graph.recompile()
     return graph
+
+
+def hidden_writes(node: Node) -> list[Node]:
+    """The arguments that an operation changes although its schema does not say so, as they were before any view."""
+    if node.target not in _RUNNING_STATISTICS:
+        return []
+    mean, variance, training = (node.args[position] for position in _RUNNING_STATISTICS[node.target])
+    return [_base(argument) for argument in (mean, variance) if training and isinstance(argument, Node)]
+
+
+def _base(node: Node) -> Node:
+    while isinstance(node.target, torch._ops.OpOverload) and node.target.is_view and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
 
 
 def _detach_constant(graph: GraphModule, name: str) -> None:

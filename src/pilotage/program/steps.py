@@ -112,7 +112,7 @@ class Gradients:
                 gradients = self._backward(loss, _seed(loss.value, scale, self.divisor), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
-        return outputs, {name: gradient.detach() for name, gradient in found.items()}
+        return outputs, {name: _dense(gradient.detach()) for name, gradient in found.items()}
 
     def _backward(self, loss: Loss, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
         assert loss.edge is not None
@@ -246,6 +246,10 @@ def unchecked(step: StepFunction) -> StepFunction:
     if isinstance(step, (TrainingStep, GradientStep)):
         return replace(step, gradients=replace(step.gradients, check_loss=False))
     return step
+
+
+def _dense(gradient: Tensor) -> Tensor:
+    return gradient.to_dense() if gradient.is_sparse else gradient
 
 
 def _variables(layout: StateLayout, values: Sequence[Tensor]) -> Mapping[VariableValue, Tensor]:

@@ -25,7 +25,7 @@ from pilotage.errors import CaptureError, DataDependentError
 from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
 from pilotage.program.location import said_by
 from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_generators
-from pilotage.program.rewrites import tidy
+from pilotage.program.rewrites import hidden_writes, tidy
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import StepFunction
 from pilotage.program.writes import WriteGuard
@@ -58,9 +58,13 @@ def trace(
     if watch is not None:
         watch.refuse_tensors_changed_in_place()
     warnings = recording.settle(traced)
+    graph = tidy(traced)
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    hidden = {written for node in graph.graph.nodes for written in hidden_writes(node)}
+    changed = [fake._version != version for fake, version in zip(fakes, versions, strict=True)]
     return Trace(
-        graph=tidy(traced),
-        written=frozenset(i for i, fake in enumerate(fakes) if fake._version != versions[i]),
+        graph=graph,
+        written=frozenset(i for i, node in enumerate(placeholders) if changed[i] or node in hidden),
         draws_random_numbers=recording.draws.any,
         warnings=(*warnings, *host_draws.warnings()),
     )
@@ -145,6 +149,11 @@ def _explained() -> Iterator[None]:
             f"Register a fake implementation with torch.library.register_fake.{said_by(error.__traceback__)}"
         ) from error
     except RuntimeError as error:
+        if "no fake impl registered" in str(error):
+            raise CaptureError(
+                f"An operation of your own cannot be captured: it does not say what shape its result has. {error}"
+                f"{said_by(error.__traceback__)}"
+            ) from error
         if "not supported for tensor subclasses" not in str(error):
             raise
         raise DataDependentError(
