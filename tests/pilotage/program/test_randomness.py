@@ -53,6 +53,7 @@ RANDOM = {
     "multinomial": lambda x: x * torch.multinomial(torch.ones(8), 8),
     "uniform_": lambda x: x + torch.empty(8).uniform_(-1, 1),
     "exponential_": lambda x: x + torch.empty(8).exponential_(),
+    "unused": lambda x: (torch.rand(3), x)[1],
     "gumbel": lambda x: functional.gumbel_softmax(x),
     "attention": lambda x: functional.scaled_dot_product_attention(*[x.reshape(1, 4, 8)] * 3, dropout_p=0.2)[0],
 }

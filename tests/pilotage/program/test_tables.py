@@ -51,7 +51,7 @@ REFUSED = {
     "creates the buffer 'layer.inner'": lambda self, x: self.layer.register_buffer("inner", x.mean()),
     "Buffer average is removed": removes,
     "Parameter layer.bias is removed": removes_a_weight,
-    "replaces the parameter 'layer.weight'": lambda self, x: setattr(
+    "Parameter layer.weight is reassigned": lambda self, x: setattr(
         self.layer, "weight", nn.Parameter(self.layer.weight * 2)
     ),
     r"replaces the buffer 'average', float32\[4\], by a tensor float32\[\]": lambda self, x: setattr(
