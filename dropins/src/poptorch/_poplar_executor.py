@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.events import Event
 from pilotage.logs import log_event
 from pilotage.options.choices import Tier
 from pilotage.program.structure import put_together
@@ -66,7 +65,7 @@ class PoplarExecutor(NeverLost):
             model,
             execution=execution if self._link is None else self._link.adapted(execution),
             plan=self._link.plan if self._link else (stored.program.plan if stored else None),
-            listeners=[log_event, self._show_progress],
+            listeners=[log_event] if self._bar is None else [log_event, self._bar],
             parsers=registered_parsers(),
             adapt=as_device_input,
             signature=stored.signature if stored else None,
@@ -274,7 +273,3 @@ class PoplarExecutor(NeverLost):
     def _refuse_offline(self) -> None:
         if self._options.connection_type == ConnectionType.Never:
             raise AssertionError("Trying to run a model on an offline device (ConnectionType.Never).")
-
-    def _show_progress(self, event: Event) -> None:
-        if self._bar is not None:
-            self._bar(event)
