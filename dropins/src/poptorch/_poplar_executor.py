@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
@@ -229,12 +231,26 @@ class PoplarExecutor(NeverLost):
         if name.startswith("__") or "_user_model" not in self.__dict__:
             raise AttributeError(name)
         value = getattr(self._user_model, name)
-        return ParameterProxy(self.engine, name, value) if isinstance(value, nn.Parameter) else value
+        if isinstance(value, nn.Parameter):
+            return ParameterProxy(self.engine, name, value)
+        if isinstance(value, MethodType) and value.__self__ is self._user_model:
+            return self._staying_wrapped(value)
+        return value
 
     def __repr__(self) -> str:
         return module_repr(self._user_model)
 
     # Inside
+
+    def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
+        """A method of the module; where it returns the module, so that ``model = model.method()`` is written, the wrapper."""
+
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = method(*args, **kwargs)
+            return self if result is self._user_model else result
+
+        return call
 
     def _run(self, call: BoundCall) -> list[Tensor]:
         if self._capture is None or self.engine.session.choice.tier is not Tier.EAGER:

@@ -41,6 +41,10 @@ class NeverLost:
         """Refuse to be moved."""
         self._refuse_move("ipu")
 
+    def to_empty(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to be moved."""
+        self._refuse_move("to_empty")
+
     def train(self, mode: bool = True) -> Self:
         """Put the module in training mode, or out of it; a compiled program is captured anew at the next call."""
         self._executor.set_mode(mode)
@@ -66,6 +70,10 @@ class NeverLost:
         """Turn the weights into float64, before compilation."""
         return self._convert("double")
 
+    def type(self, dst_type: Any) -> Self:
+        """Turn the weights into another type, before compilation."""
+        return self._convert("type", dst_type)
+
     def _refuse_move(self, method: str) -> NoReturn:
         raise LostModelError(
             f".{method}() was called on a wrapped model. It already runs on its device, and moving it would train the bare "
@@ -73,13 +81,13 @@ class NeverLost:
             f"option; to move the plain module call .{method}() on it before it is wrapped."
         )
 
-    def _convert(self, method: str) -> Self:
+    def _convert(self, method: str, *args: Any) -> Self:
         if self._executor.is_compiled:
             raise LostModelError(
                 f".{method}() was called on a wrapped model that is compiled already; its program has the old type built "
                 f"in. Call .{method}() on the module before it is wrapped, or destroy() first."
             )
-        getattr(self._executor.module, method)()
+        getattr(self._executor.module, method)(*args)
         return self
 
 
