@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from pilotage.options.choices import Pooling, Reduction
 from pilotage.program.attributes import AttributeWatch
 from pilotage.program.constants import constant_outputs
 from pilotage.program.layout import Groups, StateLayout
-from pilotage.program.model import Model
+from pilotage.program.model import Model, refuse_unequal_buffers
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
@@ -71,6 +71,9 @@ def capture(request: Request) -> Program:
         steps = _steps(request, model, through_leaves=True)
         traces = {action: _trace(step, request) for action, step in steps.items()}
     first = next(iter(steps))
+    written_buffers = _written_buffers(steps[first], traces[first])
+    if _promises_equal_buffers(request):
+        refuse_unequal_buffers(written_buffers)
     return Program(
         layout=model.layout,
         computations={
@@ -85,7 +88,7 @@ def capture(request: Request) -> Program:
         constant_outputs=constant_outputs(traces[first].graph),
         plan=request.plan,
         written_inputs=_written_inputs(steps[first], traces[first]),
-        written_buffers=_written_buffers(steps[first], traces[first]),
+        written_buffers=written_buffers,
         reassigned_buffers=model.findings.reassigned_buffers,
         draws_random_numbers=any(traced.draws_random_numbers for traced in traces.values()),
         autocast=autocast_type(request.device.type),
@@ -96,7 +99,8 @@ def capture(request: Request) -> Program:
 
 def uncaptured(request: Request) -> Program:
     """The same program with its Python left as it is: the eager tier."""
-    steps = _steps(request, _model(request), through_leaves=True)
+    model = replace(_model(request), equal_buffers=_promises_equal_buffers(request))
+    steps = _steps(request, model, through_leaves=True)
     return Program(
         layout=_layout(request),
         computations={
@@ -121,9 +125,12 @@ def _model(request: Request) -> Model:
         arguments=request.arguments,
         layout=_layout(request),
         modes=request.modes,
-        equal_buffers=request.broadcast_buffers and request.batching.replicas > 1,
         parsers=request.parsers,
     )
+
+
+def _promises_equal_buffers(request: Request) -> bool:
+    return request.broadcast_buffers and request.batching.replicas > 1
 
 
 def _layout(request: Request) -> StateLayout:

@@ -49,7 +49,7 @@ class Model:
     """Which parts of the module are in training mode."""
 
     equal_buffers: bool = False
-    """Whether replicas are promised equal buffers, so that forward may not write to them."""
+    """Whether to make sure that forward leaves its buffers as they are; only where it runs on data."""
 
     parsers: Parsers = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
@@ -62,7 +62,7 @@ class Model:
             for name, tensor in zip(self.layout.parameters, parameters, strict=True)
         }
         held = dict(zip(self.layout.buffers, buffers, strict=True))
-        versions = {name: buffer._version for name, buffer in held.items()}
+        before = {name: buffer.clone() for name, buffer in held.items()} if self.equal_buffers else {}
         tables = ModuleTables(self.module)
         try:
             with _in_modes(self.modes):
@@ -71,7 +71,7 @@ class Model:
                 tables.refuse_growth_and_loss()
                 self._refuse_replaced_parameters(leaves)
                 self._carry_over(held)
-                self._refuse_unequal_buffers(name for name, buffer in held.items() if buffer._version != versions[name])
+                refuse_unequal_buffers(name for name in before if not torch.equal(held[name], before[name]))
         finally:
             tables.restore()
 
@@ -116,14 +116,14 @@ class Model:
                 "new value without assigning it."
             )
 
-    def _refuse_unequal_buffers(self, written: Iterable[str]) -> None:
-        if not self.equal_buffers:
-            return
-        for name in written:
-            raise BufferBroadcastError(
-                f"forward writes to the buffer {name!r}, and each replica would get its own value. "
-                "Set broadcast_buffers to False if the model can live with that."
-            )
+
+def refuse_unequal_buffers(written: Iterable[str]) -> None:
+    """Raise for a buffer that forward writes to although replicas are promised equal ones."""
+    for name in written:
+        raise BufferBroadcastError(
+            f"forward writes to the buffer {name!r}, and each replica would get its own value. "
+            "Set broadcast_buffers to False if the model can live with that."
+        )
 
 
 def modes_of(module: nn.Module) -> dict[nn.Module, bool]:
