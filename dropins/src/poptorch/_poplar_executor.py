@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import MethodType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ from poptorch._parameter_proxy import ParameterProxy
 from poptorch._printing import module_repr
 from poptorch._progress import ProgressBar
 from poptorch._random_state import random_state, set_random_state
+from poptorch._snapshot import snapshot
 from poptorch._types_on_device import as_device_input
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
@@ -64,7 +65,7 @@ class PoplarExecutor(NeverLost):
         self._capture: Capture | None = None
         execution = execution_of(options, training=training)
         self.engine = Executor(
-            model,
+            snapshot(model),
             execution=execution if self._link is None else self._link.adapted(execution),
             plan=self._link.plan if self._link else (stored.program.plan if stored else None),
             listeners=[log_event] if self._bar is None else [log_event, self._bar],
@@ -216,6 +217,11 @@ class PoplarExecutor(NeverLost):
 
     # The wrapped module
 
+    def train(self, mode: bool = True) -> Self:
+        """Put the module in training mode, or out of it; a compiled program is captured anew at the next call."""
+        self._user_model.train(mode)
+        return super().train(mode)
+
     @property
     def model(self) -> nn.Module:
         """The module that is wrapped."""
@@ -256,7 +262,7 @@ class PoplarExecutor(NeverLost):
         if self._capture is None or self.engine.session.choice.tier is not Tier.EAGER:
             return self.engine.run(call)
         # Forward runs at each call in the eager tier, and with it the checks that belong to a compilation.
-        with self._capture.following(self._user_model):
+        with self._capture.following(self.engine.module):
             return self.engine.run(call)
 
     def _compile(self, call: BoundCall) -> None:
@@ -274,7 +280,7 @@ class PoplarExecutor(NeverLost):
         self._advice.on_compilation(call)
         with ExitStack() as stack:
             stack.enter_context(limited_repeats(options.max_repeat_logs))
-            self._capture = stack.enter_context(capturing(self._user_model, options, training=self.trains))
+            self._capture = stack.enter_context(capturing(self.engine.module, options, training=self.trains))
             if self._bar is not None:
                 stack.callback(self._bar.close)
             try:

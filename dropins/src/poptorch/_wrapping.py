@@ -55,6 +55,8 @@ class _Function(nn.Module):
 def _module_of(model: Any) -> nn.Module:
     if isinstance(model, PoplarExecutor):
         return model.model
+    if isinstance(model, torch.jit.ScriptModule):
+        raise createPoptorchError("A scripted module cannot be captured. Wrap the module that it was scripted from.")
     if isinstance(model, nn.Module):
         return model
     if callable(model):
