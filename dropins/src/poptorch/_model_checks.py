@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from pilotage.program.program import Program
+from pilotage.runtime.host import StaleTensor
 from poptorch._errors import createPoptorchError
 
-__all__ = ["check_buffer_names", "check_program"]
+__all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
 
 
 def check_program(module: nn.Module, program: Program) -> None:
@@ -22,6 +23,16 @@ def check_program(module: nn.Module, program: Program) -> None:
                 f"Buffer {name} is reassigned within the model when calling the forward method. This is not supported. "
                 f"Consider using self.{own_name}.copy_(src) to copy data from a source tensor, where src is the name of the "
                 "source tensor."
+            )
+
+
+def check_buffer_types(module: nn.Module) -> None:
+    """Refuse buffers of a class of their own, which a device cannot keep."""
+    for name, buffer in module.named_buffers():
+        if type(buffer) not in (Tensor, StaleTensor):
+            raise createPoptorchError(
+                f"All buffers must be an instance of torch.Tensor: {name} is a {type(buffer).__name__}. Register a plain "
+                "tensor, or a parameter."
             )
 
 

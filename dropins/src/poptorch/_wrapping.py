@@ -12,6 +12,7 @@ from torch import nn
 
 from poptorch import optim
 from poptorch._errors import createPoptorchError
+from poptorch._model_checks import check_buffer_types
 from poptorch._poplar_executor import PoplarExecutor
 from poptorch.options import Options
 
@@ -27,6 +28,7 @@ def trainingModel(
     """Wrap a module whose forward computes its loss: each call runs whole training steps on the device."""
     module = _module_of(model)
     _refuse_second_wrapping(module)
+    check_buffer_types(module)
     executor = PoplarExecutor(
         module,
         _checked(options),
