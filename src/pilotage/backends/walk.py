@@ -14,6 +14,7 @@ from pilotage.program.program import Computation, Program
 from pilotage.program.rewrites import without_checks
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.steps import unchecked
+from pilotage.program.straight_line import straight_line
 
 Call = Callable[..., list[Tensor]]
 
@@ -108,7 +109,7 @@ class WalkedExecutable:
         self._checked = False
         for action, computation in self._program.computations.items():
             if computation.graph is not None:
-                self._calls[action] = without_checks(computation.graph).forward
+                self._calls[action] = straight_line(without_checks(computation.graph))
             elif computation.function is not None:
                 self._calls[action] = unchecked(computation.function)
 
@@ -157,9 +158,10 @@ class _Results:
 
 
 def _call(computation: Computation) -> Call:
-    call = computation.graph.forward if computation.graph is not None else computation.function
-    assert call is not None
-    return call
+    if computation.graph is not None:
+        return straight_line(computation.graph)
+    assert computation.function is not None
+    return computation.function
 
 
 def _micro_batches(inputs: Sequence[Tensor], count: int) -> list[Sequence[Tensor]]:

@@ -31,7 +31,7 @@ class SourceLine:
 
 def is_users(filename: str) -> bool:
     """Whether a file belongs to neither torch nor Pilotage, nor to a facade over it."""
-    return not filename.startswith((*_OURS, *_facades(len(sys.modules)), "<eval_with_key", "<frozen"))
+    return not filename.startswith((*_OURS, *_facades(len(sys.modules)), "<eval_with_key", "<pilotage", "<frozen"))
 
 
 def users_line(where: TracebackType | None) -> SourceLine | None:

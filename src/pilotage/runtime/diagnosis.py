@@ -14,6 +14,7 @@ from pilotage.backends.walk import StepFailure
 from pilotage.errors import DeviceMemoryError, NonFiniteLossError, PilotageError
 from pilotage.program.location import line_of
 from pilotage.program.steps import NOT_FINITE
+from pilotage.program.straight_line import FILE_NAME
 
 _MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory")
 
@@ -116,6 +117,6 @@ def _running(failure: StepFailure, error: Exception) -> str:
     nodes = {node.name: node for node in graph.graph.nodes}
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         name = (frame.line or "").split(" = ")[0].strip()
-        if frame.filename.startswith("<eval_with_key") and name in nodes:
+        if frame.filename.startswith(FILE_NAME) and name in nodes:
             return f"in {operation(nodes[name])}"
     return f"in the {failure.step.action.value} step"
