@@ -20,6 +20,9 @@ def main() -> int:
             complain(str(error))
             return 1
     except KeyboardInterrupt:
+        # Where Ctrl-C hits an `exec`, as in the making of a dataclass, Python marks the process to die of the signal
+        # even though it is caught here. A fresh `exec` takes the mark away, and the status below is what is seen.
+        exec("")
         print("\nfashion_mnist: interrupted; no half-written file is left.", file=sys.stderr)
         return 130
     return 0
