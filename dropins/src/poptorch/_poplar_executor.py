@@ -56,9 +56,11 @@ class PoplarExecutor(NeverLost):
         self._user_model = model
         self._options = resolved(options, training=training)
         self._options._freeze()
+        self._is_offline = self._options.connection_type == ConnectionType.Never
         self.trains = training
         self.destroyed = False
         """Whether the module may be wrapped for training again."""
+        self._counts_cycles = bool(self._options._Popart.options.get("instrumentWithHardwareCycleCounter"))
         self._link = OptimizerLink(model, self._options, optimizer) if optimizer is not None else None
         self._advice = InputAdvice()
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
@@ -80,6 +82,7 @@ class PoplarExecutor(NeverLost):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on a batch; a training model is also updated."""
         self._refuse_offline()
+        self._refuse_to_count_cycles()
         with translated():
             call = self.engine.bind(*args, **kwargs)
             self._advice.on(call)
@@ -136,7 +139,7 @@ class PoplarExecutor(NeverLost):
 
     def cycleCount(self) -> int:
         """Say why there is none: cycles are counted by IPU hardware alone."""
-        if not self._options._Popart.options.get("instrumentWithHardwareCycleCounter"):
+        if not self._counts_cycles:
             raise createPoptorchError(
                 "Cycle count logging is disabled. Please set option logCycleCount to True to enable."
             )
@@ -269,8 +272,14 @@ class PoplarExecutor(NeverLost):
         with self._compiling(call):
             self.engine.compile_for(call)
             check_program(self._user_model, self.engine.session.program)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Do what follows on a new program."""
         if self._link is not None:
             self._link.follow(self.engine)
+        if self._is_offline:
+            self.engine.detach()
 
     @contextmanager
     def _compiling(self, call: BoundCall) -> Iterator[None]:
@@ -293,5 +302,14 @@ class PoplarExecutor(NeverLost):
         return list(self._options._Popart.options.get("updatableNamedBuffers", []))
 
     def _refuse_offline(self) -> None:
-        if self._options.connection_type == ConnectionType.Never:
-            raise AssertionError("Trying to run a model on an offline device (ConnectionType.Never).")
+        if self._is_offline:
+            raise AssertionError(
+                "Trying to run a model on an offline device (ConnectionType.Never). Save it by compileAndExport, and run "
+                "what poptorch.load makes of the file."
+            )
+
+    def _refuse_to_count_cycles(self) -> None:
+        if self._counts_cycles:
+            raise createPoptorchError(
+                "Cycle count logging is only supported on actual IPU hardware. Leave out logCycleCount(True)."
+            )
