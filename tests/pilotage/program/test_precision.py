@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.errors import InputError
+from pilotage.program.precision import autocast_type, without_autocast
+
+
+def test_autocast_is_known_by_the_type_that_it_casts_to():
+    assert autocast_type("cpu") is None
+    with torch.autocast("cpu", torch.bfloat16):
+        assert autocast_type("cpu") is torch.bfloat16
+        with without_autocast("cpu"):
+            assert autocast_type("cpu") is None
+        assert autocast_type("cpu") is torch.bfloat16
+    with without_autocast("cpu"):
+        assert autocast_type("cpu") is None
+
+
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+def test_a_program_captured_under_autocast_runs_under_the_same_and_under_no_other(tier, assert_equal):
+    module, batch = nn.Linear(4, 3), torch.randn(2, 4)
+    program = pilotage.inference(module, tier=tier)
+    with torch.autocast("cpu", torch.bfloat16):
+        first, expected = program(batch), module(batch).detach()
+        assert first.dtype is torch.bfloat16
+        assert_equal(first, expected)
+        assert_equal(program(batch), expected)
+    with pytest.raises(InputError, match=r"captured under autocast to torch.bfloat16.*made without autocast"):
+        program(batch)
+    with torch.autocast("cpu", torch.float16), pytest.raises(InputError, match=r"made under autocast to torch.float16"):
+        program(batch)
+
+
+def test_a_program_captured_without_autocast_refuses_calls_under_it():
+    module, batch = nn.Linear(4, 3), torch.randn(2, 4)
+    program = pilotage.inference(module)
+    program.compile(batch)
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(InputError, match="captured without autocast"):
+        program(batch)
+    assert program(batch).dtype is torch.float32
