@@ -9,10 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from pilotage.errors import OptionError
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Pooling
 from pilotage.options.execution import Execution
 from pilotage.runtime.executor import Executor
+from pilotage.runtime.session import OptimizerState
+from poptorch._errors import createPoptorchError
 from poptorch.optim.base import Optimizer
 from poptorch.optim.handover import OptimizerReader
 from poptorch.optim.refining import wants_running_mean
@@ -28,7 +31,14 @@ _LOSS_SCALE = "lossScaleUpdateFactor"
 class OptimizerLink:
     """Ties a model's optimizer to its program; values are read when the optimizer is set, and at no other time."""
 
-    def __init__(self, module: nn.Module, options: Options, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        options: Options,
+        optimizer: torch.optim.Optimizer,
+        *,
+        compiled: OptimizerPlan | None = None,
+    ) -> None:
         self._module = module
         told = options._Popart.options
         self._scales_losses = bool(told.get("automaticLossScalingSettings.enabled", False))
@@ -37,7 +47,10 @@ class OptimizerLink:
             relaxed=options._relax_optimizer_checks, automatic_loss_scaling=self._scales_losses
         )
         self.optimizer = optimizer
-        self.plan = self._read(optimizer, compiled=None)
+        self._kept: OptimizerState | None = None
+        self.plan = self._read(optimizer, compiled=compiled)
+        self._superseded = _loaded_values(optimizer)
+        """Numbers that were loaded before the optimizer's settings were read, and so count no more."""
         self.pools_running_mean = wants_running_mean(optimizer)
         """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
 
@@ -49,26 +62,49 @@ class OptimizerLink:
                 "compiled. Destroy the model first, or keep the accumulation type."
             )
         compiled = executor.plan if executor.is_compiled else None
-        executor.set_plan(self._read(optimizer, compiled=compiled))
-        if optimizer is not self.optimizer:
-            self.let_go()
-            self.optimizer = optimizer
+        plan = self._read(optimizer, compiled=compiled)
+        try:
+            executor.set_plan(plan)
+        except OptionError as error:
+            raise createPoptorchError(str(error)) from error
         self.plan = executor.plan or self.plan
+        self._superseded = _loaded_values(optimizer)
         self.pools_running_mean = wants_running_mean(optimizer)
+        if optimizer is not self.optimizer:
+            self._replace(optimizer, executor)
         if executor.is_compiled:
-            self.follow(executor)
+            self._follow(executor)
         else:
             executor.execution = self.adapted(executor.execution)
+
+    def _replace(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
+        self.let_go(executor)
+        self.optimizer = optimizer
+        self._kept = None
+        if executor.is_compiled:
+            self._offer_state()
 
     def adapted(self, execution: Execution) -> Execution:
         """The execution that this optimizer's accumulation type asks for."""
         return replace(execution, pooling=Pooling.RUNNING) if self.pools_running_mean else execution
 
-    def follow(self, executor: Executor) -> None:
-        """Let the optimizer's state dictionary show what the device knows."""
+    def begin(self, executor: Executor) -> None:
+        """Give a new program what the optimizer has learnt already, and show in the optimizer what it learns from here on."""
+        if self._kept is not None:
+            executor.set_optimizer_state(self._kept)
+            self._kept = None
+        else:
+            self._offer_state()
+        self._follow(executor)
+
+    def _offer_state(self) -> None:
+        if isinstance(self.optimizer, Optimizer) and self.optimizer.has_state():
+            self.optimizer.host_state_is_dirty = True
+
+    def _follow(self, executor: Executor) -> None:
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.follow(lambda: _device_state(executor))
-            self.optimizer.ipu_state_is_dirty = True
+            self.optimizer.ipu_state_is_dirty = not self.optimizer.host_state_is_dirty
 
     def before_run(self, executor: Executor) -> None:
         """Send a state that was loaded into the optimizer to the device."""
@@ -84,7 +120,10 @@ class OptimizerLink:
         if _LOSS_SCALE in named:
             state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
         executor.set_optimizer_state(state)
-        executor.set_plan(from_ipu_param(plan, loaded["ipu_param"] or {}))
+        if loaded["ipu_param"] is not self._superseded:
+            # What was written there has 32 bits; where the optimizer's own settings agree, they say it exactly.
+            fresh = self._read(optimizer, compiled=plan)
+            executor.set_plan(from_ipu_param(fresh, loaded["ipu_param"] or {}))
         optimizer.host_state_is_dirty = False
 
     def after_run(self) -> None:
@@ -100,10 +139,16 @@ class OptimizerLink:
             stochastic_rounding=self._rounds_at_random,
         )
 
-    def let_go(self) -> None:
+    def let_go(self, executor: Executor) -> None:
         """Read the device's state for the last time, before it is gone."""
+        if executor.is_compiled:
+            self._kept = executor.session.optimizer_state()
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.stop_following()
+
+
+def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
+    return optimizer.get_state_dict()["ipu_param"] if isinstance(optimizer, Optimizer) else None
 
 
 def _device_state(executor: Executor) -> Mapping[str, Any]:

@@ -148,7 +148,7 @@ class PoplarExecutor(NeverLost):
     def destroy(self) -> None:
         """Bring weights and optimizer state home and give up the program; the module can be wrapped again."""
         if self._link is not None:
-            self._link.let_go()
+            self._link.let_go(self.engine)
         self.engine.destroy()
         self.destroyed = True
 
@@ -202,9 +202,12 @@ class PoplarExecutor(NeverLost):
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Take over the optimizer's present values."""
-        if self._link is None:
+        if not self.trains:
             raise createPoptorchError("An inference model has no optimizer. Use poptorch.trainingModel.")
         with translated():
+            if self._link is None:
+                # A model that was read from a file is trained by the numbers in the file until it gets an optimizer.
+                self._link = OptimizerLink(self._user_model, self._options, optimizer, compiled=self.engine.plan)
             self._link.set(optimizer, self.engine)
 
     @property
@@ -223,6 +226,9 @@ class PoplarExecutor(NeverLost):
     def train(self, mode: bool = True) -> Self:
         """Put the module in training mode, or out of it; a compiled program is captured anew at the next call."""
         self._user_model.train(mode)
+        changes = any(part.training != mode for part in self.engine.module.modules())
+        if changes and self._link is not None and self.isCompiled():
+            self._link.let_go(self.engine)
         return super().train(mode)
 
     @property
@@ -277,7 +283,7 @@ class PoplarExecutor(NeverLost):
     def _settle(self) -> None:
         """Do what follows on a new program."""
         if self._link is not None:
-            self._link.follow(self.engine)
+            self._link.begin(self.engine)
         if self._is_offline:
             self.engine.detach()
 
