@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching, group_of
+from pilotage.options.choices import ReplicaGrouping
+
+NAMES = ["device_iterations", "gradient_accumulation", "replicas", "replicas_per_input"]
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(1, 5))
+def test_a_call_consumes_what_its_loops_multiply_to(iterations, accumulation, feeds, shared):
+    batching = Batching(
+        device_iterations=iterations,
+        gradient_accumulation=accumulation,
+        replicas=feeds * shared,
+        replicas_per_input=shared,
+    )
+    assert batching.micro_batches_per_call == iterations * accumulation * feeds
+    assert batching.micro_batches_per_update == accumulation * feeds * shared
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [0, -1, 1.0, "2", None, True])
+def test_only_whole_numbers_from_one_on_are_counts(name, value):
+    with pytest.raises(OptionError, match=f"{name} is {value!r}. It has to be a whole number of at least 1"):
+        Batching(**{name: value})
+
+
+def test_replicas_have_to_fill_their_groups():
+    with pytest.raises(OptionError, match=r"replicas_per_input is 3. It has to divide replicas, which is 4"):
+        Batching(replicas=4, replicas_per_input=3)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.sampled_from(ReplicaGrouping))
+def test_each_group_has_as_many_members_as_it_should(groups, members, grouping):
+    replicas = groups * members
+    places = [group_of(replica, replicas, members, grouping) for replica in range(replicas)]
+    assert all(places.count(group) == members for group in range(groups))
+    neighbours = places == sorted(places)
+    assert neighbours or grouping is ReplicaGrouping.ORTHOGONAL
+
+
+def test_a_batching_does_not_change():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Batching().replicas = 2

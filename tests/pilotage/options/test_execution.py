@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching
+from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction
+from pilotage.options.execution import Execution
+
+
+def test_what_nobody_decided():
+    execution = Execution()
+    assert execution.batching == Batching()
+    assert execution.output_mode is None
+    assert execution.gradient_reduction is Reduction.MEAN
+    assert execution.nonfinite_loss is NonFiniteLoss.WARN
+    assert (execution.random_seed, execution.backend, execution.tier) == (None, None, None)
+    assert execution.broadcast_buffers
+
+
+@pytest.mark.parametrize("period", [0, -3])
+def test_a_period_is_at_least_one(period):
+    with pytest.raises(OptionError, match=f"output_period is {period}. It has to be at least 1"):
+        Execution(output_period=period)
+
+
+def test_a_period_that_no_call_reaches_is_refused():
+    batching = Batching(device_iterations=4)
+    with pytest.raises(OptionError, match=r"output_period is 5.*4 device iterations.*from 1 to 4"):
+        Execution(batching=batching, output_mode=OutputMode.EVERY_N, output_period=5)
+    Execution(batching=batching, output_mode=OutputMode.EVERY_N, output_period=4)
+    Execution(batching=batching, output_mode=OutputMode.ALL, output_period=5)
