@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
-from pilotage.errors import ProgramFileError
-from pilotage.runtime.stored import BareModule, StoredModel, load_weights, read_stored, store
-from poptorch._errors import translated
+from pilotage.runtime.stored import BareModule, StoredModel, differences, load_weights, read_stored, store
+from poptorch._errors import createPoptorchError, translated
 from poptorch._logging import logger
-from poptorch._options_text import options_from_data, options_to_data
+from poptorch._options_text import compiled_settings, options_from_data, options_to_data
 from poptorch._poplar_executor import PoplarExecutor
+from poptorch._requirements import require
 from poptorch._version import __version__
+from poptorch._wrapping import note_training, refuse_second_wrapping
 from poptorch.options import Options
 
 __all__ = ["load", "load_executable", "save_executable"]
@@ -45,7 +47,7 @@ def save_executable(
 
 def load(
     filename: str | Path,
-    edit_opts_fn: Callable[[Options], None] | None = None,
+    edit_opts_fn: Callable[[Options], Any] | None = None,
     *,
     model: nn.Module | None = None,
 ) -> PoplarExecutor:
@@ -53,41 +55,101 @@ def load(
 
     With an instance of its class, ``.model`` is that instance, with the saved weights.
     """
-    stored = _read(Path(filename))
-    assert stored.weights is not None, (
-        f"{filename} was written with export_model=False and holds no model. Wrap the model as before and use "
-        "loadExecutable."
+    path = Path(filename)
+    stored = _read(path)
+    require(
+        stored.weights is not None,
+        f"Invalid file {filename}: it was written with export_model=False and holds no model. Wrap the model as before "
+        "and use loadExecutable.",
     )
-    if model is not None:
-        load_weights(model, stored.weights)
     options = options_from_data(stored.extra["options"])
     if edit_opts_fn is not None:
         edit_opts_fn(options)
-    executor = PoplarExecutor(model or BareModule.of(stored), options, training=stored.extra["training"], stored=stored)
-    load_executable(executor, filename)
+    trains = stored.extra["training"]
+    executor = PoplarExecutor(_module_for(stored, model, path), options, training=trains, stored=stored)
+    _take_over(executor, stored, path)
+    if trains:
+        note_training(executor)
     return executor
 
 
 def load_executable(executor: PoplarExecutor, filename: str | Path) -> None:
     """Give a wrapped model the program of a file instead of compiling it."""
-    stored = _read(Path(filename))
+    if executor.isCompiled():
+        raise createPoptorchError("The model is already compiled. Call destroy() before loadExecutable().")
+    path = Path(filename)
+    stored = _read(path)
+    kinds = {True: "training", False: "inference"}
     if stored.extra["training"] != executor.trains:
-        kinds = {True: "training", False: "inference"}
-        raise ProgramFileError(
+        raise createPoptorchError(
             f"{filename} holds a model for {kinds[stored.extra['training']]}, and this one is for {kinds[executor.trains]}."
         )
+    _refuse_other_weights(executor.model, stored, path)
+    _take_over(executor, stored, path)
+
+
+def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.Module:
+    if model is None:
+        return BareModule.of(stored)
+    if stored.extra["training"]:
+        refuse_second_wrapping(model)
+    _refuse_other_weights(model, stored, path)
+    assert stored.weights is not None
+    load_weights(model, stored.weights)
+    return model
+
+
+def _take_over(executor: PoplarExecutor, stored: StoredModel, path: Path) -> None:
+    saved = options_from_data(stored.extra["options"])
+    if stored.program.trains or stored.program.layout.groups:
+        _refuse_other_settings(saved, executor.options, path)
     with translated():
-        executor.engine.adopt(stored.program, stored.optimizer)
-        if stored.random_streams is not None and not executor.engine.session.streams.shared:
-            executor.engine.session.streams.states = stored.random_streams
+        executor.adopt(stored)
+    if _seed(saved) == _seed(executor.options):
+        _continue_random_streams(executor, stored)
+
+
+def _continue_random_streams(executor: PoplarExecutor, stored: StoredModel) -> None:
+    streams, saved = executor.engine.session.streams, stored.random_streams
+    if saved is None or not stored.program.draws_random_numbers:
+        return
+    # Without a seed a program draws from torch's own generator, which stands somewhere else in this process.
+    sizes = {state.numel() for state in streams.states}
+    if sizes == {state.numel() for state in saved}:
+        streams.part_from_torch(saved)
+    else:
+        logger.warning("The random state in the file is of another kind of device, and starts anew.")
+
+
+def _seed(options: Options) -> int | None:
+    return options.random_seed if options.exists("random_seed") else None
+
+
+def _refuse_other_settings(saved: Options, given: Options, path: Path) -> None:
+    compiled, wanted = compiled_settings(saved), compiled_settings(given)
+    changed = [f"{name} from {compiled[name]} to {wanted[name]}" for name in compiled if compiled[name] != wanted[name]]
+    if changed:
+        raise createPoptorchError(
+            f"These options are compiled into the program of {path} and cannot change: {', '.join(changed)}. Use the "
+            "options that it was compiled with, or compile the model again."
+        )
+
+
+def _refuse_other_weights(module: nn.Module, stored: StoredModel, path: Path) -> None:
+    if found := differences(module, stored.program):
+        raise createPoptorchError(
+            f"{path} was written from another model ({stored.extra['model']}) than this {type(module).__name__}: "
+            f"{'; '.join(found)}."
+        )
 
 
 def _read(path: Path) -> StoredModel:
     with translated():
         stored = read_stored(path)
     version = stored.extra.get("poptorch")
-    assert version == __version__, (
-        f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, and this is {__version__}."
+    require(
+        version == __version__,
+        f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, and this is {__version__}.",
     )
     return stored
 

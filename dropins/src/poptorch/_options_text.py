@@ -11,9 +11,15 @@ from poptorch import enums
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
 
-__all__ = ["options_from_data", "options_to_data"]
+__all__ = ["compiled_settings", "options_from_data", "options_to_data"]
 
-_FLAGS = ("_source_location_excludes", "_relax_optimizer_checks", "_show_compilation_progress_bar")
+_FLAGS = (
+    "_source_location_excludes",
+    "_relax_optimizer_checks",
+    "_show_compilation_progress_bar",
+    "_module_namescope_enabled",
+)
+_COMPILED = ("automaticLossScalingSettings.enabled", "enableStochasticRounding")
 
 
 def options_to_data(options: Options) -> dict[str, Any]:
@@ -24,6 +30,16 @@ def options_to_data(options: Options) -> dict[str, Any]:
         "training": _to_data(options.Training._values),
         "tensor_locations": _to_data(options.TensorLocations._values),
         "flags": {name: _to_data(getattr(options, name)) for name in _FLAGS},
+    }
+
+
+def compiled_settings(options: Options) -> dict[str, Any]:
+    """The settings that a program has built in; all others may change without compiling it again."""
+    told = options._Popart.options
+    return {
+        "replication_factor": options.replication_factor,
+        **options.Training._values,
+        **{name: bool(told.get(name, False)) for name in _COMPILED},
     }
 
 

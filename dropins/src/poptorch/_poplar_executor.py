@@ -117,6 +117,17 @@ class PoplarExecutor(NeverLost):
 
         save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
 
+    def adopt(self, stored: StoredModel) -> None:
+        """Take over a program that was compiled before; the settings of an optimizer that is here go before its own."""
+        self.engine.adopt(stored.program, stored.optimizer)
+        try:
+            if self._link is not None:
+                self._link.set(self._link.optimizer, self.engine)
+        except BaseException:
+            self.engine.destroy()
+            raise
+        self._settle()
+
     def loadExecutable(self, filename: str | Path) -> None:
         """Take the program of a file instead of compiling."""
         from poptorch._files import load_executable

@@ -27,7 +27,7 @@ def trainingModel(
 ) -> PoplarExecutor:
     """Wrap a module whose forward computes its loss: each call runs whole training steps on the device."""
     module = _module_of(model)
-    _refuse_second_wrapping(module)
+    refuse_second_wrapping(module)
     check_buffer_types(module)
     executor = PoplarExecutor(
         module,
@@ -35,7 +35,7 @@ def trainingModel(
         training=True,
         optimizer=optimizer or optim.SGD(module.parameters(), lr=0.01),
     )
-    _in_training[module] = weakref.ref(executor)
+    note_training(executor)
     return executor
 
 
@@ -74,7 +74,13 @@ def _checked(options: Options | None) -> Options:
     return chosen
 
 
-def _refuse_second_wrapping(module: nn.Module) -> None:
+def note_training(executor: PoplarExecutor) -> None:
+    """Remember that the executor's module is trained by it."""
+    _in_training[executor.model] = weakref.ref(executor)
+
+
+def refuse_second_wrapping(module: nn.Module) -> None:
+    """Raise if a module is being trained already."""
     known = _in_training.get(module)
     executor = known() if known is not None else None
     if executor is not None and not executor.destroyed:

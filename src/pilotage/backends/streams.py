@@ -52,6 +52,10 @@ class RandomStreams:
         else:
             self._states = [state.clone() for state in states]
 
+    def part_from_torch(self, states: Sequence[Tensor]) -> None:
+        """Draw from streams of one's own from now on, which stand at these states."""
+        self._states = [state.clone() for state in states]
+
 
 def seeds_for(random_seed: int | None, replicas: int) -> list[int]:
     """A seed for each replica: the first one's is the user's own, so that one replica draws as eager would."""

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.program.archive import read_archive, write_archive
-from pilotage.program.layout import Slot
+from pilotage.program.layout import Section, Slot
 from pilotage.program.program import Program
 from pilotage.program.program_text import program_from_data, program_to_data
 from pilotage.program.signature import CallSignature
+from pilotage.program.specification import TensorSpec
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.session import OptimizerState
 
@@ -26,6 +27,9 @@ class StoredModel:
     signature: CallSignature
     weights: dict[str, Tensor] | None
     """Parameters and buffers; None where they were left out."""
+
+    tied: dict[str, str] = field(default_factory=dict)
+    """Other names of parameters and buffers, each with the name that its tensor is kept under."""
 
     optimizer: OptimizerState | None = None
     random_streams: list[Tensor] | None = None
@@ -47,8 +51,7 @@ def store(
     program, constants = program_to_data(replace(session.program, plan=executor.plan))
     tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
     if with_weights:
-        tensors |= {f"weight/{name}": tensor for name, tensor in executor.module.state_dict(keep_vars=True).items()}
-        tensors |= {f"weight/{name}": buffer for name, buffer in executor.module.named_buffers()}
+        tensors |= {f"weight/{name}": tensor for name, tensor in _weights(executor.module).items()}
     optimizer = session.optimizer_state()
     if optimizer is not None:
         tensors |= {f"slot/{slot.name}/{slot.parameter}": tensor for slot, tensor in optimizer.slots.items()}
@@ -60,6 +63,7 @@ def store(
         "updates": None if optimizer is None else optimizer.updates,
         "loss_scale": None if optimizer is None else optimizer.loss_scale,
         "with_weights": with_weights,
+        "tied": _tied(executor.module),
         "extra": extra or {},
     }
     write_archive(path, content, tensors)
@@ -75,6 +79,7 @@ def read_stored(path: Path) -> StoredModel:
         program=program,
         signature=CallSignature.from_data(content["signature"]),
         weights=_named(tensors, "weight/") if content["with_weights"] else None,
+        tied=content["tied"],
         optimizer=None
         if updates is None
         else OptimizerState(slots=slots, updates=updates, loss_scale=content["loss_scale"]),
@@ -92,18 +97,25 @@ class BareModule(nn.Module):
         module = cls()
         assert stored.weights is not None
         for name, tensor in stored.weights.items():
-            *path, last = name.split(".")
-            owner: nn.Module = module
-            for part in path:
-                if part not in owner._modules:
-                    owner.add_module(part, BareModule())
-                owner = owner._modules[part]  # type: ignore[assignment]
-            if name in stored.program.layout.parameters:
-                trained = name in stored.program.layout.trained
-                owner.register_parameter(last, nn.Parameter(tensor, requires_grad=trained))
-            elif name in stored.program.layout.buffers:
-                owner.register_buffer(last, tensor)
+            trained = name in stored.program.layout.trained
+            is_parameter = name in stored.program.layout.parameters
+            module._register(name, nn.Parameter(tensor, requires_grad=trained) if is_parameter else tensor)
+        kept = _weights(module)
+        for name, other in stored.tied.items():
+            module._register(name, kept[other])
         return module
+
+    def _register(self, name: str, tensor: Tensor) -> None:
+        *path, last = name.split(".")
+        owner: nn.Module = self
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, BareModule())
+            owner = owner._modules[part]  # type: ignore[assignment]
+        if isinstance(tensor, nn.Parameter):
+            owner.register_parameter(last, tensor)
+        else:
+            owner.register_buffer(last, tensor)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Say that the class is missing; the stored program is what runs."""
@@ -116,10 +128,37 @@ class BareModule(nn.Module):
 @torch.no_grad()
 def load_weights(module: nn.Module, weights: dict[str, Tensor]) -> None:
     """Copy stored weights into a module of the original class."""
-    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    for name, tensor in own.items():
-        if name in weights:
-            tensor.copy_(weights[name])
+    for name, tensor in _weights(module).items():
+        tensor.copy_(weights[name])
+
+
+def differences(module: nn.Module, program: Program) -> list[str]:
+    """How the parameters and buffers of a module differ from those that a program was captured with."""
+    layout = program.layout
+    expected = {
+        **dict(zip(layout.parameters, layout.section(Section.PARAMETERS, whole=True), strict=True)),
+        **layout.buffers,
+    }
+    given = {name: TensorSpec.of(tensor) for name, tensor in _weights(module).items()}
+    return [
+        *(f"{name} is missing" for name in sorted(expected.keys() - given.keys())),
+        *(f"{name} is not in the file" for name in sorted(given.keys() - expected.keys())),
+        *(
+            f"{name} is {given[name]} instead of {expected[name]}"
+            for name in sorted(expected.keys() & given.keys())
+            if (given[name].shape, given[name].dtype) != (expected[name].shape, expected[name].dtype)
+        ),
+    ]
+
+
+def _weights(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _tied(module: nn.Module) -> dict[str, str]:
+    names = {id(tensor): name for name, tensor in _weights(module).items()}
+    everything = (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
+    return {name: names[id(tensor)] for name, tensor in everything if names[id(tensor)] != name}
 
 
 def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
