@@ -72,6 +72,38 @@ class ParameterProxy:
         return func(*map(_parameter_of, args), **{name: _parameter_of(value) for name, value in (kwargs or {}).items()})
 
 
+def _operator(name: str) -> Callable[..., Any]:
+    def apply(self: ParameterProxy, *others: Any) -> Any:
+        return getattr(self._parameter, name)(*map(_parameter_of, others))
+
+    return apply
+
+
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
+_OTHERS = [
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "float",
+    "int",
+    "bool",
+    "iter",
+    "contains",
+    "array",
+]
+
+# Python looks operators up in the class, where __getattr__ does not reach.
+for _word in (*_BINARY, *(f"r{word}" for word in _BINARY), *_OTHERS):
+    setattr(ParameterProxy, f"__{_word}__", _operator(f"__{_word}__"))
+
+
 def _parameter_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map(_parameter_of, value))
