@@ -44,7 +44,9 @@ def test_a_parameter_counts_as_itself_on_both_sides_of_an_operator(layer, wrappe
         (wrapped.weight, wrapped.weight, layer.weight, layer.weight),
         (torch.ones(2, 2), wrapped.weight, torch.ones(2, 2), layer.weight),
     ]:
-        assert torch.equal(operation(left, right), operation(expected_left, expected_right))
+        torch.testing.assert_close(
+            operation(left, right), operation(expected_left, expected_right), rtol=0, atol=0, equal_nan=True
+        )
 
 
 def test_a_parameter_is_seen_through_by_functions_and_methods(layer, wrapped):
