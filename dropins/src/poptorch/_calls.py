@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NoReturn
 
 from torch import Tensor
 
+from pilotage.program.program import Program
 from pilotage.program.structure import Structure, Table, halves
 from pilotage.runtime.call import BoundCall
 from poptorch._errors import createPoptorchError
 from poptorch._logging import logger
 from poptorch._types_on_device import as_device_output
 
-__all__ = ["InputAdvice", "as_output"]
+__all__ = ["InputAdvice", "as_output", "warn_of_host_outputs"]
 
 _REFUSAL = (
     "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a trainingModel, the "
@@ -40,7 +42,8 @@ class InputAdvice:
 
     def on_compilation(self, call: BoundCall) -> None:
         """Look at the call that a model is compiled for."""
-        if any(map(_holds_table, halves(call.arguments)[0].items)):
+        positional, named = halves(call.arguments)
+        if any(map(_holds_table, (*positional.items, *named.items))):
             self._say(
                 "Dictionaries have partial support as inputs: their keys are compiled in, and all later calls have to use "
                 "the same ones."
@@ -50,6 +53,17 @@ class InputAdvice:
         if text not in self._said:
             self._said.add(text)
             logger.warning(text)
+
+
+def warn_of_host_outputs(program: Program) -> None:
+    """Say that a tensor which forward only passes on was never on the device."""
+    for computation in program.computations.values():
+        if computation.graph is None:
+            return
+        output = next(node for node in computation.graph.graph.nodes if node.op == "output")
+        for result in output.args[0]:
+            if result.op == "get_attr":
+                warnings.warn("Output expected to be on the IPU but is on cpu", stacklevel=2)
 
 
 def as_output(tensor: Tensor) -> Tensor:

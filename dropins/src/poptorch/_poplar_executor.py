@@ -21,7 +21,7 @@ from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.stored import StoredModel
 from poptorch._args_parser import registered_parsers
-from poptorch._calls import InputAdvice, as_output
+from poptorch._calls import InputAdvice, as_output, warn_of_host_outputs
 from poptorch._capturing import Capture, capturing
 from poptorch._errors import createPoptorchError, translated
 from poptorch._execution import execution_of, resolved
@@ -289,6 +289,7 @@ class PoplarExecutor(NeverLost):
         with self._compiling(call):
             self.engine.compile_for(call)
             check_program(self._user_model, self.engine.session.program)
+            warn_of_host_outputs(self.engine.session.program)
         self._settle()
 
     def _settle(self) -> None:
