@@ -128,6 +128,8 @@ class OptimizerLink:
 
     def after_run(self) -> None:
         """Remember that the device knows more than the optimizer."""
+        # torch's schedulers ask for this mark, and warn of steps that they have not seen.
+        self.optimizer._opt_called = True  # type: ignore[attr-defined]
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.ipu_state_is_dirty = True
 
