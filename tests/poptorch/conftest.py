@@ -47,3 +47,16 @@ def compiled():
 @pytest.fixture(params=["graph", "eager"])
 def tier(request):
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def on_the_processor(monkeypatch):
+    """Results are compared to the last bit with eager PyTorch on the CPU, also where there is a card."""
+    monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
+
+
+@pytest.fixture
+def warnings_of_poptorch(caplog):
+    """What PopTorch's logger has warned of so far."""
+    caplog.set_level("WARNING", "poptorch::python")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "poptorch::python"]
