@@ -12,6 +12,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
 from pilotage.options.choices import Pooling, Reduction
 from pilotage.program.attributes import AttributeWatch
+from pilotage.program.batch_norm import averages_in_tensors
 from pilotage.program.constants import constant_outputs
 from pilotage.program.layout import Groups, StateLayout
 from pilotage.program.model import Model, refuse_unequal_buffers
@@ -179,10 +180,11 @@ def _divisor(request: Request, parameter: str) -> int:
 
 def _trace(step: StepFunction, request: Request) -> Trace:
     inputs = () if isinstance(step, UpdateStep) else request.inputs
-    watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
     whole = isinstance(step, UpdateStep)
     state = [spec for section in step.sections for spec in step.layout.section(section, whole=whole)]
-    return trace(step, [*state, *inputs], request.device, watch)
+    with averages_in_tensors(request.module):
+        watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
+        return trace(step, [*state, *inputs], request.device, watch)
 
 
 def _written_inputs(step: StepFunction, traced: Trace) -> tuple[int, ...]:

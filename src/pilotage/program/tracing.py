@@ -21,10 +21,14 @@ from torch._subclasses.fake_tensor import (
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.errors import CaptureError, DataDependentError
+from pilotage.errors import CaptureError
 from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
+from pilotage.program.calls import StaticCalls
+from pilotage.program.fake_kernels import known_shapes
 from pilotage.program.location import said_by
+from pilotage.program.positions import Copies
 from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_generators
+from pilotage.program.refusals import shape_refusal, value_refusal
 from pilotage.program.rewrites import hidden_writes, tidy
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import StepFunction
@@ -53,7 +57,14 @@ def trace(
         fakes = [specification.empty(device) for specification in arguments]
     versions = [fake._version for fake in fakes]
     recording, host_draws = _Recording(step, watch), HostDraws()
-    with undisturbed_generators(), _explained(), fake_mode, torch.autograd.set_multithreading_enabled(False), device:
+    with (
+        undisturbed_generators(),
+        _explained(),
+        known_shapes(),
+        fake_mode,
+        torch.autograd.set_multithreading_enabled(False),
+        device,
+    ):
         traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True, record_stack_traces=True)(*fakes)
     if watch is not None:
         watch.refuse_tensors_changed_in_place()
@@ -80,9 +91,9 @@ class _Recording:
         self.draws: RandomDraws
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        self.draws = RandomDraws()
+        self.draws, copies = RandomDraws(), Copies()
         try:
-            with self.draws, self._guard():
+            with self.draws, self._guard(), copies, StaticCalls(copies.note):
                 outputs = self._step(*tensors)
         finally:
             self._changes = self._watch.changes() if self._watch else []
@@ -132,17 +143,9 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except DataDependentOutputException as error:
-        raise DataDependentError(
-            f"forward asks for the value of a tensor in Python ({error.func}), which a static program cannot know: "
-            "an `if` or a loop on a tensor, .item(), .tolist(), float(tensor) or int(tensor). "
-            f"Use torch.where, a mask, or a plain Python number instead.{said_by(error.__traceback__)}"
-        ) from error
+        raise value_refusal(str(error.func), where=said_by(error.__traceback__)) from error
     except DynamicOutputShapeException as error:
-        raise DataDependentError(
-            f"The shape of a result depends on the values of a tensor ({error.func}): boolean-mask indexing, nonzero, unique "
-            "or packed sequences, for instance. Keep the full shape and use torch.where or a mask, or pad to a fixed "
-            f"size.{said_by(error.__traceback__)}"
-        ) from error
+        raise shape_refusal(str(error.func), where=said_by(error.__traceback__)) from error
     except UnsupportedOperatorException as error:
         raise CaptureError(
             f"The operation {error.func} cannot be captured: it does not say what shape its result has. "
@@ -154,9 +157,4 @@ def _explained() -> Iterator[None]:
                 f"An operation of your own cannot be captured: it does not say what shape its result has. {error}"
                 f"{said_by(error.__traceback__)}"
             ) from error
-        if "not supported for tensor subclasses" not in str(error):
-            raise
-        raise DataDependentError(
-            "forward turns a tensor into a NumPy array, which a static program cannot do: use torch operations "
-            f"instead.{said_by(error.__traceback__)}"
-        ) from error
+        raise

@@ -1,0 +1,44 @@
+"""Calls of torch's functions during capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from torch.overrides import TorchFunctionMode
+
+from pilotage.errors import CaptureError
+from pilotage.program.location import called_from
+from pilotage.program.positions import POSITION_FORMS, Note
+from pilotage.program.refusals import refusal
+from pilotage.program.static_forms import STATIC_FORMS
+
+
+class StaticCalls(TorchFunctionMode):
+    """While active, calls functions in the form that can be captured, and refuses by name what has none."""
+
+    def __init__(self, note: Note) -> None:
+        super().__init__()
+        self._forms: dict[Callable[..., Any], Callable[..., Any]] = {
+            **STATIC_FORMS,
+            **{function: partial(form, note) for function, form in POSITION_FORMS.items()},
+        }
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call a function."""
+        try:
+            return self._forms.get(func, func)(*args, **(kwargs or {}))
+        except CaptureError:
+            raise
+        except Exception as error:
+            explained = refusal(error, func, tuple(args), called_from())
+            if explained is None:
+                raise
+            raise explained from error

@@ -1,0 +1,68 @@
+"""Shapes of operations that torch takes for dependent on data, although a program can know them.
+
+The kernels are registered for the time of a capture alone: torch is afterwards as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+
+@contextmanager
+def known_shapes() -> Iterator[None]:
+    """Let torch know these shapes inside of the block."""
+    with torch.library._scoped_library("aten", "FRAGMENT") as library:
+        for name, kernel in _KERNELS.items():
+            torch.library.register_fake(f"aten::{name}", kernel, lib=library)
+        yield
+
+
+def _ctc_loss(
+    log_probabilities: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    zero_infinity: bool = False,
+) -> tuple[Tensor, Tensor]:
+    samples = 1 if log_probabilities.dim() == 2 else log_probabilities.shape[1]
+    # The second result is as long as the longest target, and backward alone reads it: the most it can be will do.
+    states = 2 * targets.shape[-1] + 1
+    return (
+        log_probabilities.new_empty(samples),
+        log_probabilities.new_empty(samples, log_probabilities.shape[0], states),
+    )
+
+
+def _least_squares(
+    matrix: Tensor, right: Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    rows, columns = matrix.shape[-2:]
+    driver = driver or ("gelsy" if matrix.device.type == "cpu" else "gels")
+    if driver in ("gelsd", "gelss") and rows > columns:
+        # Residuals are left out where a matrix has not its full rank.
+        raise DynamicOutputShapeException(torch.ops.aten.linalg_lstsq.default)
+    is_vector = right.dim() == 1 or (right.dim() == matrix.dim() - 1 and right.shape == matrix.shape[:-1])
+    batch = torch.broadcast_shapes(matrix.shape[:-2], right.shape[:-1] if is_vector else right.shape[:-2])
+    sides = () if is_vector else right.shape[-1:]
+    has_rank, has_singular_values = driver != "gels", driver in ("gelsd", "gelss")
+    real = matrix.dtype.to_real()
+    return (
+        matrix.new_empty((*batch, columns, *sides)),
+        matrix.new_empty((*batch, *(sides or (1,))) if driver == "gels" and rows > columns else (0,), dtype=real),
+        matrix.new_empty(matrix.shape[:-2] if has_rank else (0,), dtype=torch.int64),
+        matrix.new_empty((*matrix.shape[:-2], min(rows, columns)) if has_singular_values else (0,), dtype=real),
+    )
+
+
+_KERNELS: Mapping[str, Callable[..., Any]] = {
+    "_ctc_loss": _ctc_loss,
+    "_ctc_loss.Tensor": _ctc_loss,
+    "linalg_lstsq": _least_squares,
+}

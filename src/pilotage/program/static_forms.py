@@ -1,0 +1,134 @@
+"""Functions of torch that ask for a tensor's value on the way to a result of known shape.
+
+Each has another form that gives the same result and asks nothing. Where torch asks in order to check an argument, the
+check is taken as passed: what it guards against is then computed, and not refused, as with ``validate_args=False``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+
+def _combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Which elements are combined depends on their number alone."""
+    if r <= 0 or input.dim() != 1:
+        return torch.combinations(input, r, with_replacement)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    positions = list(choose(range(len(input)), r))
+    return input[torch.tensor(positions, dtype=torch.int64, device=input.device).reshape(-1, r)]
+
+
+def _covariance(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    """Torch's own formula; that no weight is negative is taken as passed."""
+    rows = input.reshape(1, -1) if input.dim() < 2 else input
+    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+    weighted = rows if weights is None else rows * weights
+    total = torch.full((), rows.shape[1], device=rows.device) if weights is None else weights.sum()
+    freedom = total - correction
+    if weights is not None and aweights is not None and correction != 0:
+        freedom = total - correction * (weights * aweights).sum() / total
+    apart = rows - (weighted.sum(1) / total).unsqueeze(1)
+    product = torch.mm(apart, (apart if weights is None else apart * weights).t().conj())
+    return torch.true_divide(product, freedom.clamp(min=0)).squeeze()
+
+
+def _correlation(input: Tensor) -> Tensor:
+    matrix = _covariance(input)
+    if matrix.dim() == 0:
+        return matrix / matrix
+    diagonal = matrix.diag()
+    deviation = torch.sqrt(torch.real(diagonal) if diagonal.is_complex() else diagonal)
+    matrix = matrix / deviation.view(-1, 1) / deviation.view(1, -1)
+    if matrix.is_complex():
+        return torch.complex(torch.real(matrix).clip(-1, 1), torch.imag(matrix).clip(-1, 1))
+    return matrix.clip(-1, 1)
+
+
+def _ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
+) -> Tensor:
+    """Lengths are always tensors: torch looks into lists of them."""
+
+    def in_tensor(lengths: Any) -> Tensor:
+        return torch.as_tensor(lengths, dtype=torch.int64, device=targets.device)
+
+    return functional.ctc_loss(log_probs, targets, in_tensor(input_lengths), in_tensor(target_lengths), *args, **kwargs)
+
+
+def _gaussian_nll_loss(*args: Any, **kwargs: Any) -> Tensor:
+    """That no variance is negative is taken as passed."""
+    with _Answers({aten._local_scalar_dense.default: False}):
+        return functional.gaussian_nll_loss(*args, **kwargs)
+
+
+def _istft(*args: Any, **kwargs: Any) -> Tensor:
+    """That no window is zero somewhere alone is taken as passed."""
+    with _Answers({aten.equal.default: False}):
+        return torch.istft(*args, **kwargs)
+
+
+def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """As many bins as ``minlength`` says; a number beyond them is an error of the run."""
+    if minlength <= 0:
+        return torch.bincount(input, weights, minlength)
+    if weights is None:
+        weights = torch.ones_like(input, dtype=torch.int64)
+    elif weights.dtype is not torch.float32:
+        weights = weights.to(torch.float64)
+    return weights.new_zeros(minlength).scatter_add(0, input.to(torch.int64), weights)
+
+
+def _tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Sequence[Tensor]:
+    """Where to cut may be a tensor of constants."""
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    return torch.tensor_split(input, indices_or_sections, dim)
+
+
+def _is_all_true(input: Tensor) -> bool:
+    """Distributions ask this of their arguments and samples, and no one else does."""
+    return True
+
+
+STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    functional.ctc_loss: _ctc_loss,
+    functional.gaussian_nll_loss: _gaussian_nll_loss,
+    torch._is_all_true: _is_all_true,
+    torch.combinations: _combinations,
+    torch.cov: _covariance,
+    Tensor.cov: _covariance,
+    torch.corrcoef: _correlation,
+    Tensor.corrcoef: _correlation,
+    torch.bincount: _bincount,
+    Tensor.bincount: _bincount,
+    torch.istft: _istft,
+    Tensor.istft: _istft,
+    torch.tensor_split: _tensor_split,
+    Tensor.tensor_split: _tensor_split,
+}
+"""By function, a form of it that can be captured."""
+
+
+class _Answers(TorchDispatchMode):
+    """While active, gives set answers to questions about values."""
+
+    def __init__(self, answers: Mapping[Any, Any]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._answers = answers
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Answer, or run the operation."""
+        return self._answers[func] if func in self._answers else func(*args, **(kwargs or {}))
