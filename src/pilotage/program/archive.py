@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from torch import Tensor
 from pilotage.errors import ProgramFileError
 
 FORMAT = 1
+
+_UNREADABLE = (OSError, EOFError, KeyError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
+"""What reading a damaged zip archive may end in."""
 
 
 def write_archive(path: Path, content: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -55,7 +60,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         whole = json.loads(entries["content.json"])
     except FileNotFoundError:
         raise
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise ProgramFileError(f"{path} is no program of Pilotage, or is cut short: {error}") from error
     for name, data in entries.items():
         if hashlib.sha256(data).hexdigest() != digests[name]:

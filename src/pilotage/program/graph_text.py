@@ -40,7 +40,7 @@ def graph_to_data(graph: GraphModule) -> tuple[list[dict[str, Any]], dict[str, T
     nodes = []
     for node in graph.graph.nodes:
         if node.op == "get_attr":
-            constants[str(node.target)] = getattr(graph, str(node.target))
+            constants[str(node.target)] = _constant(graph, str(node.target))
         nodes.append(
             {
                 "op": node.op,
@@ -72,6 +72,13 @@ def graph_from_data(nodes: list[dict[str, Any]], constants: Mapping[str, Tensor]
     for name, tensor in constants.items():
         root.register_buffer(name, tensor, persistent=False)
     return GraphModule(root, graph)
+
+
+def _constant(graph: GraphModule, name: str) -> Tensor:
+    value = getattr(graph, name)
+    if not isinstance(value, Tensor):
+        raise CaptureError(f"A {type(value).__name__} that forward uses cannot be written to a file.")
+    return value
 
 
 def _target_name(node: Node) -> str:
