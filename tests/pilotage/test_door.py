@@ -1,0 +1,143 @@
+"""The engine's own public door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.door import WithLoss, execution
+from pilotage.errors import OptionError
+from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
+
+
+@pytest.fixture(autouse=True)
+def on_the_processor(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
+
+
+def test_every_public_name_can_be_had_and_is_listed():
+    assert set(pilotage.__all__) < set(dir(pilotage))
+    for name in pilotage.__all__:
+        assert getattr(pilotage, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = pilotage.nonsense
+
+
+def test_importing_pilotage_imports_no_torch():
+    script = (
+        "import sys, pilotage; assert 'torch' not in sys.modules; pilotage.PilotageError; print('torch' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout == "False\n"
+
+
+def test_a_model_and_a_loss_train_as_in_eager(twins, assert_equal, assert_same_state):
+    mine, theirs = twins(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
+    loss = nn.CrossEntropyLoss()
+    step = pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=0.1, momentum=0.9), loss=loss)
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(3):
+        images, labels = torch.randn(5, 4), torch.randint(0, 3, (5,))
+        outputs = step(images, labels)
+        expected = theirs(images)
+        value = loss(expected, labels)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        assert_equal(outputs, (expected.detach(), value.detach()))
+    assert step.module is mine
+    assert_same_state(mine, theirs)
+
+
+def test_any_function_can_be_the_loss(twins, assert_same_state):
+    def loss(output, target):
+        return ((output - target) ** 4).mean() + output.abs().mean()
+
+    mine, theirs = twins(lambda: nn.Linear(4, 2))
+    pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=0.1), loss=loss)(torch.ones(3, 4), torch.zeros(3, 2))
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.1)
+    loss(theirs(torch.ones(3, 4)), torch.zeros(3, 2)).backward()
+    optimizer.step()
+    assert_same_state(mine, theirs)
+
+
+def test_a_loss_with_weights_of_its_own_is_trained_with_the_model(twins, assert_same_state):
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, output, target):
+            return (self.scale * (output - target) ** 2).mean()
+
+    (mine, theirs), (loss, plain_loss) = twins(lambda: nn.Linear(4, 2)), twins(Scaled)
+    optimizer = torch.optim.SGD([*mine.parameters(), *loss.parameters()], lr=0.1)
+    pilotage.training(mine, optimizer, loss=loss)(torch.ones(3, 4), torch.zeros(3, 2))
+    plain = torch.optim.SGD([*theirs.parameters(), *plain_loss.parameters()], lr=0.1)
+    plain_loss(theirs(torch.ones(3, 4)), torch.zeros(3, 2)).backward()
+    plain.step()
+    assert_same_state(mine, theirs)
+    assert_same_state(loss, plain_loss)
+
+
+def test_several_inputs_come_before_the_target():
+    bilinear = nn.Bilinear(2, 3, 4)
+    output, loss = WithLoss(bilinear, nn.functional.mse_loss)(torch.ones(5, 2), torch.ones(5, 3), torch.zeros(5, 4))
+    assert output.shape == (5, 4)
+    assert loss.shape == ()
+
+
+def test_an_optimizer_of_another_module_is_refused():
+    with (
+        pytest.raises(OptionError, match="holds no parameter of the module"),
+        pytest.warns(UserWarning, match="no parameters"),
+    ):
+        pilotage.training(nn.Linear(2, 2), torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1))
+
+
+def test_inference_runs_forward_as_it_is(assert_equal):
+    module = nn.Linear(4, 3)
+    batch = torch.randn(5, 4)
+    assert_equal(pilotage.inference(module)(batch), module(batch).detach())
+
+
+def test_words_and_choices_are_the_same():
+    assert execution(outputs="sum", reduction="sum", tier="eager", nonfinite_loss="raise") == execution(
+        outputs=OutputMode.SUM, reduction=Reduction.SUM, tier=Tier.EAGER, nonfinite_loss=NonFiniteLoss.RAISE
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "choices"),
+    [
+        ("outputs", "'all', 'every_n', 'final', 'sum'"),
+        ("reduction", "'mean', 'sum'"),
+        ("tier", "'eager', 'graph'"),
+        ("nonfinite_loss", "'warn', 'raise', 'ignore'"),
+    ],
+)
+def test_a_wrong_word_is_refused_with_the_right_ones(option, choices):
+    with pytest.raises(OptionError, match=f"{option} is 'nonsense'. Choose one of: {choices}"):
+        pilotage.inference(nn.Linear(2, 2), **{option: "nonsense"})
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        pilotage.inference(nn.Linear(2, 2), nonsense=1)
+
+
+@pytest.mark.parametrize("option", ["device_iterations", "gradient_accumulation", "replicas"])
+def test_a_wrong_count_is_refused_when_the_model_is_wrapped(option):
+    with pytest.raises(OptionError, match=f"{option} is 0"):
+        pilotage.inference(nn.Linear(2, 2), **{option: 0})
+
+
+def test_the_record_says_where_each_step_ran():
+    model = pilotage.inference(nn.Linear(2, 2), device_iterations=3)
+    model(torch.ones(6, 2))
+    assert str(model.record) == "1 calls, 0 updates; steps: 3 on cpu (graph)"
