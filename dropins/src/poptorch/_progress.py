@@ -17,6 +17,7 @@ class ProgressBar:
 
     def __init__(self) -> None:
         self._bar: Any = None
+        self._may_begin = True
 
     def __call__(self, event: Event) -> None:
         """Move the bar on; without tqdm there is none."""
@@ -24,7 +25,12 @@ class ProgressBar:
             return
         if event.fraction == 0.0:
             self.close()
+            # The choice of a device comes next, and is logged: the bar begins below that line.
+            self._may_begin = True
+            return
+        if self._may_begin:
             self._bar = _new_bar()
+            self._may_begin = False
         if self._bar is not None:
             self._bar.update(round(100 * event.fraction) - self._bar.n)
         if event.fraction == 1.0:
