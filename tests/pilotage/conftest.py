@@ -177,3 +177,15 @@ def warned() -> Callable[[Any], None]:
 
     listen.messages = messages
     return listen
+
+
+@pytest.fixture
+def line_of(request) -> Callable[[str], str]:
+    """The ``file:line`` of the one line of the test's own file that ends with a comment."""
+
+    def find(comment: str) -> str:
+        lines = request.path.read_text().splitlines()
+        (number,) = (number for number, line in enumerate(lines, 1) if line.endswith(f"  # {comment}"))
+        return f"{request.path}:{number}"
+
+    return find

@@ -37,12 +37,14 @@ def test_a_captured_optimizer_trains_as_eager_does(assert_equals_eager, model, o
     assert_equals_eager(model, optimizer, calls=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["batch_norm", "encoder"])
 @pytest.mark.parametrize("optimizer", ["sgd_nesterov", "rmsprop_momentum", "lamb"])
 def test_models_and_optimizers_can_be_combined(assert_equals_eager, model, optimizer):
     assert_equals_eager(model, optimizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw"])
 def test_accumulation_iterations_and_replicas_together_train_as_eager_loops_do(assert_equals_eager, model, optimizer):
     assert_equals_eager(
@@ -50,6 +52,7 @@ def test_accumulation_iterations_and_replicas_together_train_as_eager_loops_do(a
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["mlp"])
 @pytest.mark.parametrize("optimizer", ["sgd_dampening"])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
