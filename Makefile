@@ -17,7 +17,7 @@ WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/t
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check test-long bench dist format clean clean-all
+.PHONY: help setup run test check check-sources check-core check-others test-long bench dist format clean clean-all
 
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
@@ -33,11 +33,19 @@ test: $(READY) ## run all tests, the exhaustive ones sampled
 	@$(PYTEST) -m "not long" $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts and fast tests, in about a minute
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going check-core check-others check-sources
+
+check-sources: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p pilotage
-	@$(BIN)/lint-imports
-	@$(PYTEST) -q -m "not slow and not long" $(ARGS)
+	@$(BIN)/lint-imports --no-logo
+
+check-core: $(READY)
+	@$(PYTEST) -q -m "not slow and not long" tests/pilotage
+
+check-others: $(READY)
+	@$(PYTEST) -q -m "not slow and not long" --ignore=tests/pilotage
 
 test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too
 	@$(PYTEST) $(ARGS)

