@@ -29,6 +29,7 @@ from pilotage.program.steps import (
 )
 from pilotage.program.structure import Parsers, Structure
 from pilotage.program.tracing import Trace, trace
+from pilotage.program.transformer import masks_as_given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +183,7 @@ def _trace(step: StepFunction, request: Request) -> Trace:
     inputs = () if isinstance(step, UpdateStep) else request.inputs
     whole = isinstance(step, UpdateStep)
     state = [spec for section in step.sections for spec in step.layout.section(section, whole=whole)]
-    with averages_in_tensors(request.module):
+    with averages_in_tensors(request.module), masks_as_given(request.module):
         watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
         return trace(step, [*state, *inputs], request.device, watch)
 
