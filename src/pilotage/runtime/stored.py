@@ -31,6 +31,9 @@ class StoredModel:
     tied: dict[str, str] = field(default_factory=dict)
     """Other names of parameters and buffers, each with the name that its tensor is kept under."""
 
+    hidden: tuple[str, ...] = ()
+    """Buffers that the module's state dictionary leaves out."""
+
     optimizer: OptimizerState | None = None
     random_streams: list[Tensor] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
@@ -64,6 +67,7 @@ def store(
         "loss_scale": None if optimizer is None else optimizer.loss_scale,
         "with_weights": with_weights,
         "tied": _tied(executor.module),
+        "hidden": _hidden(executor.module),
         "extra": extra or {},
     }
     write_archive(path, content, tensors)
@@ -80,6 +84,7 @@ def read_stored(path: Path) -> StoredModel:
         signature=CallSignature.from_data(content["signature"]),
         weights=_named(tensors, "weight/") if content["with_weights"] else None,
         tied=content["tied"],
+        hidden=tuple(content["hidden"]),
         optimizer=None
         if updates is None
         else OptimizerState(slots=slots, updates=updates, loss_scale=content["loss_scale"]),
@@ -99,13 +104,14 @@ class BareModule(nn.Module):
         for name, tensor in stored.weights.items():
             trained = name in stored.program.layout.trained
             is_parameter = name in stored.program.layout.parameters
-            module._register(name, nn.Parameter(tensor, requires_grad=trained) if is_parameter else tensor)
+            kept_as = nn.Parameter(tensor, requires_grad=trained) if is_parameter else tensor
+            module._register(name, kept_as, persistent=name not in stored.hidden)
         kept = _weights(module)
         for name, other in stored.tied.items():
-            module._register(name, kept[other])
+            module._register(name, kept[other], persistent=name not in stored.hidden)
         return module
 
-    def _register(self, name: str, tensor: Tensor) -> None:
+    def _register(self, name: str, tensor: Tensor, *, persistent: bool) -> None:
         *path, last = name.split(".")
         owner: nn.Module = self
         for part in path:
@@ -115,7 +121,7 @@ class BareModule(nn.Module):
         if isinstance(tensor, nn.Parameter):
             owner.register_parameter(last, tensor)
         else:
-            owner.register_buffer(last, tensor)
+            owner.register_buffer(last, tensor, persistent=persistent)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Say that the class is missing; the stored program is what runs."""
@@ -153,6 +159,11 @@ def differences(module: nn.Module, program: Program) -> list[str]:
 
 def _weights(module: nn.Module) -> dict[str, Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _hidden(module: nn.Module) -> list[str]:
+    shown = module.state_dict(keep_vars=True)
+    return [name for name, _ in module.named_buffers(remove_duplicate=False) if name not in shown]
 
 
 def _tied(module: nn.Module) -> dict[str, str]:
