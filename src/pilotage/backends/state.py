@@ -111,7 +111,7 @@ class DeviceState:
         if pools:
             pieces = self.layout.section(Section.GRADIENTS, whole=True)
             total = sum(piece.elements for piece in pieces)
-            self.flat_gradients = torch.zeros(total, dtype=plan.accumulation_type, device=self.device)
+            self.flat_gradients = torch.zeros(total, dtype=self.layout.accumulation_type, device=self.device)
             self._shared[Section.GRADIENTS] = _pieces(self.flat_gradients, pieces)
         self.load_values(plan)
 

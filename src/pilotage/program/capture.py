@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import nn
 
+from pilotage.errors import CaptureError
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
 from pilotage.options.choices import Pooling, Reduction
@@ -155,6 +156,7 @@ def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> d
     )
     if request.batching.micro_batches_per_update == 1:
         return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}
+    _refuse_complex_pools(layout)
     return {
         Action.ACCUMULATE: GradientStep(gradients=gradients, layout=layout),
         Action.UPDATE: UpdateStep(
@@ -164,6 +166,15 @@ def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> d
             findings=model.findings,
         ),
     }
+
+
+def _refuse_complex_pools(layout: StateLayout) -> None:
+    for name in layout.trained:
+        if layout.parameters[name].dtype.is_complex:
+            raise CaptureError(
+                f"The parameter '{name}' is complex, and gradients of several micro-batches are pooled as real numbers. "
+                "Train it without gradient accumulation and replicas, or keep real and imaginary part apart."
+            )
 
 
 def _divisor(request: Request, parameter: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -132,7 +132,7 @@ class StateLayout:
                 for slot in group.rule.slots
             },
             values=variable_values(plan),
-            accumulation_type=plan.accumulation_type,
+            accumulation_type=_pool_type(plan, [specifications[name] for _, name in trained]),
             counters=_counters(plan, pooling),
             groups=groups,
         )
@@ -184,6 +184,12 @@ def _copy_of(whole: TensorSpec) -> TensorSpec:
 
 def _slot_spec(group: Group, slot: str, parameter: TensorSpec) -> TensorSpec:
     return TensorSpec.of(group.rule.initial(slot, parameter.empty(torch.device("meta"))))
+
+
+def _pool_type(plan: OptimizerPlan, trained: Sequence[TensorSpec]) -> torch.dtype:
+    """What gradients are pooled in: those of double precision would lose half their digits in single precision."""
+    has_doubles = any(specification.dtype == torch.float64 for specification in trained)
+    return torch.float64 if has_doubles and plan.accumulation_type == torch.float32 else plan.accumulation_type
 
 
 def variable_values(plan: OptimizerPlan) -> tuple[VariableValue, ...]:

@@ -157,9 +157,10 @@ def test_frozen_parameters_stay_as_they_are(eager, twins, assert_equal, assert_s
     assert_equal(mine.first.weight.detach(), before)
 
 
-def test_a_model_of_doubles_trains_to_the_last_bit(eager, twins, assert_equal, assert_same_state):
+@pytest.mark.parametrize("options", [{}, {"gradient_accumulation": 2}], ids=["whole", "pooled"])
+def test_a_model_of_doubles_trains_to_the_last_bit(options, eager, twins, assert_equal, assert_same_state):
     mine, theirs = twins(lambda: Regression().double())
-    step, reference = pilotage.training(mine, sgd(mine)), eager(theirs, sgd(theirs))
+    step, reference = pilotage.training(mine, sgd(mine), **options), eager(theirs, sgd(theirs), **options)
     for batch in batches(3, dtype=torch.float64):
         assert_equal(step(*batch), reference(*batch))
     assert_same_state(mine, theirs)
@@ -223,6 +224,31 @@ def test_parameters_that_have_gaps_in_memory_are_pooled_apart(eager, twins, asse
     for batch in batches(3):
         assert_equal(step(*batch), reference(*batch))
     assert_same_state(mine, theirs)
+
+
+class Complex(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 2, dtype=torch.complex64))
+
+    def forward(self, x, target):
+        output = (x.to(torch.complex64) @ self.weight).abs()
+        return output, functional.mse_loss(output, target)
+
+
+def test_complex_parameters_train_where_nothing_is_pooled(eager, twins, assert_equal, assert_same_state):
+    mine, theirs = twins(Complex)
+    step, reference = pilotage.training(mine, sgd(mine)), eager(theirs, sgd(theirs))
+    for batch in batches(3):
+        assert_equal(step(*batch), reference(*batch), 1e-6)
+    assert_same_state(mine, theirs, 1e-6)
+
+
+@pytest.mark.parametrize("option", ["gradient_accumulation", "replicas"])
+def test_complex_parameters_are_refused_where_gradients_are_pooled(option):
+    module = Complex()
+    with pytest.raises(pilotage.PilotageError, match="parameter 'weight' is complex"):
+        pilotage.training(module, sgd(module), **{option: 2})(*batches(1)[0])
 
 
 def plan_with(module, **refinements):
