@@ -102,7 +102,9 @@ def test_constants_of_different_types_are_different(one, other):
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), numpy.arange(3), numpy.array([]), object(), range(3), torch.float32, slice(1, 2)], ids=str
+    "value",
+    [float("nan"), numpy.arange(3), numpy.array([]), object(), range(3), torch.float32, slice(1, 2)],
+    ids=lambda value: type(value).__name__,
 )
 def test_a_constant_equals_itself(value):
     assert take_apart((value, 1))[1] == take_apart((value, 1))[1]
