@@ -20,6 +20,7 @@ ACROSS_PARTS = (
     "tests/pilotage/equals_eager/",
     "tests/poptorch/ops/test_in_wrappers.py",
     "tests/poptorch/test_model_libraries.py",
+    "tests/poptorch/test_traps.py",
 )
 """Tests of several parts together, which have no single source."""
 OPTIONAL = (
