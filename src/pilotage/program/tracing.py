@@ -151,6 +151,14 @@ def _explained() -> Iterator[None]:
             f"The operation {error.func} cannot be captured: it does not say what shape its result has. "
             f"Register a fake implementation with torch.library.register_fake.{said_by(error.__traceback__)}"
         ) from error
+    except NotImplementedError as error:
+        if "argument of type" not in str(error):
+            raise
+        raise CaptureError(
+            f"forward passes something to a torch operation that torch {torch.__version__} cannot write into a graph ({error}), "
+            f"a generator of its own for instance. Pass a tensor instead, or use torch's default generator."
+            f"{said_by(error.__traceback__)}"
+        ) from error
     except RuntimeError as error:
         if "no fake impl registered" in str(error):
             raise CaptureError(
