@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from pilotage.errors import CaptureError
 from pilotage.program.location import called_from
+from pilotage.program.masks import MASK_FORMS
 from pilotage.program.positions import POSITION_FORMS, Note
 from pilotage.program.refusals import refusal
 from pilotage.program.static_forms import STATIC_FORMS
@@ -22,6 +23,7 @@ class StaticCalls(TorchFunctionMode):
         super().__init__()
         self._forms: dict[Callable[..., Any], Callable[..., Any]] = {
             **STATIC_FORMS,
+            **MASK_FORMS,
             **{function: partial(form, note) for function, form in POSITION_FORMS.items()},
         }
 

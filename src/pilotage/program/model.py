@@ -87,6 +87,7 @@ class Model:
     def keep(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
         """The tensors that forward returned, apart from any state that may change under them."""
         tensors, self.findings.outputs = take_apart(value, self.parsers)
+        _refuse_sparse(tensors)
         storages = {tensor.untyped_storage()._cdata for tensor in state}
         return [_apart(tensor.detach(), storages) for tensor in tensors]
 
@@ -124,6 +125,15 @@ def refuse_unequal_buffers(written: Iterable[str]) -> None:
             f"forward writes to the buffer {name!r}, and each replica would get its own value. "
             "Set broadcast_buffers to False if the model can live with that."
         )
+
+
+def _refuse_sparse(outputs: Iterable[Tensor]) -> None:
+    for tensor in outputs:
+        if tensor.layout is not torch.strided:
+            raise CaptureError(
+                f"forward returns a tensor of the layout {tensor.layout}, and a program returns dense tensors alone. "
+                "Return it as to_dense(), or return its indices and values."
+            )
 
 
 def modes_of(module: nn.Module) -> dict[nn.Module, bool]:

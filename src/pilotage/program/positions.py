@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from pilotage.errors import CaptureError
 from pilotage.program.location import called_from
+from pilotage.program.masks import chosen_by_mask
 from pilotage.program.writes import written
 
 Note = Callable[[Tensor, Tensor], None]
@@ -47,6 +48,10 @@ def get_item(note: Note, x: Tensor, index: Any) -> Any:
 
 def set_item(note: Note, x: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``, where positions may be tensors."""
+    chosen = chosen_by_mask(x, index, value)
+    if chosen is not None:
+        x.copy_(chosen)
+        return
     try:
         x[index] = value
         return

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pilotage.errors import BatchDimensionError, InputError
@@ -87,6 +88,11 @@ class CallBinder:
         return TensorSpec(shape, contiguous_strides(shape), part.dtype)
 
     def _prepared(self, tensor: Tensor) -> Tensor:
+        if tensor.layout is not torch.strided:
+            raise InputError(
+                f"An input has the layout {tensor.layout}, and a program takes dense tensors alone. Pass to_dense(), or pass "
+                "its indices and values and put it together in forward."
+            )
         if tensor.requires_grad:
             tensor = tensor.detach()
         if self._adapt is not None:
