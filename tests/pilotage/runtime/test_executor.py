@@ -138,8 +138,9 @@ def test_a_mode_that_changes_nothing_captures_nothing(pair):
 
 @pytest.mark.parametrize("surroundings", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("when", ["first", "later", "always"])
-def test_a_program_trains_whatever_surrounds_its_calls(surroundings, when, pair, assert_equal, assert_same_state):
-    trained = pair()
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+def test_a_program_trains_whatever_surrounds_its_calls(tier, surroundings, when, pair, assert_equal, assert_same_state):
+    trained = pair(tier=tier)
     for number in range(3):
         batch = trained.batch()
         if when == "always" or (when == "first") == (number == 0):
