@@ -1,0 +1,1 @@
+"""What of PopTorch's public interface is here: the rows of the parity page, and the page."""

@@ -1,0 +1,44 @@
+"""Loading data."""
+
+from __future__ import annotations
+
+from poptorch._parity.rows import Sort, Table, arguments, rows
+
+TABLES = (
+    Table(
+        title="DataLoader",
+        of="DataLoader",
+        rows=rows(works="combinedBatchSize options rebatched_drop_last terminate __len__ __iter__"),
+    ),
+    Table(
+        title="AsynchronousDataAccessor",
+        of="AsynchronousDataAccessor",
+        rows=rows(works="terminate __len__ __iter__ __next__"),
+    ),
+    Table(
+        title="Arguments of loaders",
+        sort=Sort.ARGUMENTS,
+        rows=arguments(
+            {
+                "DataLoader": "options dataset batch_size shuffle num_workers drop_last persistent_workers "
+                "auto_distributed_partitioning mode async_options rebatched_worker_size batch_sampler",
+                "AsynchronousDataAccessor": "dataset buffer_size miss_sleep_time_in_ms load_indefinitely early_preload "
+                "sharing_strategy rebatched_size",
+            }
+        ),
+    ),
+    Table(
+        title="What loaders do",
+        sort=Sort.BEHAVIOURS,
+        rows=rows(
+            noted={
+                "Each item holds the samples of one whole call, in their order": "",
+                "Incomplete calls are dropped unless `drop_last=False`": "",
+                "Processes get shares of the data set of their own; shuffling them needs `randomSeed`": "",
+                "Async without `drop_last` becomes AsyncRebatched": "",
+                "Items of an asynchronous loader are views of a ring buffer": "",
+                "Errors in the worker come out as PopTorch's, and an epoch can be left early": "",
+            }
+        ),
+    ),
+)

@@ -1,0 +1,70 @@
+"""Operations, blocks and annotations."""
+
+from __future__ import annotations
+
+from poptorch._parity.rows import Sort, Table, arguments, rows
+
+_ARGUMENTS = {
+    "Block": "user_id ipu_id",
+    "Block.start": "user_id ipu_id",
+    "BeginBlock": "layer_to_call user_id ipu_id",
+    "BlockFunction": "user_id ipu_id",
+    "identity_loss": "x reduction",
+    "ipu_print_tensor": "tensor title print_gradient summarise_threshold edge_items max_line_width digits float_format "
+    "separator open_bracket close_bracket",
+    "for_loop": "count body inputs",
+    "cond": "condition then_body then_inps else_body else_inps",
+    "set_available_memory": "tensor available_memory_proportion",
+    "serializedMatMul": "lhs rhs mode factor keep_precision",
+    "dynamic_slice": "tensor dim start size step",
+    "dynamic_update": "input src dim start size",
+    "CPU": "layer_to_call ID",
+    "custom_op": "inputs name domain domain_version example_outputs attributes",
+    "ctc_beam_search_decoder": "probs lengths blank beam_width top_paths",
+    "fps": "src ptr ratio random_start",
+    "nearest": "x y batch_x batch_y",
+}
+
+TABLES = (
+    Table(
+        title="Operations and annotations",
+        rows=rows(
+            works="identity_loss ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update "
+            "CPU ctc_beam_search_decoder fps nearest Block Block.start Block.useAutoId BeginBlock BlockFunction "
+            "removeBlocks LegacyBeginBlockFn",
+            differs={
+                "recomputationCheckpoint": "the tensors themselves: nothing is recomputed yet to save memory",
+                "NameScope": "checked; there is no IPU profile to show the name in",
+                "Attribute": "nests and restores; there is no IPU compiler to read the attributes",
+                "set_available_memory": "the tensor itself: the memory of tiles means nothing here",
+                "serializedMatMul": "the product, computed in one piece",
+                "set_overlap_for_input": "checked; transfers are not overlapped by it",
+                "set_overlap_for_output": "checked; transfers are not overlapped by it",
+                "MultiConv": "checked; each convolution is computed by itself",
+                "custom_op": "runs a Python function that `implementCustomOp` registered in place of compiled PopART code",
+            },
+        ),
+    ),
+    Table(
+        title="Settings of MultiConv",
+        of="MultiConv",
+        rows=rows(
+            differs=dict.fromkeys(
+                [
+                    "availableMemoryProportions",
+                    "partialsTypes",
+                    "enableConvDithering",
+                    "planType",
+                    "perConvReservedTiles",
+                    "cycleBackOff",
+                ],
+                "checked and stored only: plans of an IPU",
+            )
+        ),
+    ),
+    Table(
+        title="Arguments of operations",
+        sort=Sort.ARGUMENTS,
+        rows=arguments(_ARGUMENTS),
+    ),
+)

@@ -1,0 +1,79 @@
+"""The package itself: names, errors, logging and what importing it does."""
+
+from __future__ import annotations
+
+from poptorch._parity.rows import Sort, Table, rows
+
+TABLES = (
+    Table(
+        title="The package",
+        rows=rows(
+            works="PoplarExecutor trainingModel inferenceModel DataLoader AsynchronousDataAccessor "
+            "isRunningOnIpu createPoptorchError getIpuTensorId setLogLevel registerPreCompileHook registerPostCompileHook "
+            "ICustomArgParser registerCustomArgParser registerGeometricCustomArgParsers module_repr print "
+            "ConfigFileError Options TensorLocationSettings Stage Phase BlockId optim profiling options enums ops testing poptorch_core "
+            "_impl _logging _dataloader _poplar_executor _args_parser _optimizer_attributes _options_impl _options_config "
+            "_printing",
+            noted={
+                "__version__": "3.4.0, the version whose interface this is.",
+                "ipuHardwareIsAvailable": "False, as wherever there is no IPU.",
+                "ipuHardwareVersion": "Raises AssertionError, as wherever there is no IPU.",
+                "testing.allclose": "",
+                "_logging.setPopartLogLevel": "Sets the level of the engine, which stands where PopART stood.",
+                "poptorch_core._validateOptions": "",
+            },
+            differs={
+                "load": "reads files that hold no pickle; the class of the model is not needed, and `model=` takes an "
+                "instance of it",
+                "_OverwriteContextManager": "applies registered substitutions; there are none of its own, because tensors "
+                "made in forward are captured on the device without a `device=`",
+                "poptorchAtExit": "does nothing: no device has to be given back",
+                "importPoptorchMetadataFromFile": "raises in words: files hold no pickled metadata",
+                "accessAttributes": "raises in words: custom ops get their attributes as keyword arguments",
+            },
+            absent={
+                "_utils": "private, and nothing in it that programs import",
+                "_poptorch_data": "private; files have another format",
+                "attributes_lists": "a by-product of PopTorch's own layout",
+            },
+        ),
+    ),
+    Table(
+        title="Errors",
+        rows=rows(
+            works="Error Error.type Error.message Error.location RecoverableError UnrecoverableError "
+            "options.ConfigFileError",
+            noted={"RecoverableError.recovery_action": "IPU_RESET, LINK_RESET, PARTITION_RESET or FULL_RESET."},
+        ),
+    ),
+    Table(
+        title="Parsers and substitutions",
+        rows=rows(
+            works="ICustomArgParser.yieldTensors ICustomArgParser.reconstruct "
+            "_OverwriteContextManager.registerSubsitutionManager"
+        ),
+    ),
+    Table(
+        title="Importing and logging",
+        sort=Sort.BEHAVIOURS,
+        rows=rows(
+            noted={
+                "Lines of the logger `poptorch::python` read `[HH:MM:SS.mmm] [poptorch::python] [warning] text`": "",
+                "Levels TRACE, DEBUG, INFO, WARN, ERR, OFF, TRACE_ALL, DEBUG_IR and 0, 1, 2, 3, 4, 6": "",
+                "Compile hooks run around each capture, the later ones even if it failed": "",
+                "The parser of the exact type is taken first, then that of a base class": "",
+            },
+            differs={
+                "Factory functions without `device=` are forced onto the device with a warning": "they are captured there "
+                "without one",
+                "Importing registers the parsers of `poptorch_geometric`": "call `registerGeometricCustomArgParsers()`",
+            },
+            absent={
+                "Importing sets RDMAV_FORK_SAFE": "there is no RDMA device to share with a fork",
+                "Importing enables `faulthandler` and takes SIGTERM": "a library leaves the process as it is",
+                "Importing replaces `sys.excepthook`": "a library leaves the process as it is",
+                "Importing changes how torch prints tensors": "tensors of a program are never handed out",
+            },
+        ),
+    ),
+)

@@ -1,0 +1,98 @@
+"""Environment variables, profiling, caching, and the packages around PopTorch."""
+
+from __future__ import annotations
+
+from poptorch._parity.rows import Sort, Table, rows
+
+_DISTRIBUTED = "popdist comes with distributed training"
+
+TABLES = (
+    Table(
+        title="Environment variables",
+        sort=Sort.VARIABLES,
+        rows=rows(
+            works="POPTORCH_DEFAULT_OPTIONS POPTORCH_LOG_LEVEL POPTORCH_LOG_DEST OMPI_COMM_WORLD_SIZE "
+            "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL",
+            differs={
+                "POPTORCH_IPU_MODEL": "runs on the CPU backend",
+                "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
+                "POPLAR_ENGINE_OPTIONS": "only compared with `enableProfiling`",
+            },
+            later={
+                "POPTORCH_CACHE_DIR": "the option is set by it; programs are not kept there yet",
+                "POPTORCH_EXPORT_PROTO_FILE": "",
+                "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "",
+                "PVTI_OPTIONS": "torch's profiler shows tracepoints meanwhile",
+            },
+            absent={
+                "POPTORCH_IPU_MODEL_VERSION": "there is no simulator of an IPU's versions",
+                "POPTORCH_WAIT_FOR_IPU": "there is no IPU to wait for",
+                "POPTORCH_MAX_GRAPH_LEN": "graphs are never printed in whole",
+                "RDMAV_FORK_SAFE": "there is no RDMA device to share with a fork",
+            },
+        ),
+    ),
+    Table(
+        title="Profiling",
+        rows=rows(
+            differs={
+                "profiling.Channel": "spans appear in torch's profiler",
+                "profiling.Channel.instrument": "spans appear in torch's profiler",
+                "profiling.Channel.tracepoint": "spans appear in torch's profiler",
+            }
+        ),
+    ),
+    Table(
+        title="Profiling and caching by executors",
+        sort=Sort.BEHAVIOURS,
+        rows=rows(
+            later={
+                "Tracepoints of executors and loaders (modelCompilation, graphPreprocessing, loadExecutable, "
+                "compileAndExport, saveExecutableToFile, modelExecution, dataset.__getitem__)": "",
+                "`<dir>/<model name>/profile.pop` after `enableProfiling`": "",
+                "Compiled programs are kept in the directory of `enableExecutableCaching`": "",
+                "Processes that share a cache compile once": "",
+            }
+        ),
+    ),
+    Table(
+        title="popdist",
+        of="popdist",
+        rows=rows(
+            later=dict.fromkeys(
+                [
+                    "isPopdistEnvSet",
+                    "init",
+                    "getInstanceIndex",
+                    "getNumInstances",
+                    "getNumLocalReplicas",
+                    "getNumTotalReplicas",
+                    "getNumIpusPerReplica",
+                    "getReplicaIndexOffset",
+                    "execute_on_instances",
+                    "poptorch.Options",
+                    "poptorch.Options(ipus_per_replica)",
+                ],
+                _DISTRIBUTED,
+            )
+        ),
+    ),
+    Table(
+        title="Variables of poprun",
+        sort=Sort.VARIABLES,
+        rows=rows(
+            later=dict.fromkeys(
+                [
+                    "POPDIST_NUM_TOTAL_REPLICAS",
+                    "POPDIST_NUM_LOCAL_REPLICAS",
+                    "POPDIST_NUM_IPUS_PER_REPLICA",
+                    "POPDIST_REPLICA_INDEX_OFFSET",
+                    "POPDIST_LOCAL_INSTANCE_INDEX",
+                    "POPDIST_UNIFORM_REPLICAS_PER_INSTANCE",
+                ],
+                _DISTRIBUTED,
+            ),
+            absent={"IPUOF_VIPU_API_*": "there is no V-IPU server"},
+        ),
+    ),
+)
