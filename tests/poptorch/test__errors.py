@@ -9,7 +9,8 @@ REWORDED = ("BufferBroadcastError",)
 TRANSLATED = [
     name
     for name in errors.__all__
-    if name not in (*ASSERTED, *REWORDED) and not issubclass(getattr(errors, name), errors.OptionError | errors.DatasetError)
+    if name not in (*ASSERTED, *REWORDED)
+    and not issubclass(getattr(errors, name), errors.OptionError | errors.DatasetError)
 ]
 
 

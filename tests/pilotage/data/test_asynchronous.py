@@ -94,7 +94,9 @@ def test_a_dataset_of_very_many_tensors_is_delivered(sharing):
 
 @pytest.mark.usefixtures("nothing_left_behind")
 def test_items_are_views_valid_until_the_next_one():
-    prefetcher = forked([torch.full((3,), float(number)) for number in range(9)], buffer_size=2)
+    # Read ahead into the next epoch, the ring would soon hold other items than the last.
+    items = [torch.full((3,), float(number)) for number in range(9)]
+    prefetcher = forked(items, buffer_size=2, load_indefinitely=False)
     kept, copies = [], []
     for item in prefetcher:
         copies.append(item.clone())
