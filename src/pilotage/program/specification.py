@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pilotage.errors import CaptureError
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
@@ -19,6 +21,12 @@ class TensorSpec:
     @classmethod
     def of(cls, tensor: Tensor) -> TensorSpec:
         """The specification of an existing tensor."""
+        if tensor.layout is not torch.strided:
+            raise CaptureError(
+                f"A parameter or buffer of shape {list(tensor.shape)} has the layout {tensor.layout}, and the state of a program "
+                "is dense. Keep its indices and values as buffers and put it together in forward with "
+                "torch.sparse_coo_tensor, or keep it as to_dense()."
+            )
         return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
     def empty(self, device: torch.device) -> Tensor:

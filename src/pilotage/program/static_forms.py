@@ -86,6 +86,8 @@ def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) 
         weights = torch.ones_like(input, dtype=torch.int64)
     elif weights.dtype is not torch.float32:
         weights = weights.to(torch.float64)
+    beyond = "torch.bincount found a number that is not below minlength, which says how many bins a program has"
+    aten._assert_async.msg((input < minlength).all(), beyond)
     return weights.new_zeros(minlength).scatter_add(0, input.to(torch.int64), weights)
 
 
