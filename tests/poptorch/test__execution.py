@@ -162,6 +162,9 @@ def test_open_modes_are_decided_in_a_copy():
     [
         (lambda options: options.Precision.setPartialsType(torch.half), "setPartialsType"),
         (lambda options: options.enableSyntheticData(True), "enableSyntheticData"),
+        (lambda options: options.enableExecutableCaching("programs"), "enableExecutableCaching"),
+        (lambda options: options.enableProfiling(), "enableProfiling"),
+        (lambda options: options.anchorTensor("short", "long"), "anchorTensor"),
     ],
 )
 def test_a_setting_without_effect_is_said_once(change, setting, caplog):

@@ -92,6 +92,9 @@ def _warn_of_unanswered(options: Options) -> None:
     unanswered = {
         "Precision.setPartialsType(torch.half)": told.get("partialsTypeMatMuls") == "half",
         "enableSyntheticData(True)": told.get("syntheticDataMode", 0) != 0,
+        "enableExecutableCaching": bool(told.get("enableEngineCaching", False)),
+        "enableProfiling": "autoReport.all" in told.get("engineOptions", {}),
+        "anchorTensor": bool(options.anchored_tensors),
     }
     for setting in (name for name, is_set in unanswered.items() if is_set):
         logger.warning("poptorch.Options().%s has no effect on this engine yet; the model runs without it.", setting)

@@ -69,10 +69,10 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
     *_rows(
         Meaning.PENDING,
         {
-            "anchorTensor": "For getAnchoredTensor.",
+            "anchorTensor": "For getAnchoredTensor; a warning says so.",
             "modelName": "Names the directory of the profile.",
-            "enableExecutableCaching": "Names the directory of compiled programs.",
-            "enableProfiling": "Names the directory of profiles.",
+            "enableExecutableCaching": "Names the directory of compiled programs; a warning says so.",
+            "enableProfiling": "Names the directory of profiles; a warning says so.",
             "enableSyntheticData": "Inputs always come from the host; a warning says so.",
             "sourceLocationExcludes": "Hides files from the places named in messages.",
             "appendToLocationExcludes": "Hides files from the places named in messages.",
