@@ -12,6 +12,7 @@ from torch import nn
 
 from poptorch import optim
 from poptorch._errors import createPoptorchError
+from poptorch._functions import FunctionModule
 from poptorch._model_checks import check_buffer_types
 from poptorch._poplar_executor import PoplarExecutor
 from poptorch.options import Options
@@ -46,14 +47,6 @@ def inferenceModel(
     return PoplarExecutor(_module_of(model), _checked(options), training=False)
 
 
-class _Function(nn.Module):
-    """A function of tensors, as a module."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.forward = function
-
-
 def _module_of(model: Any) -> nn.Module:
     if isinstance(model, PoplarExecutor):
         return model.model
@@ -62,7 +55,7 @@ def _module_of(model: Any) -> nn.Module:
     if isinstance(model, nn.Module):
         return model
     if callable(model):
-        return _Function(model)
+        return FunctionModule(model)
     raise createPoptorchError(f"A model is a torch.nn.Module or a function, not {type(model).__name__}.")
 
 
