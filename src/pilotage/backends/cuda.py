@@ -31,7 +31,7 @@ class CudaBackend:
         walked = WalkedExecutable(program, schedule, forgive)
         if not all(map(_can_be_recorded, program.computations.values())):
             return walked
-        return CudaGraphExecutable(walked, draws_random_numbers=program.draws_random_numbers)
+        return CudaGraphExecutable(walked, program)
 
 
 def _can_be_recorded(computation: Computation) -> bool:

@@ -10,6 +10,7 @@ from torch import Tensor
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import WalkedExecutable
+from pilotage.program.program import Program
 
 
 class CudaGraphExecutable:
@@ -18,9 +19,10 @@ class CudaGraphExecutable:
     The first call is real work and at the same time the warm-up that libraries need before they can be recorded.
     """
 
-    def __init__(self, walked: WalkedExecutable, *, draws_random_numbers: bool) -> None:
+    def __init__(self, walked: WalkedExecutable, program: Program) -> None:
         self._walked = walked
-        self._draws_random_numbers = draws_random_numbers
+        self._draws_random_numbers = program.draws_random_numbers
+        self._written_inputs = program.written_inputs
         self._stream = torch.cuda.Stream()
         self._state: DeviceState | None = None
         self._recorded: _Recording | None = None
@@ -34,7 +36,7 @@ class CudaGraphExecutable:
             self._state, self._recorded = state, None
             return self._warm_up(state, streams, inputs)
         if self._recorded is None:
-            self._recorded = _Recording(self._walked, state, streams, inputs, self._stream)
+            self._recorded = _Recording(self._walked, state, streams, inputs, self._stream, self._written_inputs)
         return self._recorded.replay(inputs)
 
     def _warm_up(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -55,7 +57,9 @@ class _Recording:
         streams: RandomStreams,
         inputs: Sequence[Tensor],
         stream: torch.cuda.Stream,
+        written: Sequence[int],
     ) -> None:
+        self._written = written
         self._inputs = [torch.empty_like(tensor, device=state.device) for tensor in inputs]
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, stream=stream):
@@ -65,4 +69,6 @@ class _Recording:
         for place, tensor in zip(self._inputs, inputs, strict=True):
             place.copy_(tensor, non_blocking=True)
         self._graph.replay()
+        for position in self._written:
+            inputs[position].copy_(self._inputs[position])
         return self._outputs
