@@ -7,6 +7,8 @@ from itertools import chain
 
 import torch
 
+from poptorch._requirements import require
+
 __all__ = ["AttributeTracker", "VariableAttributes"]
 
 _TORCHS_OWN = frozenset({"defaults", "state", "param_groups"})
@@ -49,7 +51,7 @@ class VariableAttributes:
         self._variable.add(self._known(attr))
 
     def _known(self, attr: str) -> str:
-        assert attr in self._allowed, f"Unknown attribute {attr}. The attributes are {', '.join(self._allowed)}."
+        require(attr in self._allowed, f"Unknown attribute {attr}. The attributes are {', '.join(self._allowed)}.")
         return attr
 
 

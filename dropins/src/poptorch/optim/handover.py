@@ -11,6 +11,7 @@ from pilotage.optim.reading import read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from poptorch._logging import logger
 from poptorch._optimizer_attributes import AttributeTracker
+from poptorch._requirements import require
 from poptorch.optim.adam import Adam, AdamW
 from poptorch.optim.lamb import LAMB
 from poptorch.optim.refining import check_settings, refinements_of
@@ -70,9 +71,10 @@ class OptimizerReader:
 
 def kind_of(optimizer: torch.optim.Optimizer) -> str:
     """The name that PopTorch's messages call an optimizer by."""
-    assert isinstance(optimizer, _KNOWN), (
+    require(
+        isinstance(optimizer, _KNOWN),
         f"Unsupported optimizer type {type(optimizer).__name__}. Types supported are SGD, Adam, AdamW and RMSprop of "
-        "torch.optim or poptorch.optim, and poptorch.optim.LAMB."
+        "torch.optim or poptorch.optim, and poptorch.optim.LAMB.",
     )
     no_bias = "" if getattr(optimizer, "bias_correction", True) else "_NO_BIAS"
     match optimizer:

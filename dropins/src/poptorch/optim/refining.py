@@ -6,6 +6,7 @@ import torch
 
 from pilotage.optim.families import Refinements
 from poptorch._optimizer_attributes import VariableAttributes
+from poptorch._requirements import require
 
 __all__ = ["check_settings", "refinements_of", "wants_running_mean"]
 
@@ -23,13 +24,15 @@ _NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
 def check_settings(optimizer: torch.optim.Optimizer) -> None:
     """Refuse settings that PopTorch refuses."""
     for name in _ACCUMULATION_TYPES:
-        assert getattr(optimizer, name, torch.float32) in (torch.float32, torch.float16), (
-            f"Accumulation types must be either torch.float32 or torch.float16; {name} is {getattr(optimizer, name)}."
+        given = getattr(optimizer, name, torch.float32)
+        require(
+            given in (torch.float32, torch.float16),
+            f"Accumulation types must be either torch.float32 or torch.float16; {name} is {given}.",
         )
     if any(group.get("amsgrad") for group in optimizer.param_groups):
         raise ValueError("amsgrad has to be False: PopTorch has no AMSGrad variant of Adam and AdamW.")
     centered = {group.get("centered") for group in optimizer.param_groups}
-    assert len(centered) == 1, "centered has to be the same for all parameter groups."
+    require(len(centered) == 1, "centered has to be the same for all parameter groups.")
 
 
 def refinements_of(optimizer: torch.optim.Optimizer, *, automatic_loss_scaling: bool = False) -> Refinements:
