@@ -68,11 +68,11 @@ X = torch.ones(1, 2)
         (remove_parameter, r"Parameter layer\.bias is removed from the model when calling the forward method\."),
     ],
 )
-def test_state_that_is_replaced_or_removed_is_refused_and_put_back(change, said):
+def test_state_that_is_replaced_or_removed_is_refused_and_put_back(change, said, tier):
     module = Stateful(change)
     before = {name: id(tensor) for name, tensor in module.state_dict(keep_vars=True).items()}
     with pytest.raises(poptorch.Error, match=said):
-        poptorch.inferenceModel(module)(X)
+        poptorch.inferenceModel(module, poptorch.Options().runOn("cpu", tier=tier))(X)
     assert {name: id(tensor) for name, tensor in module.state_dict(keep_vars=True).items()} == before
     assert module.y.tolist() == [0.0, 0.0]
 

@@ -15,8 +15,9 @@ __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
 
 
 def check_program(module: nn.Module, program: Program) -> None:
-    """Refuse a forward that puts other tensors in the place of its buffers."""
-    for name in program.reassigned_buffers:
+    """Refuse a forward that puts other tensors in the place of its buffers; in the eager tier, once it has run."""
+    steps = [computation.function for computation in program.computations.values() if computation.function is not None]
+    for name in {*program.reassigned_buffers, *(name for step in steps for name in step.findings.reassigned_buffers)}:
         owner, _, own_name = name.rpartition(".")
         if not isinstance(module.get_submodule(owner), _BatchNorm):
             raise createPoptorchError(

@@ -283,7 +283,9 @@ class PoplarExecutor(NeverLost):
             return self.engine.run(call)
         # Forward runs at each call in the eager tier, and with it the checks that belong to a compilation.
         with self._capture.following(self.engine.module):
-            return self.engine.run(call)
+            outputs = self.engine.run(call)
+        check_program(self._user_model, self.engine.session.program)
+        return outputs
 
     def _compile(self, call: BoundCall) -> None:
         with self._compiling(call):
