@@ -1,5 +1,7 @@
 """What holds for all tests: one thread, and nobody's environment but the test's own."""
 
+import signal
+
 import pytest
 import torch
 
@@ -15,3 +17,9 @@ def plain_environment(monkeypatch):
     """A developer's own settings decide nothing here."""
     for name in ("PILOTAGE_BACKEND", "PILOTAGE_TIER", "PILOTAGE_LOG_LEVEL"):
         monkeypatch.delenv(name, raising=False)
+
+
+def pytest_configure() -> None:
+    """Take interrupts as a terminal's programs do; a shell that starts the tests in the background has them ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
