@@ -51,6 +51,7 @@ class OptimizerLink:
         self.plan = self._read(optimizer, compiled=compiled)
         self._superseded = _loaded_values(optimizer)
         """Numbers that were loaded before the optimizer's settings were read, and so count no more."""
+        self._pooling: Pooling | None = None
         self.pools_running_mean = wants_running_mean(optimizer)
         """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
 
@@ -86,7 +87,9 @@ class OptimizerLink:
 
     def adapted(self, execution: Execution) -> Execution:
         """The execution that this optimizer's accumulation type asks for."""
-        return replace(execution, pooling=Pooling.RUNNING) if self.pools_running_mean else execution
+        if self._pooling is None:
+            self._pooling = execution.pooling
+        return replace(execution, pooling=Pooling.RUNNING if self.pools_running_mean else self._pooling)
 
     def begin(self, executor: Executor) -> None:
         """Give a new program what the optimizer has learnt already, and show in the optimizer what it learns from here on."""
