@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -52,7 +53,7 @@ class Session:
     parked: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
 
-    @property
+    @cached_property
     def device(self) -> str:
         """The device by name."""
         return str(self.choice.backend.device)
