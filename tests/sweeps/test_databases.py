@@ -1,0 +1,92 @@
+"""torch's own databases of operations and modules: equal to eager PyTorch through PopTorch's wrappers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sweep.document import PAGE, page, read_results
+from sweep.entries import entries
+from sweep.exceptions import Exceptions
+from sweep.measures import Measure, Tally, sweep
+
+from pilotage.program.refusals import ADVICE
+
+# The samples provoke torch's warnings on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EXCEPTIONS = Exceptions.read()
+PARTS = {
+    (Measure.INFERENCE, "operation"): 12,
+    (Measure.INFERENCE, "module"): 6,
+    (Measure.HALF, "operation"): 1,
+    (Measure.HALF, "module"): 1,
+    (Measure.GRADIENTS, "operation"): 8,
+    (Measure.GRADIENTS, "module"): 3,
+}
+"""Into how many tests each sweep is cut."""
+
+
+@pytest.fixture(scope="module")
+def tallies() -> dict[tuple[Measure, str], dict[int, Tally]]:
+    """What the complete sweeps below have found."""
+    return {key: {} for key in PARTS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", [Measure.INFERENCE, Measure.GRADIENTS], ids=lambda measure: measure.value)
+@pytest.mark.parametrize("kind", ["operation", "module"])
+def test_a_sample_of_the_entries_is_equal(kind, measure):
+    chosen = [entry for entry in entries() if entry.kind == kind]
+    if measure is Measure.GRADIENTS:
+        chosen = chosen[::4]
+    found = sweep(chosen, measure, EXCEPTIONS, all_samples=False)
+    assert found.problems(EXCEPTIONS, complete=False) == []
+    assert found.numbers(EXCEPTIONS)["samples equal"] > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("measure", "kind", "part"),
+    [
+        pytest.param(measure, kind, part, id=f"{kind}s-{measure.value}-{part}")
+        for (measure, kind), parts in PARTS.items()
+        for part in range(parts)
+    ],
+)
+def test_every_entry_is_equal(measure, kind, part, tallies):
+    chosen = [entry for entry in entries() if entry.kind == kind][part :: PARTS[measure, kind]]
+    found = sweep(chosen, measure, EXCEPTIONS, all_samples=True)
+    tallies[measure, kind][part] = found
+    assert found.problems(EXCEPTIONS, complete=measure is Measure.INFERENCE) == []
+
+
+@pytest.mark.long
+def test_the_numbers_on_the_page_are_those_of_the_sweep(tallies):
+    if any(len(tallies[key]) != parts for key, parts in PARTS.items()):
+        pytest.skip("needs all parts of the sweep")
+    results = read_results()
+    if results["torch"] != torch.__version__.partition("+")[0]:
+        pytest.skip(f"the page was written with torch {results['torch']}")
+    for (measure, kind), parts in tallies.items():
+        whole = Tally()
+        for part in parts.values():
+            whole.add(part)
+        assert whole.numbers(EXCEPTIONS) == results["numbers"][f"{kind}s, {measure.value}"]
+
+
+def test_the_page_is_the_one_that_the_numbers_and_exceptions_make():
+    assert PAGE.read_text(encoding="utf-8") == page(read_results(), EXCEPTIONS, ADVICE)
+
+
+def test_at_least_95_percent_of_all_entries_in_scope_are_equal_and_none_is_wrong():
+    for name, numbers in read_results()["numbers"].items():
+        assert numbers["entries equal"] >= 0.95 * numbers["entries in scope"], name
+        assert numbers["samples wrong"] == 0, name
+
+
+@pytest.mark.slow
+def test_every_exception_is_about_an_entry_of_its_own():
+    named = [known.entry for known in EXCEPTIONS.known]
+    assert len(named) == len(set(named))
+    if read_results()["torch"] == torch.__version__.partition("+")[0]:
+        assert set(named) <= {entry.name for entry in entries()}
