@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from pilotage.errors import CaptureError
 from pilotage.program.location import called_from
 from pilotage.program.masks import MASK_FORMS
-from pilotage.program.positions import POSITION_FORMS, Note
+from pilotage.program.positions import POSITION_FORMS, Copies
 from pilotage.program.refusals import refusal
 from pilotage.program.static_forms import STATIC_FORMS
 
@@ -19,12 +19,12 @@ from pilotage.program.static_forms import STATIC_FORMS
 class StaticCalls(TorchFunctionMode):
     """While active, calls functions in the form that can be captured, and refuses by name what has none."""
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, copies: Copies) -> None:
         super().__init__()
         self._forms: dict[Callable[..., Any], Callable[..., Any]] = {
             **STATIC_FORMS,
             **MASK_FORMS,
-            **{function: partial(form, note) for function, form in POSITION_FORMS.items()},
+            **{function: partial(form, copies) for function, form in POSITION_FORMS.items()},
         }
 
     def __torch_function__(

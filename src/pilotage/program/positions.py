@@ -8,6 +8,7 @@ what was read before, would not do what it does in eager PyTorch, and is refused
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,11 +22,8 @@ from pilotage.program.location import called_from
 from pilotage.program.masks import chosen_by_mask
 from pilotage.program.writes import written
 
-Note = Callable[[Tensor, Tensor], None]
-"""Told of a copy that stands for a view, and of the tensor that it was copied from."""
 
-
-def get_item(note: Note, x: Tensor, index: Any) -> Any:
+def get_item(copies: Copies, x: Tensor, index: Any) -> Any:
     """``x[index]``, where positions may be tensors."""
     try:
         return x[index]
@@ -42,12 +40,13 @@ def get_item(note: Note, x: Tensor, index: Any) -> Any:
             kept.append(item)
             dim += rest if item is Ellipsis else _dimensions(item)
     result = result[tuple(kept)] if kept else result
-    note(result, x)
+    copies.note(result, x)
     return result
 
 
-def set_item(note: Note, x: Tensor, index: Any, value: Any) -> None:
+def set_item(copies: Copies, x: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``, where positions may be tensors."""
+    copies.written_back(x, value)
     chosen = chosen_by_mask(x, index, value)
     if chosen is not None:
         x.copy_(chosen)
@@ -71,22 +70,22 @@ def set_item(note: Note, x: Tensor, index: Any, value: Any) -> None:
     view.movedim(places, list(range(len(places)))).index_put_(positions, given.to(x.dtype))
 
 
-def select(note: Note, input: Tensor, dim: Any, index: Any) -> Tensor:
+def select(copies: Copies, input: Tensor, dim: Any, index: Any) -> Tensor:
     """One position of a dimension, which may be a tensor."""
     if not isinstance(index, Tensor):
         return torch.select(input, dim, index)
     result = _picked(input, dim, index)
-    note(result, input)
+    copies.note(result, input)
     return result
 
 
-def narrow(note: Note, input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(copies: Copies, input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """A part of fixed length of a dimension, from a position that may be a tensor."""
     if not isinstance(start, Tensor):
         return torch.narrow(input, dim, start, length)
     first = torch.where(start < 0, start + input.shape[dim], start)
     result = input.index_select(dim, first + torch.arange(length, device=input.device))
-    note(result, input)
+    copies.note(result, input)
     return result
 
 
@@ -100,16 +99,39 @@ POSITION_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy that stands for a view."""
+
+    tensor: Tensor
+    original: Tensor
+    version: int
+    """Of the original when it was copied."""
+
+
 class Copies(TorchDispatchMode):
     """While active, refuses what would make a difference between a view and the copy that stands for it."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._copies: dict[int, tuple[Tensor, Tensor, int]] = {}
+        self._copies: dict[int, _Copy] = {}
+        self._lost: dict[int, str] = {}
+        """Where a copy was written into, by the original: what has to reach the original before it is used again."""
 
     def note(self, copy: Tensor, original: Tensor) -> None:
         """Remember a copy."""
-        self._copies[copy.untyped_storage()._cdata] = (copy, original, original._version)
+        self._copies[_storage(copy)] = _Copy(copy, original, original._version)
+
+    def written_back(self, original: Tensor, value: Any) -> None:
+        """A value is about to be put into the original, as ``x[i] += y`` does with what it read."""
+        known = self._known(value)
+        if known is not None and known.original is original:
+            self._lost.pop(_storage(original), None)
+
+    def refuse_lost_writes(self) -> None:
+        """Raise if a copy was written into, and the original never got to see it."""
+        for where in self._lost.values():
+            raise _lost_write(where)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -120,22 +142,33 @@ class Copies(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
     def _check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if func._schema.is_mutable and any(self._known(tensor) for tensor in written(func, args, kwargs)):
-            raise CaptureError(
-                "forward writes into a part of a tensor whose position is a tensor too, as in x[i].add_(y), and in a static "
-                f"program that part is a copy. Write x[i] = x[i] + y instead.{called_from()}"
-            )
         for used in tree_leaves((args, kwargs)):
             known = self._known(used)
-            if known is not None and known[1]._version != known[2]:
+            if known is not None and known.original._version != known.version:
                 raise CaptureError(
                     "forward reads x[i], where i is a tensor, then writes into x, and then uses what it read. In a static "
                     "program x[i] is a copy and does not show what was written. Read it again after the write, or take "
                     f"x[i].clone() if the old value is meant.{called_from()}"
                 )
+            if known is None and isinstance(used, Tensor) and _storage(used) in self._lost:
+                raise _lost_write(self._lost[_storage(used)])
+        if func._schema.is_mutable:
+            for known in filter(None, map(self._known, written(func, args, kwargs))):
+                self._lost[_storage(known.original)] = called_from()
 
-    def _known(self, value: Any) -> tuple[Tensor, Tensor, int] | None:
-        return self._copies.get(value.untyped_storage()._cdata) if isinstance(value, Tensor) else None
+    def _known(self, value: Any) -> _Copy | None:
+        return self._copies.get(_storage(value)) if isinstance(value, Tensor) else None
+
+
+def _lost_write(where: str) -> CaptureError:
+    return CaptureError(
+        "forward writes into a part of a tensor whose position is a tensor too, as in x[i].add_(y), and in a static program "
+        f"that part is a copy. Write x[i] = x[i] + y instead.{where}"
+    )
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else 0
 
 
 def _picked(x: Tensor, dim: int, position: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ _NO_FORMAT = "unsupported format string"
 def refusal(error: Exception, function: Callable[..., Any], arguments: tuple[Any, ...], where: str) -> Exception | None:
     """What to tell the user of an error inside of one of torch's functions; None if it speaks for itself."""
     own_name = getattr(function, "__name__", "")
-    name = str(resolve_name(function) or own_name or function)
+    name = str(resolve_name(function) or own_name or function).replace("torch.functional.", "torch.")
     if own_name in ("grad", "backward") and hasattr(error, "func"):
         name = f"{error.func} in the backward pass"
     if isinstance(error, DynamicOutputShapeException):

@@ -7,11 +7,13 @@ check is taken as passed: what it guards against is then computed, and not refus
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -91,15 +93,8 @@ def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) 
     return weights.new_zeros(minlength).scatter_add(0, input.to(torch.int64), weights)
 
 
-def _tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Sequence[Tensor]:
-    """Where to cut may be a tensor of constants."""
-    if isinstance(indices_or_sections, Tensor):
-        indices_or_sections = indices_or_sections.tolist()
-    return torch.tensor_split(input, indices_or_sections, dim)
-
-
 def _is_all_true(input: Tensor) -> bool:
-    """Distributions ask this of their arguments and samples, and no one else does."""
+    """Distributions that are told to check ask this of their arguments and samples, and no one else does."""
     return True
 
 
@@ -116,10 +111,19 @@ STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     Tensor.bincount: _bincount,
     torch.istft: _istft,
     Tensor.istft: _istft,
-    torch.tensor_split: _tensor_split,
-    Tensor.tensor_split: _tensor_split,
 }
 """By function, a form of it that can be captured."""
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Let distributions take their arguments and samples as right inside of the block."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 class _Answers(TorchDispatchMode):

@@ -31,6 +31,7 @@ from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_gene
 from pilotage.program.refusals import shape_refusal, value_refusal
 from pilotage.program.rewrites import hidden_writes, tidy
 from pilotage.program.specification import TensorSpec
+from pilotage.program.static_forms import unchecked_distributions
 from pilotage.program.steps import StepFunction
 from pilotage.program.writes import WriteGuard
 
@@ -61,6 +62,7 @@ def trace(
         undisturbed_generators(),
         _explained(),
         known_shapes(),
+        unchecked_distributions(),
         fake_mode,
         torch.autograd.set_multithreading_enabled(False),
         device,
@@ -93,8 +95,9 @@ class _Recording:
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         self.draws, copies = RandomDraws(), Copies()
         try:
-            with self.draws, self._guard(), copies, StaticCalls(copies.note):
+            with self.draws, self._guard(), copies, StaticCalls(copies):
                 outputs = self._step(*tensors)
+                copies.refuse_lost_writes()
         finally:
             self._changes = self._watch.changes() if self._watch else []
             for change in self._changes:

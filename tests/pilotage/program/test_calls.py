@@ -1,0 +1,36 @@
+"""Calls of torch's functions during capture."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+
+
+class Function(nn.Module):
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def test_an_error_of_torchs_own_comes_through_as_it_is():
+    with pytest.raises(RuntimeError, match="broadcast"):
+        pilotage.inference(Function(lambda x: x + torch.zeros(7)))(torch.zeros(3))
+
+
+def test_an_error_of_a_wrong_index_comes_through_as_it_is():
+    with pytest.raises(IndexError, match="out of bounds"):
+        pilotage.inference(Function(lambda x: x[7]))(torch.zeros(3))
+
+
+def test_constants_that_forward_makes_are_known(assert_equal):
+    def function(x):
+        return x[torch.tensor(1)], x * torch.tensor(3).item(), x * 2 if torch.tensor(True) else x
+
+    x = torch.arange(3.0)
+    assert_equal(pilotage.inference(Function(function))(x), function(x))
