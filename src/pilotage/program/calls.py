@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,15 @@ from pilotage.program.masks import MASK_FORMS
 from pilotage.program.positions import POSITION_FORMS, Copies
 from pilotage.program.refusals import refusal
 from pilotage.program.static_forms import STATIC_FORMS
+
+
+@contextmanager
+def compiled_functions_inlined() -> Iterator[None]:
+    """Capture what torch.compile has wrapped as if it had not, inside of the block."""
+    from torch._dynamo import config  # Takes seconds to import, and capture itself needs it too.
+
+    with config.patch(error_on_nested_fx_trace=False):
+        yield
 
 
 class StaticCalls(TorchFunctionMode):

@@ -23,7 +23,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from pilotage.errors import CaptureError
 from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
-from pilotage.program.calls import StaticCalls
+from pilotage.program.calls import StaticCalls, compiled_functions_inlined
 from pilotage.program.fake_kernels import known_shapes
 from pilotage.program.location import said_by
 from pilotage.program.positions import Copies
@@ -63,6 +63,7 @@ def trace(
         _explained(),
         known_shapes(),
         unchecked_distributions(),
+        compiled_functions_inlined(),
         fake_mode,
         torch.autograd.set_multithreading_enabled(False),
         device,
@@ -155,6 +156,12 @@ def _explained() -> Iterator[None]:
             f"Register a fake implementation with torch.library.register_fake.{said_by(error.__traceback__)}"
         ) from error
     except NotImplementedError as error:
+        if "HigherOrderOperator" in str(error):
+            raise CaptureError(
+                "torch's own control flow (torch.cond, while_loop, scan) cannot be captured. Compute both sides and choose with "
+                "torch.where(condition, one, other), and write loops in Python, with a plain number of rounds."
+                f"{said_by(error.__traceback__)}"
+            ) from error
         if "argument of type" not in str(error):
             raise
         raise CaptureError(

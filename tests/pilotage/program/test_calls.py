@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import pilotage
+from pilotage.errors import CaptureError
 
 
 class Function(nn.Module):
@@ -34,3 +35,19 @@ def test_constants_that_forward_makes_are_known(assert_equal):
 
     x = torch.arange(3.0)
     assert_equal(pilotage.inference(Function(function))(x), function(x))
+
+
+def test_what_torch_has_compiled_is_captured_as_it_is(assert_equal):
+    function = torch.compile(lambda x: x.cos() + 1, backend="eager")
+    x = torch.arange(3.0)
+    assert_equal(pilotage.inference(Function(function))(x), x.cos() + 1)
+    layer = nn.Linear(3, 2)
+    assert_equal(pilotage.inference(torch.compile(layer, backend="eager"))(x), layer(x).detach())
+
+
+def test_control_flow_of_torchs_own_is_refused_with_a_rewrite():
+    def chooses(x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    with pytest.raises(CaptureError, match=r"torch\.where\(condition, one, other\)(?s:.*)in chooses:"):
+        pilotage.inference(Function(chooses))(torch.zeros(3))
