@@ -51,3 +51,19 @@ def test_control_flow_of_torchs_own_is_refused_with_a_rewrite():
 
     with pytest.raises(CaptureError, match=r"torch\.where\(condition, one, other\)(?s:.*)in chooses:"):
         pilotage.inference(Function(chooses))(torch.zeros(3))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_run_where_gradients_are_off(kind, assert_equal):
+    torch.manual_seed(0)
+    layer, x = kind(3, 4, num_layers=2, batch_first=True), torch.randn(2, 5, 3)
+
+    def without_gradients(x):
+        with torch.no_grad():
+            return layer(x)[0]
+
+    wanted = without_gradients(x)
+    with torch.no_grad():
+        assert_equal(pilotage.inference(layer)(x)[0], wanted, 1e-6)
+        assert_equal(pilotage.inference(Function(without_gradients))(x), wanted, 1e-6)
+    assert_equal(pilotage.inference(Function(without_gradients))(x), wanted, 1e-6)
