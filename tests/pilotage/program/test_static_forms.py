@@ -102,7 +102,9 @@ def test_bins_are_counted_in_the_type_of_eager(assert_equal):
         assert_equal(pilotage.inference(module)(COUNTS), torch.bincount(COUNTS, weights, minlength=6))
 
 
-def test_distributions_check_their_arguments_again_after_a_capture():
+def test_distributions_check_their_arguments_again_after_a_capture(monkeypatch):
+    # torch.compile, once used in a process, switches the checks off for good.
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
     module = nn.Module()
     module.forward = lambda x: Normal(x, x.abs()).log_prob(x)
     pilotage.inference(module)(X)
