@@ -80,6 +80,18 @@ def _istft(*args: Any, **kwargs: Any) -> Tensor:
         return torch.istft(*args, **kwargs)
 
 
+def _quantile(*args: Any, **kwargs: Any) -> Tensor:
+    """That the shares lie between zero and one is taken as passed."""
+    with _Answers({aten.equal.default: True}):
+        return torch.quantile(*args, **kwargs)
+
+
+def _nanquantile(*args: Any, **kwargs: Any) -> Tensor:
+    """That the shares lie between zero and one is taken as passed."""
+    with _Answers({aten.equal.default: True}):
+        return torch.nanquantile(*args, **kwargs)
+
+
 def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """As many bins as ``minlength`` says; a number beyond them is an error of the run."""
     if minlength <= 0:
@@ -109,6 +121,10 @@ STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     Tensor.corrcoef: _correlation,
     torch.bincount: _bincount,
     Tensor.bincount: _bincount,
+    torch.quantile: _quantile,
+    Tensor.quantile: _quantile,
+    torch.nanquantile: _nanquantile,
+    Tensor.nanquantile: _nanquantile,
     torch.istft: _istft,
     Tensor.istft: _istft,
 }

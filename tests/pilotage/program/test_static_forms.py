@@ -54,6 +54,8 @@ EQUAL = {
     "gaussian loss": lambda x: functional.gaussian_nll_loss(x, x.flip(0), x.square() + 0.1),
     "gaussian loss, one variance": lambda x: functional.gaussian_nll_loss(x, x.flip(0), 0.5, full=True),
     "istft": lambda x: torch.istft(torch.complex(x, x).repeat(3, 1), 16, hop_length=4, window=torch.ones(16)),
+    "quantile": lambda x: torch.quantile(x, torch.tensor([0.25, 0.5]), dim=1),
+    "nanquantile": lambda x: x.nanquantile(0.3),
     "bincount with weights": lambda x: torch.bincount(COUNTS, x[0].detach(), minlength=5) * x.sum(),
     "bincount": lambda x: COUNTS.bincount(minlength=4) * x.sum(),
     "normal": lambda x: Normal(x, x.abs() + 1).log_prob(x.flip(0)),

@@ -18,7 +18,7 @@ TOGETHER = 32
 """How many cases are compiled as one model: one by one takes three times as long."""
 
 DEMOTED = {torch.int64: torch.int32, torch.float64: torch.float32}
-"""What PopTorch does to outputs."""
+"""What PopTorch does to outputs, which also come back from whatever device they were made on."""
 
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
 Run: TypeAlias = Callable[[Sequence[Case]], Iterator[Any]]
@@ -150,7 +150,7 @@ def _in_program(wrapped: poptorch.PoplarExecutor, *inputs: Tensor) -> Any:
 def _demoted(results: Any) -> Any:
     leaves, structure = tree_flatten(results)
     return structure.unflatten(
-        [leaf.to(DEMOTED.get(leaf.dtype, leaf.dtype)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        [leaf.to("cpu", DEMOTED.get(leaf.dtype, leaf.dtype)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     )
 
 
