@@ -68,28 +68,14 @@ def _ctc_loss(
     return functional.ctc_loss(log_probs, targets, in_tensor(input_lengths), in_tensor(target_lengths), *args, **kwargs)
 
 
-def _gaussian_nll_loss(*args: Any, **kwargs: Any) -> Tensor:
-    """That no variance is negative is taken as passed."""
-    with _Answers({aten._local_scalar_dense.default: False}):
-        return functional.gaussian_nll_loss(*args, **kwargs)
+def _assuming(answers: Mapping[Any, Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with set answers to what it asks about values."""
 
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _Answers(answers):
+            return function(*args, **kwargs)
 
-def _istft(*args: Any, **kwargs: Any) -> Tensor:
-    """That no window is zero somewhere alone is taken as passed."""
-    with _Answers({aten.equal.default: False}):
-        return torch.istft(*args, **kwargs)
-
-
-def _quantile(*args: Any, **kwargs: Any) -> Tensor:
-    """That the shares lie between zero and one is taken as passed."""
-    with _Answers({aten.equal.default: True}):
-        return torch.quantile(*args, **kwargs)
-
-
-def _nanquantile(*args: Any, **kwargs: Any) -> Tensor:
-    """That the shares lie between zero and one is taken as passed."""
-    with _Answers({aten.equal.default: True}):
-        return torch.nanquantile(*args, **kwargs)
+    return call
 
 
 def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -110,23 +96,27 @@ def _is_all_true(input: Tensor) -> bool:
     return True
 
 
+_NO_VARIANCE_IS_NEGATIVE = {aten._local_scalar_dense.default: False}
+_NO_WINDOW_IS_ZERO = {aten.equal.default: False}
+_SHARES_ARE_WITHIN_ONE = {aten.equal.default: True}
+
 STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     functional.ctc_loss: _ctc_loss,
-    functional.gaussian_nll_loss: _gaussian_nll_loss,
+    functional.gaussian_nll_loss: _assuming(_NO_VARIANCE_IS_NEGATIVE, functional.gaussian_nll_loss),
     torch._is_all_true: _is_all_true,
-    torch.combinations: _combinations,
-    torch.cov: _covariance,
-    Tensor.cov: _covariance,
-    torch.corrcoef: _correlation,
-    Tensor.corrcoef: _correlation,
     torch.bincount: _bincount,
     Tensor.bincount: _bincount,
-    torch.quantile: _quantile,
-    Tensor.quantile: _quantile,
-    torch.nanquantile: _nanquantile,
-    Tensor.nanquantile: _nanquantile,
-    torch.istft: _istft,
-    Tensor.istft: _istft,
+    torch.combinations: _combinations,
+    torch.corrcoef: _correlation,
+    Tensor.corrcoef: _correlation,
+    torch.cov: _covariance,
+    Tensor.cov: _covariance,
+    torch.istft: _assuming(_NO_WINDOW_IS_ZERO, torch.istft),
+    Tensor.istft: _assuming(_NO_WINDOW_IS_ZERO, Tensor.istft),
+    torch.nanquantile: _assuming(_SHARES_ARE_WITHIN_ONE, torch.nanquantile),
+    Tensor.nanquantile: _assuming(_SHARES_ARE_WITHIN_ONE, Tensor.nanquantile),
+    torch.quantile: _assuming(_SHARES_ARE_WITHIN_ONE, torch.quantile),
+    Tensor.quantile: _assuming(_SHARES_ARE_WITHIN_ONE, Tensor.quantile),
 }
 """By function, a form of it that can be captured."""
 
