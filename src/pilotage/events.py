@@ -18,6 +18,8 @@ class BackendChosen:
     device: str
     tier: str
     reason: str
+    program: str | None = None
+    """What the user calls the program."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,11 +20,15 @@ def log_event(event: Event) -> None:
     """Listener that writes down which device was chosen and why, and what the user should know."""
     match event:
         case BackendChosen():
-            _say(logging.INFO, f"Running on {event.device}, tier {event.tier}: {event.reason}.")
+            _say(logging.INFO, f"Running {_named(event.program)}on {event.device}, tier {event.tier}: {event.reason}.")
         case Warned():
             _say(logging.WARNING, event.message)
         case _:
             pass
+
+
+def _named(program: str | None) -> str:
+    return "" if program is None else f"{program!r} "
 
 
 def _say(level: int, text: str) -> None:

@@ -54,6 +54,13 @@ class Tier(Enum):
     """The captured graph as it is."""
 
 
+class Accumulation(Enum):
+    """In which type the products of half-precision numbers are summed up, where a device leaves the choice."""
+
+    FLOAT = "float"
+    HALF = "half"
+
+
 class NonFiniteLoss(Enum):
     """What happens when a loss is NaN or infinite."""
 

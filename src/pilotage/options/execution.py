@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import NonFiniteLoss, OutputMode, Pooling, Reduction, Tier
+from pilotage.options.choices import Accumulation, NonFiniteLoss, OutputMode, Pooling, Reduction, Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +40,15 @@ class Execution:
 
     nonfinite_loss: NonFiniteLoss = NonFiniteLoss.WARN
     """What happens when a loss is NaN or infinite."""
+
+    accumulation: Accumulation | None = None
+    """How half-precision products are summed up; None leaves that to torch's own settings."""
+
+    synthetic_inputs: bool = False
+    """Run on numbers that are made up on the device once, and leave the host's inputs where they are."""
+
+    name: str | None = None
+    """What the program is called in logs."""
 
     def __post_init__(self) -> None:
         if self.output_period < 1:

@@ -1,10 +1,13 @@
-"""Torch's automatic mixed precision around a program."""
+"""The precision that torch is told to compute in around a program."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
+
+from pilotage.options.choices import Accumulation
 
 
 def autocast_type(device: str) -> torch.dtype | None:
@@ -15,3 +18,26 @@ def autocast_type(device: str) -> torch.dtype | None:
 def without_autocast(device: str) -> AbstractContextManager[object]:
     """Switch autocast off, where it is on: for what is captured already, and for backward and update."""
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
+def accumulating_in(accumulation: Accumulation | None) -> AbstractContextManager[object]:
+    """Let half-precision matrix products be summed up in this type, or as torch is set; only NVIDIA cards have a choice."""
+    return nullcontext() if accumulation is None else _accumulating_in(accumulation)
+
+
+@contextmanager
+def _accumulating_in(accumulation: Accumulation) -> Iterator[None]:
+    matmul = torch.backends.cuda.matmul
+    before = matmul.allow_fp16_accumulation, matmul.allow_fp16_reduced_precision_reduction
+    in_half = accumulation is Accumulation.HALF
+    _set_accumulation(in_half, in_half)
+    try:
+        yield
+    finally:
+        _set_accumulation(*before)
+
+
+def _set_accumulation(accumulation: bool, reduction: bool) -> None:
+    matmul = torch.backends.cuda.matmul
+    matmul.allow_fp16_accumulation = accumulation
+    matmul.allow_fp16_reduced_precision_reduction = reduction

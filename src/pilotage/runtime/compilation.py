@@ -22,6 +22,7 @@ from pilotage.program.schedule import Schedule, make_schedule
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.session import Session
+from pilotage.runtime.synthetic import SyntheticInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,8 @@ class Compilation:
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
             pools=batching.micro_batches_per_update > 1,
+            accumulation=self.execution.accumulation,
+            synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
 
     def _choice(self) -> Choice:
@@ -72,7 +75,15 @@ class Compilation:
                 "Use 'ignore', or the cpu backend."
             )
         device, tier = str(choice.backend.device), choice.tier.value
-        self.tell(BackendChosen(backend=choice.backend.name, device=device, tier=tier, reason=choice.reason))
+        self.tell(
+            BackendChosen(
+                backend=choice.backend.name,
+                device=device,
+                tier=tier,
+                reason=choice.reason,
+                program=self.execution.name,
+            )
+        )
         return choice
 
     def _program(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:

@@ -16,12 +16,13 @@ from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.errors import AttachmentError, InputError
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.choices import Tier
+from pilotage.options.choices import Accumulation, Tier
 from pilotage.program.layout import Counter, Slot
-from pilotage.program.precision import autocast_type, without_autocast
+from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure
+from pilotage.runtime.synthetic import SyntheticInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,12 @@ class Session:
 
     state: DeviceState | None = None
     """None while the program is detached from its device."""
+
+    accumulation: Accumulation | None = None
+    """How half-precision products are summed up."""
+
+    synthetic: SyntheticInputs | None = None
+    """What the program runs on instead of the host's inputs, where it was asked for."""
 
     parked: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
@@ -93,8 +100,10 @@ class Session:
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one host call on inputs that are on the host."""
         device = self.choice.backend.device
+        if self.synthetic is not None:
+            inputs = self.synthetic.instead_of(inputs, device)
         moved = [tensor.to(device, non_blocking=True) for tensor in inputs]
-        with self._surroundings():
+        with self._surroundings(), accumulating_in(self.accumulation):
             outputs = [output.to("cpu") for output in self.executable.run(self.attached, self.streams, moved)]
         for position in self.program.written_inputs:
             if moved[position] is not inputs[position]:

@@ -1,0 +1,31 @@
+"""Inputs that are made up, to see how fast a program is without the host's part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class SyntheticInputs:
+    """Makes inputs up at the first call and gives the same ones at all later calls."""
+
+    def __init__(self) -> None:
+        self._made: list[Tensor] | None = None
+
+    def instead_of(self, inputs: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+        """Tensors on the device that look like these: normal numbers, and zeros where whole numbers are asked for."""
+        if self._made is None:
+            # A generator of its own: what the model draws is as it would be on real data.
+            generator = torch.Generator().manual_seed(0)
+            self._made = [_made_up(tensor, generator).to(device) for tensor in inputs]
+        return self._made
+
+
+def _made_up(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Zero is a class, an index and a mask in every model; another whole number may be none."""
+    if not (like.is_floating_point() or like.is_complex()):
+        return torch.zeros(like.shape, dtype=like.dtype)
+    kind = like.dtype if like.is_complex() else torch.float32
+    return torch.randn(like.shape, generator=generator, dtype=kind).to(like.dtype)
