@@ -105,6 +105,7 @@ def test_evaluate_and_predict_work_from_the_saved_file(run, tmp_path: Path) -> N
     assert "trousers.png: " in ours.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "part"),
     [

@@ -20,6 +20,8 @@ from torch.nn import functional
 import poptorch
 from pilotage.program.archive import read_archive, write_archive
 
+pytestmark = pytest.mark.slow
+
 Scores = namedtuple("Scores", ["values", "best"])
 
 

@@ -18,6 +18,8 @@ from torch.nn import functional
 import poptorch
 from poptorch import optim
 
+pytestmark = pytest.mark.slow
+
 
 class Network(nn.Module):
     def __init__(self):

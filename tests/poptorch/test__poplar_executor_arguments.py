@@ -242,6 +242,7 @@ def test_the_same_wrapper_can_be_compiled_for_other_calls_after_destroy():
 # The batch dimension
 
 
+@pytest.mark.slow
 @given(
     iterations=st.integers(1, 3),
     replicas=st.sampled_from([1, 2, 4]),

@@ -16,6 +16,8 @@ from torch.nn import functional
 import poptorch
 from poptorch import CommGroupType, OutputMode
 
+pytestmark = pytest.mark.slow
+
 Pair = namedtuple("Pair", ["left", "right"])
 MODES = [OutputMode.All, OutputMode.EveryN, OutputMode.Final, OutputMode.Sum, OutputMode.Default]
 

@@ -148,6 +148,7 @@ def test_neither_the_class_of_the_module_nor_of_its_tensors_changes():
     assert {type(tensor) for tensor in module.state_dict().values()} == {torch.Tensor}
 
 
+@pytest.mark.slow
 def test_what_is_saved_loads_where_nothing_of_ours_is_installed(tmp_path):
     module = Network()
     training(module)(X, Y)

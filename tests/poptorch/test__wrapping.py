@@ -289,6 +289,7 @@ class Adversary(nn.Module):
         return poptorch.identity_loss(wrong + right, "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 def test_two_trainers_of_parts_of_one_model_take_turns(kind):
     torch.manual_seed(0)

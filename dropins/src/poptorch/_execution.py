@@ -6,7 +6,7 @@ import os
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import NonFiniteLoss, Pooling, Reduction, ReplicaGrouping, Tier
+from pilotage.options.choices import Accumulation, NonFiniteLoss, Pooling, Reduction, ReplicaGrouping, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
@@ -53,6 +53,9 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         backend=_backend_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
         nonfinite_loss=_treatment_of_losses(own),
+        accumulation=_accumulation_of(own),
+        synthetic_inputs=own._Popart.options.get("syntheticDataMode", 0) != 0,
+        name=own.model_name if own.exists("model_name") else None,
     )
 
 
@@ -90,8 +93,6 @@ def _warn_of_unanswered(options: Options) -> None:
     """Say which settings the engine does not act on yet, though the results are right without them."""
     told = options._Popart.options
     unanswered = {
-        "Precision.setPartialsType(torch.half)": told.get("partialsTypeMatMuls") == "half",
-        "enableSyntheticData(True)": told.get("syntheticDataMode", 0) != 0,
         "enableExecutableCaching": bool(told.get("enableEngineCaching", False)),
         "enableProfiling": "autoReport.all" in told.get("engineOptions", {}),
         "anchorTensor": bool(options.anchored_tensors),
@@ -117,6 +118,11 @@ def _reduction_of(options: Options) -> Reduction:
     if reduction not in _REDUCTIONS:
         raise OptionError(f"Gradients cannot be reduced by {reduction!r}. Choose ReductionType.Mean or .Sum.")
     return _REDUCTIONS[reduction]
+
+
+def _accumulation_of(options: Options) -> Accumulation | None:
+    partials = options._Popart.options.get("partialsTypeMatMuls")
+    return None if partials is None else Accumulation(partials)
 
 
 def _treatment_of_losses(options: Options) -> NonFiniteLoss:

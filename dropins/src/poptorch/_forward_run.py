@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pilotage.program.location import SourceLine, is_users
+from pilotage.program.location import called_from
 from poptorch._block_record import BlockRecord
 from poptorch.options.placement import Placer
 from poptorch.poptorch_core import Error
@@ -91,19 +89,9 @@ class ForwardRun(TorchDispatchMode):
         if self.blocks.is_outside:
             raise Error(
                 f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before another "
-                f"one opens. Put every operation of the model into a block.{_users_line()}"
+                f"one opens. Put every operation of the model into a block.{called_from()}"
             )
         self.blocks.note_operation()
         if func._schema.name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:
             self._convolutions_in_multi_conv += 1
         self._used.update(id(leaf) for leaf in tree_leaves(args) if id(leaf) in self._inputs)
-
-
-def _users_line() -> str:
-    ours = str(Path(__file__).parent)
-    frames = [frame for frame in traceback.extract_stack() if is_users(frame.filename)]
-    frames = [frame for frame in frames if not frame.filename.startswith(ours)]
-    if not frames:
-        return ""
-    last = frames[-1]
-    return f"\n  at {SourceLine(last.filename, last.lineno or 0, last.name, (last.line or '').strip())}"

@@ -6,12 +6,17 @@ import functools
 import os
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import torch
 from torch.fx import Node
+
+_left_out: ContextVar[tuple[str, ...]] = ContextVar("pilotage_files_left_out", default=())
 
 _OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parent.parent}{os.sep}")
 
@@ -30,8 +35,20 @@ class SourceLine:
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file belongs to neither torch nor Pilotage, nor to a facade over it."""
+    """Whether a file belongs to neither torch nor Pilotage, nor to a facade over it, nor to what is left out."""
+    if any(part in filename for part in _left_out.get()):
+        return False
     return not filename.startswith((*_OURS, *_facades(len(sys.modules)), "<eval_with_key", "<pilotage", "<frozen"))
+
+
+@contextmanager
+def leaving_out(parts: Sequence[str]) -> Iterator[None]:
+    """Never name files whose path contains one of these parts, inside of the block."""
+    token = _left_out.set((*_left_out.get(), *parts))
+    try:
+        yield
+    finally:
+        _left_out.reset(token)
 
 
 def users_line(where: TracebackType | None) -> SourceLine | None:

@@ -18,6 +18,8 @@ from pilotage.data import Loader, Prefetcher, Sharing
 from pilotage.errors import FetchError, FetchStartError, OptionError
 from pilotage.options.batching import Batching
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = TensorDataset(torch.arange(20.0), torch.arange(20))
 
 

@@ -7,6 +7,8 @@ import zlib
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 BATCHINGS = [
     {"gradient_accumulation": accumulation, "device_iterations": iterations, "replicas": replicas}
     for accumulation, iterations, replicas in itertools.product((1, 4), (1, 5), (1, 2))

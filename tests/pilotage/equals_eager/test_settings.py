@@ -14,6 +14,8 @@ from pilotage.optim.families import Refinements
 from pilotage.optim.reading import read_optimizer
 from pilotage.runtime.executor import Executor
 
+pytestmark = pytest.mark.slow
+
 
 class Regression(nn.Module):
     def __init__(self, autocast: bool = False) -> None:

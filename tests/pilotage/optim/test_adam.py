@@ -23,6 +23,7 @@ hyperparameters = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(
     kind=kinds,
     hyperparameters=hyperparameters,
@@ -37,6 +38,7 @@ def test_it_equals_torch_to_the_last_bit(race, kind, hyperparameters, learning_r
     run.assert_equal()
 
 
+@pytest.mark.slow
 @given(kind=kinds, hyperparameters=hyperparameters, learning_rates=rates, variable=st.sampled_from([VALUES, {"lr"}]))
 @settings(max_examples=10, deadline=None)
 def test_its_captured_graph_equals_torch_to_the_last_bit(race, kind, hyperparameters, learning_rates, variable):

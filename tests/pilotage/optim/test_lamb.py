@@ -60,6 +60,7 @@ def test_it_follows_the_definition(hyperparameters, learning_rates, seed):
     torch.testing.assert_close(weights.detach(), torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(hyperparameters=hyperparameters, learning_rates=rates, variable=st.sampled_from([VALUES, {"lr"}]))
 @settings(max_examples=10, deadline=None)
 def test_its_captured_graph_equals_its_eager_step(race, hyperparameters, learning_rates, variable):

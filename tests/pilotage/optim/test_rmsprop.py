@@ -29,6 +29,7 @@ def variables(hyperparameters, all_of_them):
     )
 
 
+@pytest.mark.slow
 @given(hyperparameters=hyperparameters, learning_rates=rates, all_vary=st.booleans(), seed=st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_it_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, all_vary, seed):
@@ -38,6 +39,7 @@ def test_it_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, 
     run.assert_equal()
 
 
+@pytest.mark.slow
 @given(hyperparameters=hyperparameters, learning_rates=rates, all_vary=st.booleans())
 @settings(max_examples=10, deadline=None)
 def test_its_captured_graph_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, all_vary):

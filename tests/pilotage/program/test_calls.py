@@ -53,6 +53,7 @@ def test_control_flow_of_torchs_own_is_refused_with_a_rewrite():
         pilotage.inference(Function(chooses))(torch.zeros(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_run_where_gradients_are_off(kind, assert_equal):
     torch.manual_seed(0)

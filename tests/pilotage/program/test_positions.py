@@ -58,6 +58,7 @@ def positions_of(items):
     return [torch.tensor(item[1]) for item in items if isinstance(item, tuple)]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(indices(advanced=True))
 def test_reading_is_that_of_eager(items):
@@ -68,6 +69,7 @@ def test_reading_is_that_of_eager(items):
     assert torch.equal(found, x[with_tensors(items, positions)])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(indices(advanced=False), st.booleans())
 def test_writing_is_that_of_eager(items, one_number):

@@ -15,6 +15,8 @@ from torch.utils.checkpoint import checkpoint
 import pilotage
 from pilotage.errors import CaptureError
 
+pytestmark = pytest.mark.slow
+
 
 class Dropping(nn.Module):
     """Returns what dropout leaves of ones, and a loss."""

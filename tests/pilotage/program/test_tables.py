@@ -94,6 +94,7 @@ def test_a_buffer_replaced_by_one_of_its_kind_is_carried_over(tier):
     assert average.tolist() == [1.75] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_keep_their_own_list_of_weights(kind, fake_tensors):
     module = kind(4, 3)

@@ -9,6 +9,8 @@ from torch import nn
 import pilotage
 from pilotage.program.transformer import masks_as_given
 
+pytestmark = pytest.mark.slow
+
 CAUSAL = nn.Transformer.generate_square_subsequent_mask(5)
 OTHER = torch.eye(5) * -2
 BATCH = torch.arange(80.0).reshape(2, 5, 8).sin()
