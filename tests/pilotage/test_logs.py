@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,11 @@ def test_one_line_says_where_a_program_runs_and_why(say, capsys):
     assert re.fullmatch(
         r"\[\d\d:\d\d:\d\d\.\d{3}\] \[pilotage\] \[info\] Running on cpu, tier graph: somebody asks for it\.", line
     )
+
+
+def test_a_program_with_a_name_is_called_by_it(say, capsys):
+    say(replace(CHOSEN, program="mnist"))
+    assert "Running 'mnist' on cpu" in capsys.readouterr().err
 
 
 def test_warnings_are_written_and_progress_is_not(say, capsys):

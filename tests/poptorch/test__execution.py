@@ -3,7 +3,7 @@ import torch
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import NonFiniteLoss, Reduction, Tier
+from pilotage.options.choices import Accumulation, NonFiniteLoss, Reduction, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._execution import batching_of, execution_of, resolved, uses_ipu_model
@@ -141,6 +141,22 @@ def test_counts_that_no_longer_fit_are_refused():
         execution_of(options, training=True)
 
 
+@pytest.mark.parametrize(
+    ("partials", "accumulation"),
+    [(None, None), (torch.float, Accumulation.FLOAT), (torch.half, Accumulation.HALF)],
+)
+def test_the_type_of_partials_becomes_the_accumulation(partials, accumulation):
+    options = Options()
+    if partials is not None:
+        options.Precision.setPartialsType(partials)
+    assert execution_of(options, training=True).accumulation is accumulation
+
+
+def test_made_up_inputs_and_names_are_carried_over():
+    execution = execution_of(Options().enableSyntheticData(True).modelName("mnist"), training=False)
+    assert (execution.synthetic_inputs, execution.name) == (True, "mnist")
+
+
 def test_open_modes_are_decided_in_a_copy():
     options = Options()
     options.anchorTensor("follows", "a")
@@ -160,10 +176,7 @@ def test_open_modes_are_decided_in_a_copy():
 @pytest.mark.parametrize(
     ("change", "setting"),
     [
-        (lambda options: options.Precision.setPartialsType(torch.half), "setPartialsType"),
-        (lambda options: options.enableSyntheticData(True), "enableSyntheticData"),
         (lambda options: options.enableExecutableCaching("programs"), "enableExecutableCaching"),
-        (lambda options: options.enableProfiling(), "enableProfiling"),
         (lambda options: options.anchorTensor("short", "long"), "anchorTensor"),
     ],
 )

@@ -1,7 +1,9 @@
 import pytest
 import torch
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
+import poptorch
 from poptorch.profiling import Channel
 
 
@@ -39,3 +41,16 @@ def test_instrumented_methods_show_in_torchs_profiler_and_do_what_they_did():
 def test_without_a_profiler_nothing_happens():
     with pytest.raises(KeyError), Channel("mine").tracepoint("working"):
         raise KeyError
+
+
+@pytest.mark.slow
+def test_what_an_executor_does_shows_in_torchs_profiler(tmp_path):
+    file, x = tmp_path / "model.poptorch", torch.ones(1, 2)
+    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
+        model = poptorch.inferenceModel(nn.Linear(2, 3))
+        model.compileAndExport(file, x)
+        model(x)
+        other = poptorch.inferenceModel(nn.Linear(2, 3))
+        other.loadExecutable(file)
+    spans = ("modelCompilation", "compileAndExport", "saveExecutableToFile", "modelExecution", "loadExecutable")
+    assert {f"poptorch.inferenceModel: {span}" for span in spans} <= set(names_in(profiled))

@@ -33,6 +33,7 @@ GROUPINGS = {
 }
 """How replicas that share something are counted off."""
 
+_ACCUMULATIONS: dict[object, Accumulation] = {"float": Accumulation.FLOAT, "half": Accumulation.HALF}
 _REDUCTIONS = {ReductionType.Mean: Reduction.MEAN, ReductionType.Sum: Reduction.SUM}
 
 
@@ -94,7 +95,6 @@ def _warn_of_unanswered(options: Options) -> None:
     told = options._Popart.options
     unanswered = {
         "enableExecutableCaching": bool(told.get("enableEngineCaching", False)),
-        "enableProfiling": "autoReport.all" in told.get("engineOptions", {}),
         "anchorTensor": bool(options.anchored_tensors),
     }
     for setting in (name for name, is_set in unanswered.items() if is_set):
@@ -121,8 +121,7 @@ def _reduction_of(options: Options) -> Reduction:
 
 
 def _accumulation_of(options: Options) -> Accumulation | None:
-    partials = options._Popart.options.get("partialsTypeMatMuls")
-    return None if partials is None else Accumulation(partials)
+    return _ACCUMULATIONS.get(options._Popart.options.get("partialsTypeMatMuls"))
 
 
 def _treatment_of_losses(options: Options) -> NonFiniteLoss:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import MethodType
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from pilotage.logs import log_event
 from pilotage.options.choices import Tier
+from pilotage.program.location import leaving_out
 from pilotage.program.structure import put_together
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
@@ -30,6 +31,7 @@ from poptorch._model_checks import check_buffer_names, check_program
 from poptorch._optimizer_link import OptimizerLink
 from poptorch._parameter_proxy import ParameterProxy
 from poptorch._printing import module_repr
+from poptorch._profile import profile_of
 from poptorch._progress import ProgressBar
 from poptorch._random_state import random_state, set_random_state
 from poptorch._snapshot import snapshot
@@ -37,6 +39,7 @@ from poptorch._types_on_device import as_device_input
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
 from poptorch.poptorch_core import _validateOptions
+from poptorch.profiling import Channel
 
 __all__ = ["PoplarExecutor"]
 
@@ -65,6 +68,8 @@ class PoplarExecutor(NeverLost):
         self._advice = InputAdvice()
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
+        self._profile = profile_of(self._options, training=training)
+        self._channel = Channel("poptorch.trainingModel" if training else "poptorch.inferenceModel")
         execution = execution_of(options, training=training)
         self.engine = Executor(
             snapshot(model),
@@ -83,14 +88,15 @@ class PoplarExecutor(NeverLost):
         """Run the model on a batch; a training model is also updated."""
         self._refuse_offline()
         self._refuse_to_count_cycles()
-        with translated():
+        with self._explained():
             call = self.engine.bind(*args, **kwargs)
             self._advice.on(call)
             if not self.engine.is_compiled:
                 self._compile(call)
             if self._link is not None:
                 self._link.before_run(self.engine)
-            outputs = self._run(call)
+            with self._following_run():
+                outputs = self._run(call)
         if self._link is not None:
             self._link.after_run()
         return put_together(self.engine.output_structure, map(as_output, outputs))
@@ -100,22 +106,24 @@ class PoplarExecutor(NeverLost):
         if self.isCompiled():
             logger.warning("Call to compile() ignored: the model is already compiled. Use destroy() to compile anew.")
             return
-        with translated():
+        with self._explained():
             call = self.engine.bind(*args, **kwargs)
             self._advice.on(call)
             self._compile(call)
 
     def compileAndExport(self, filename: str | Path, *args: Any, export_model: bool = True, **kwargs: Any) -> None:
         """Compile for calls like this one and write the model to a file."""
-        if not self.isCompiled():
-            self.compile(*args, **kwargs)
-        self.save(filename, export_model=export_model)
+        with self._channel.tracepoint("compileAndExport"):
+            if not self.isCompiled():
+                self.compile(*args, **kwargs)
+            self.save(filename, export_model=export_model)
 
     def save(self, filename: str | Path, export_model: bool = True, save_rng_state: bool = True) -> None:
         """Write the compiled model to a file that `poptorch.load` runs."""
         from poptorch._files import save_executable
 
-        save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
+        with self._channel.tracepoint("saveExecutableToFile"):
+            save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
 
     def adopt(self, stored: StoredModel) -> None:
         """Take over a program that was compiled before; the settings of an optimizer that is here go before its own."""
@@ -132,7 +140,8 @@ class PoplarExecutor(NeverLost):
         """Take the program of a file instead of compiling."""
         from poptorch._files import load_executable
 
-        load_executable(self, filename)
+        with self._channel.tracepoint("loadExecutable"):
+            load_executable(self, filename)
 
     def isCompiled(self) -> bool:
         """Whether the model is compiled."""
@@ -268,6 +277,12 @@ class PoplarExecutor(NeverLost):
 
     # Inside
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise errors under their PopTorch name, with a line of the files that are not excluded."""
+        with translated(), leaving_out(self._options._source_location_excludes):
+            yield
+
     def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
         """A method of the module; where it returns the module, so that ``model = model.method()`` is written, the wrapper."""
 
@@ -277,6 +292,15 @@ class PoplarExecutor(NeverLost):
             return self if result is self._user_model else result
 
         return call
+
+    def _following_run(self) -> AbstractContextManager[object]:
+        """Write a profile of the run, where one is wanted, with the run as a span in it."""
+        if self._profile is None:
+            return self._channel.tracepoint("modelExecution")
+        stack = ExitStack()
+        stack.enter_context(self._profile.following())
+        stack.enter_context(self._channel.tracepoint("modelExecution"))
+        return stack
 
     def _run(self, call: BoundCall) -> list[Tensor]:
         if self._capture is None or self.engine.session.choice.tier is not Tier.EAGER:
@@ -288,7 +312,7 @@ class PoplarExecutor(NeverLost):
         return outputs
 
     def _compile(self, call: BoundCall) -> None:
-        with self._compiling(call):
+        with self._compiling(call), self._channel.tracepoint("modelCompilation"):
             self.engine.compile_for(call)
             check_program(self._user_model, self.engine.session.program)
             warn_of_host_outputs(self.engine.session.program)

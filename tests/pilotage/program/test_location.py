@@ -9,7 +9,7 @@ from torch.fx import symbolic_trace
 
 import pilotage
 from pilotage.program import location
-from pilotage.program.location import called_from, is_users, said_by, users_line
+from pilotage.program.location import called_from, is_users, leaving_out, said_by, users_line
 
 
 def test_torch_and_pilotage_are_not_the_users_and_their_neighbours_are():
@@ -53,3 +53,13 @@ def test_an_operation_of_a_graph_knows_its_line():
     inner, outer = f'File "{torch.__file__}", line 3, in f', 'File "/home/user/model.py", line 17, in forward'
     node.meta["stack_trace"] = f"  {outer}\n    return x + 1\n  {inner}\n    y"
     assert location.line_of(node) == "/home/user/model.py:17"
+
+
+def test_files_can_be_left_out_of_the_places_that_are_named():
+    with leaving_out(["no_such_file"]):
+        assert is_users(__file__)
+        with leaving_out(["test_location"]):
+            assert not is_users(__file__)
+            assert "test_location" not in called_from()
+            assert is_users(numpy.__file__)
+        assert is_users(__file__)

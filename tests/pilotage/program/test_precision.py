@@ -6,7 +6,10 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import InputError
-from pilotage.program.precision import autocast_type, without_autocast
+from pilotage.options.choices import Accumulation, Tier
+from pilotage.options.execution import Execution
+from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
+from pilotage.runtime.executor import Executor
 
 
 def test_autocast_is_known_by_the_type_that_it_casts_to():
@@ -42,3 +45,28 @@ def test_a_program_captured_without_autocast_refuses_calls_under_it():
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(InputError, match="captured without autocast"):
         program(batch)
     assert program(batch).dtype is torch.float32
+
+
+def accumulation():
+    matmul = torch.backends.cuda.matmul
+    return matmul.allow_fp16_accumulation, matmul.allow_fp16_reduced_precision_reduction
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"), [(None, None), (Accumulation.FLOAT, (False, False)), (Accumulation.HALF, (True, True))]
+)
+def test_torch_sums_half_products_up_as_asked_while_a_program_runs(wanted, expected):
+    before, seen = accumulation(), []
+
+    class Looking(nn.Module):
+        def forward(self, x):
+            seen.append(accumulation())
+            return x + 1
+
+    executor = Executor(Looking(), execution=Execution(tier=Tier.EAGER, accumulation=wanted))
+    executor(torch.ones(1))
+    assert seen == [expected or before]
+    assert accumulation() == before
+    with pytest.raises(KeyError), accumulating_in(wanted):
+        raise KeyError
+    assert accumulation() == before

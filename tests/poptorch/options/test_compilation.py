@@ -1,7 +1,11 @@
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
+import poptorch
 from poptorch.options import (
     Options,
     ParallelPhasedExecution,
@@ -81,3 +85,28 @@ def test_checks_of_optimizers_are_relaxed_on_request():
 
 def test_names_of_modules_are_left_out_on_request():
     assert Options().disableModuleNamescope()._module_namescope_enabled is False
+
+
+def test_a_model_with_made_up_inputs_trains_without_the_hosts():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x, labels):
+            output = self.layer(x)
+            return output, functional.cross_entropy(output, labels)
+
+    module = Model()
+    before = module.layer.weight.detach().clone()
+    model = poptorch.trainingModel(module, Options().enableSyntheticData(True))
+    output, loss = model(torch.full((4, 3), torch.nan), torch.full((4,), 99))
+    assert output.shape == (4, 2)
+    assert torch.isfinite(loss)
+    assert not torch.equal(module.layer.weight, before)
+
+
+def test_the_name_of_a_model_is_in_the_log(caplog):
+    caplog.set_level("INFO", "pilotage")
+    poptorch.inferenceModel(nn.Identity(), Options().modelName("encoder"))(torch.ones(1))
+    assert any("Running 'encoder' on cpu" in message for message in caplog.messages)

@@ -1,7 +1,11 @@
+import importlib
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
+import poptorch
 from poptorch.options import Options
 
 
@@ -76,3 +80,39 @@ def test_engine_options_in_the_environment_have_to_be_json(monkeypatch):
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", "{")
     with pytest.raises(ValueError, match="POPLAR_ENGINE_OPTIONS is not JSON"):
         Options().enableProfiling()
+
+
+def test_an_excluded_file_is_not_given_as_the_place_of_an_error(tmp_path, monkeypatch):
+    (tmp_path / "library_of_layers.py").write_text("def choose(x):\n    return x[x > 0]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    choose = importlib.import_module("library_of_layers").choose
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return choose(x)
+
+    with pytest.raises(poptorch.Error, match=r"at .*library_of_layers.py:2"):
+        poptorch.inferenceModel(Model())(torch.ones(2))
+    options = Options().sourceLocationExcludes(["of_layers"])
+    with pytest.raises(poptorch.Error, match=r"at .*test_diagnostics.py:\d+ in forward: return choose") as caught:
+        poptorch.inferenceModel(Model(), options)(torch.ones(2))
+    assert "library" not in str(caught.value)
+
+
+def test_an_excluded_file_is_not_given_as_the_place_of_a_loss_that_is_no_number():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(1))
+
+        def forward(self, x):
+            return poptorch.identity_loss((x * self.weight).log(), "sum")
+
+    def message(options):
+        options.Precision.enableFloatingPointExceptions(True)
+        with pytest.raises(poptorch.Error) as caught:
+            poptorch.trainingModel(Model(), options)(torch.ones(1))
+        return str(caught.value)
+
+    assert "test_diagnostics.py" in message(Options())
+    assert "test_diagnostics.py" not in message(Options().appendToLocationExcludes("test_diagnostics"))

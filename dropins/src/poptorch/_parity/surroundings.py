@@ -16,7 +16,7 @@ TABLES = (
             differs={
                 "POPTORCH_IPU_MODEL": "runs on the CPU backend",
                 "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
-                "POPLAR_ENGINE_OPTIONS": "only compared with `enableProfiling`",
+                "POPLAR_ENGINE_OPTIONS": "only what it says of autoReport counts",
             },
             later={
                 "POPTORCH_CACHE_DIR": "the option is set by it; programs are not kept there yet",
@@ -46,13 +46,22 @@ TABLES = (
         title="Profiling and caching by executors",
         sort=Sort.BEHAVIOURS,
         rows=rows(
+            noted={
+                "Tracepoints of executors: modelCompilation, loadExecutable, compileAndExport, saveExecutableToFile, "
+                "modelExecution": "in torch's profiler",
+            },
+            differs={
+                "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for Perfetto "
+                "and chrome://tracing",
+            },
+            absent={
+                "Tracepoints graphPreprocessing and dataset.__getitem__": "capturing is part of modelCompilation, and data "
+                "sets are read in other processes",
+            },
             later={
-                "Tracepoints of executors and loaders (modelCompilation, graphPreprocessing, loadExecutable, "
-                "compileAndExport, saveExecutableToFile, modelExecution, dataset.__getitem__)": "",
-                "`<dir>/<model name>/profile.pop` after `enableProfiling`": "",
                 "Compiled programs are kept in the directory of `enableExecutableCaching`": "",
                 "Processes that share a cache compile once": "",
-            }
+            },
         ),
     ),
     Table(

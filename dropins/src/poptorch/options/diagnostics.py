@@ -62,7 +62,7 @@ class DiagnosticOptions(OptionsDict):
             "autoReport.directory": os.fspath(profile_dir) if profile_dir is not None else ".",
             "autoReport.all": "true",
         }
-        given = _engine_options_of_environment()
+        given = engine_options_of_environment()
         clashes = [name for name in wanted if name in given]
         if clashes:
             logger.warning(
@@ -79,7 +79,8 @@ def _check_names(excludes: list[str]) -> None:
     )
 
 
-def _engine_options_of_environment() -> dict[str, object]:
+def engine_options_of_environment() -> dict[str, object]:
+    """What POPLAR_ENGINE_OPTIONS says."""
     text = os.environ.get("POPLAR_ENGINE_OPTIONS") or "{}"
     try:
         options = json.loads(text)

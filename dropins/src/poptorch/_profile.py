@@ -1,0 +1,47 @@
+"""The profile that `enableProfiling` asks for: a trace of the first run, as torch's profiler writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from poptorch.options import Options
+from poptorch.options.diagnostics import engine_options_of_environment
+
+__all__ = ["Profile", "profile_of"]
+
+_FILE_NAME = "profile.pop"
+"""What programs look for; the content is JSON that Perfetto and chrome://tracing read."""
+
+
+class Profile:
+    """Writes down one run of a model."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / _FILE_NAME
+        self._is_written = False
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Profile the block, unless another one has been profiled already."""
+        if self._is_written:
+            yield
+            return
+        from torch.profiler import profile  # Takes a second to import.
+
+        self._is_written = True
+        with profile() as profiled:
+            yield
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        profiled.export_chrome_trace(str(self._file))
+
+
+def profile_of(options: Options, *, training: bool) -> Profile | None:
+    """Where a model with these options is profiled; None if nobody asks for it."""
+    asked = {**engine_options_of_environment(), **options._Popart.options.get("engineOptions", {})}
+    if str(asked.get("autoReport.all", "false")).lower() != "true":
+        return None
+    default = "training" if training else "inference"
+    name = options.model_name if options.exists("model_name") else default
+    return Profile(Path(str(asked.get("autoReport.directory", "."))) / name)
