@@ -18,9 +18,8 @@ __all__ = ["ParameterProxy"]
 class ParameterProxy:
     """Behaves as the parameter does, and adds `replicaGrouping`."""
 
-    def __init__(self, executor: Executor, name: str, parameter: nn.Parameter) -> None:
+    def __init__(self, executor: Executor, parameter: nn.Parameter) -> None:
         self._executor = executor
-        self._name = name
         self._parameter = parameter
 
     def replicaGrouping(
@@ -31,23 +30,28 @@ class ParameterProxy:
     ) -> None:
         """Give each group of ``shards`` replicas its own slice of the parameter, along its leading dimension."""
         replicas = self._executor.execution.batching.replicas
-        if variable_retrieval_mode is not VariableRetrievalMode.OnePerGroup:
+        members = {CommGroupType.NoGrouping: 1, CommGroupType.All: replicas}.get(comm_group_type, shards)
+        if variable_retrieval_mode is not VariableRetrievalMode.OnePerGroup and members != 1:
             raise createPoptorchError(
                 f"{variable_retrieval_mode!r} is not offered: the replicas of a group never differ, so one value for each "
                 "group says all. Use VariableRetrievalMode.OnePerGroup."
             )
         if not self._parameter.dim():
             raise createPoptorchError("Scalars cannot be passed as per-replica weight tensor values")
-        members = {CommGroupType.NoGrouping: 1, CommGroupType.All: replicas}.get(comm_group_type, shards)
         with translated():
             grouping = GROUPINGS.get(comm_group_type, GROUPINGS[CommGroupType.Consecutive])
-            self._executor.group_replicas(self._name, members, grouping)
+            self._executor.group_replicas(self._name(), members, grouping)
+
+    def _name(self) -> str:
+        """What the program calls the parameter; one that is shared by several parts has the name of the first."""
+        named = self._executor.module.named_parameters()
+        return next(name for name, parameter in named if parameter is self._parameter)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._parameter, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_executor", "_name", "_parameter"):
+        if name in ("_executor", "_parameter"):
             object.__setattr__(self, name, value)
         else:
             setattr(self._parameter, name, value)

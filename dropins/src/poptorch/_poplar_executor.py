@@ -28,8 +28,8 @@ from poptorch._errors import createPoptorchError, translated
 from poptorch._execution import execution_of, resolved
 from poptorch._logging import limited_repeats, logger
 from poptorch._model_checks import check_buffer_names, check_program
+from poptorch._module_proxy import seen_through
 from poptorch._optimizer_link import OptimizerLink
-from poptorch._parameter_proxy import ParameterProxy
 from poptorch._printing import module_repr
 from poptorch._profile import profile_of
 from poptorch._progress import ProgressBar
@@ -266,11 +266,9 @@ class PoplarExecutor(NeverLost):
         if name.startswith("__") or "_user_model" not in self.__dict__:
             raise AttributeError(name)
         value = getattr(self._user_model, name)
-        if isinstance(value, nn.Parameter):
-            return ParameterProxy(self.engine, name, value)
         if isinstance(value, MethodType) and value.__self__ is self._user_model:
             return self._staying_wrapped(value)
-        return value
+        return seen_through(self.engine, value)
 
     def __repr__(self) -> str:
         return module_repr(self._user_model)
@@ -289,7 +287,7 @@ class PoplarExecutor(NeverLost):
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             result = method(*args, **kwargs)
-            return self if result is self._user_model else result
+            return self if result is self._user_model else seen_through(self.engine, result)
 
         return call
 

@@ -16,7 +16,7 @@ TABLES = (
             "load_state_dict setOptimizer compilationTime __repr__",
             noted={
                 "cycleCount": "Raises as it does without IPU hardware.",
-                "weight.replicaGrouping": "Of a parameter that is an attribute of the wrapped model.",
+                "weight.replicaGrouping": "Of any parameter: `model.layer.weight`, `model.get_parameter(name)`.",
             },
             differs={
                 "rng_state": "a longer list of numbers: the seed, then the state of torch's generator for each replica",
@@ -55,8 +55,8 @@ TABLES = (
                 "_parameter_proxy.ParameterProxy.replicaGrouping": "comm_group_type shards",
             },
             differs={
-                "_parameter_proxy.ParameterProxy.replicaGrouping(variable_retrieval_mode)": "only OnePerGroup: the replicas "
-                "of a group never differ"
+                "_parameter_proxy.ParameterProxy.replicaGrouping(variable_retrieval_mode)": "OnePerGroup, as the "
+                "replicas of a group never differ; AllReplicas only where each is a group of its own"
             },
         ),
     ),
