@@ -13,6 +13,7 @@ from pilotage.errors import CaptureError
 from pilotage.program.location import called_from
 from pilotage.program.masks import MASK_FORMS
 from pilotage.program.positions import POSITION_FORMS, Copies
+from pilotage.program.recurrent import RECURRENT_FORMS
 from pilotage.program.refusals import refusal
 from pilotage.program.static_forms import STATIC_FORMS
 
@@ -34,6 +35,7 @@ class StaticCalls(TorchFunctionMode):
         self._forms: dict[Callable[..., Any], Callable[..., Any]] = {
             **STATIC_FORMS,
             **MASK_FORMS,
+            **RECURRENT_FORMS,
             **{function: partial(form, copies) for function, form in POSITION_FORMS.items()},
         }
 
