@@ -83,6 +83,7 @@ class TrainedWeights:
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
+        self._shared: list[str] = []
         self.claim()
 
     @property
@@ -97,16 +98,20 @@ class TrainedWeights:
     def changed(self) -> None:
         """The device has changed its weights."""
         OWNERSHIP.note_change(self._claim)
-        if self._stale:
-            return
-        self._stale = True
-        if not self._can_wait:
-            # A parameter class of the user's own is not replaced; such weights are copied back at once.
-            self.fetch()
-            return
-        for name, tensor in self._host.items():
-            tensor.__dict__[_HOLDER] = self
-            tensor.__class__ = _STALE[self._plain[name]]
+        if not self._stale:
+            self._stale = True
+            if not self._can_wait:
+                # A parameter class of the user's own is not replaced; such weights are copied back at once.
+                self.fetch()
+                return
+            # Only a touch, which brings the weights home, can make an alias: there is none to look for in between.
+            self._shared = list(self._host)
+            self._forget_lone_ones()
+            for name, tensor in self._host.items():
+                tensor.__dict__[_HOLDER] = self
+                tensor.__class__ = _STALE[self._plain[name]]
+        if self._shared:
+            self._show_aliases()
 
     def fetch(self) -> bool:
         """Bring the device's weights to the host if they are newer; tells whether they were."""
@@ -118,6 +123,18 @@ class TrainedWeights:
             for name, tensor in self._host.items():
                 tensor.copy_(device[name])
         return True
+
+    def _forget_lone_ones(self) -> None:
+        with torch._C.DisableTorchFunctionSubclass():
+            self._shared = [name for name in self._shared if _has_aliases(self._host[name])]
+
+    def _show_aliases(self) -> None:
+        """Copy at once what can be read through a tensor of the user's own, as ``weight.data`` or ``weight.view(-1)``."""
+        self._forget_lone_ones()
+        device = self._device()
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+            for name in self._shared:
+                self._host[name].copy_(device[name])
 
     def discard(self) -> None:
         """Let the host keep what it has."""
@@ -164,6 +181,16 @@ def _fetching(
             return func(*args, **kwargs)
     _fetch(value for value in _flat((*args, *kwargs.values())) if isinstance(value, (StaleParameter, StaleTensor)))
     return func(*args, **kwargs)
+
+
+def _has_aliases(tensor: Tensor) -> bool:
+    """Whether another tensor, or a numpy array, lies in the same memory."""
+    users: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
+    return users > _USERS_OF_A_LONE_TENSOR
+
+
+_USERS_OF_A_LONE_TENSOR = 2
+"""The tensor, and the handle that is made in order to count."""
 
 
 def _fetch(stale: Iterable[Tensor]) -> None:

@@ -296,3 +296,43 @@ def test_a_saved_state_loads_where_pilotage_is_not_installed(pair, tmp_path):
     files = [str(tmp_path / "state.pth"), str(tmp_path / "plain.pth")]
     result = subprocess.run([sys.executable, script, *files], capture_output=True, text=True, timeout=120, check=False)
     assert result.stdout == "loaded\n", result.stderr
+
+
+ALIASES = {
+    "data": lambda module: module.layer.weight.data,
+    "detached": lambda module: module.layer.weight.detach(),
+    "view": lambda module: module.layer.weight.view(3, 4),
+    "row": lambda module: module.layer.weight.detach().reshape(-1)[:12].view(3, 4),
+    "numpy": lambda module: module.layer.weight.detach().numpy(),
+    "state_dict": lambda module: module.state_dict()["layer.weight"],
+    "other_parameter": lambda module: nn.Parameter(module.layer.weight.data),
+}
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_a_tensor_in_the_same_memory_shows_every_update(alias, pair, assert_equal):
+    trained = pair()
+    before = ALIASES[alias](trained.module)
+    for _ in range(3):
+        trained.train()
+        assert_equal(torch.as_tensor(before).detach(), trained.plain.layer.weight.detach())
+
+
+def test_an_alias_taken_between_calls_shows_the_updates_after_it(pair, assert_equal):
+    trained = pair()
+    trained.train(2)
+    alias = trained.module.norm.running_mean.view(-1)
+    trained.train(2)
+    assert_equal(alias, trained.plain.norm.running_mean)
+
+
+def test_only_what_has_an_alias_is_copied_and_only_as_long_as_it_has_one(pair):
+    trained = pair()
+    alias = trained.module.layer.weight.data
+    trained.train()
+    keeper = trained.executor._weights._trained
+    assert keeper._shared == ["layer.weight"]
+    assert trained.untouched()
+    del alias
+    trained.train()
+    assert keeper._shared == []
