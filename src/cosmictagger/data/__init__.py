@@ -1,0 +1,1 @@
+"""Events on disk and in memory: reading, ordering, loading, generating, writing."""

@@ -1,0 +1,20 @@
+"""The numbers of the detector's pictures that every part agrees on."""
+
+from __future__ import annotations
+
+PLANES = 3
+"""Wire planes of an event: two induction planes and the collection plane."""
+
+HEIGHT = 1280
+"""Rows of a full picture: drift time."""
+
+WIDTH = 2048
+"""Columns of a full picture: wires."""
+
+BACKGROUND, COSMIC, NEUTRINO = 0, 1, 2
+"""The three classes of a pixel."""
+
+CLASS_NAMES = ("background", "cosmic", "neutrino")
+
+MAX_DOWNSAMPLE = 7
+"""1280 is five times two to the eighth; one halving is left for a network."""

@@ -1,0 +1,55 @@
+"""Coarser pictures: charge is averaged over the block, empty pixels included; the highest label of the block wins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosmictagger.data.detector import MAX_DOWNSAMPLE
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array, SparseEvent, SparsePlane
+
+
+def check_downsample(downsample: int, shape: tuple[int, int]) -> None:
+    """Refuse a downsampling that the picture's size does not allow."""
+    if not 0 <= downsample <= MAX_DOWNSAMPLE or any(side % (1 << downsample) for side in shape):
+        raise DataError(
+            f"data.downsample={downsample} does not divide pictures of {shape[0]} x {shape[1]}: "
+            f"choose an integer from 0 to {MAX_DOWNSAMPLE} whose power of two divides both sides."
+        )
+
+
+def merge(index: Array, charge: Array, label: Array, scale: float) -> tuple[Array, Array, Array]:
+    """Sum scaled charges and take the highest label of equal indices; the result is increasing and unique.
+
+    Charges of one pixel are added in the given order in float32, as larcv adds them: the sums agree to the last bit.
+    """
+    order = np.argsort(index, kind="stable")
+    index = index[order]
+    first = np.empty(len(index), bool)
+    first[:1] = True
+    np.not_equal(index[1:], index[:-1], out=first[1:])
+    pixel = np.cumsum(first) - 1
+    starts = np.flatnonzero(first)
+    total = np.zeros(len(starts), np.float32)
+    np.add.at(total, pixel, charge[order])
+    highest = np.maximum.reduceat(label[order], starts) if len(starts) else label[:0]
+    return index[starts], total * np.float32(scale), highest
+
+
+def downsample_plane(plane: SparsePlane, shape: tuple[int, int], downsample: int) -> SparsePlane:
+    """One plane on the coarser grid."""
+    height = shape[0] >> downsample
+    index = (plane.column >> downsample) * np.int64(height) + (plane.row >> downsample)
+    index, charge, label = merge(index, plane.charge, plane.label, 0.25**downsample)
+    column, row = np.divmod(index, height)
+    return SparsePlane(row.astype(np.int32), column.astype(np.int32), charge, label)
+
+
+def downsample_event(event: SparseEvent, downsample: int) -> SparseEvent:
+    """The event on a grid coarser by two to the given power on both axes."""
+    check_downsample(downsample, event.shape)
+    if downsample == 0:
+        return event
+    shape = (event.shape[0] >> downsample, event.shape[1] >> downsample)
+    planes = tuple(downsample_plane(plane, event.shape, downsample) for plane in event.planes)
+    return SparseEvent(shape, planes, event.event_id)

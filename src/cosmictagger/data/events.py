@@ -1,0 +1,92 @@
+"""Events as values: sparse as they lie on disk, dense as a network takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cosmictagger.data.detector import PLANES
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SparsePlane:
+    """The filled pixels of one plane, in the file's order: column by column, rows increasing."""
+
+    row: Array
+    """Drift time, int32."""
+    column: Array
+    """Wire, int32."""
+    charge: Array
+    """float32."""
+    label: Array
+    """uint8: background, cosmic or neutrino."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SparseEvent:
+    """One event: three planes of filled pixels."""
+
+    shape: tuple[int, int]
+    """Rows and columns of each plane's picture."""
+    planes: tuple[SparsePlane, ...]
+    event_id: tuple[int, int, int] = (-1, -1, -1)
+    """Run, subrun, event."""
+
+    def dense(self) -> tuple[Array, Array]:
+        """Charge float32 and label uint8, each (planes, rows, columns)."""
+        image = np.zeros((PLANES, *self.shape), np.float32)
+        label = np.zeros((PLANES, *self.shape), np.uint8)
+        for number, plane in enumerate(self.planes):
+            image[number, plane.row, plane.column] = plane.charge
+            label[number, plane.row, plane.column] = plane.label
+        return image, label
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Batch:
+    """Dense pictures of several events, channels first unless asked otherwise."""
+
+    image: Array
+    """float32 (events, planes, rows, columns)."""
+    label: Array
+    """uint8 of the same shape."""
+    entries: Array
+    """int64 (events,): where each event stands in its file."""
+    event_ids: Array
+    """int64 (events, 3): run, subrun, event."""
+
+    def channels_last(self) -> Batch:
+        """The same batch as (events, rows, columns, planes)."""
+        image, label = (np.ascontiguousarray(np.moveaxis(each, 1, 3)) for each in (self.image, self.label))
+        return Batch(image, label, self.entries, self.event_ids)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SparseBatch:
+    """The filled pixels of several events, to be scattered where the dense batch is wanted."""
+
+    shape: tuple[int, int, int, int]
+    """Events, planes, rows, columns of the dense batch."""
+    index: Array
+    """int64, increasing and unique: places in the flattened dense batch."""
+    charge: Array
+    """float32."""
+    label: Array
+    """uint8."""
+    entries: Array
+    event_ids: Array
+
+    def dense(self) -> Batch:
+        """Scatter into zeros."""
+        image, label = np.zeros(self.shape, np.float32), np.zeros(self.shape, np.uint8)
+        image.reshape(-1)[self.index] = self.charge
+        label.reshape(-1)[self.index] = self.label
+        return Batch(image, label, self.entries, self.event_ids)

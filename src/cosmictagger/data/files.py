@@ -1,0 +1,221 @@
+"""A larcv3 HDF5 file of events, read with h5py and numpy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosmictagger.data import layout
+from cosmictagger.data.detector import NEUTRINO, PLANES
+from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array, Batch, SparseBatch, SparseEvent, SparsePlane
+from cosmictagger.data.pictures import Pictures, open_table
+from cosmictagger.data.truth import NeutrinoTruth, truth_from_row
+
+if TYPE_CHECKING:
+    import h5py
+
+
+class EventFile:
+    """The events of one file; any number of threads may read at once."""
+
+    def __init__(
+        self, path: str | Path, *, image: str = layout.IMAGE_PRODUCER, label: str = layout.LABEL_PRODUCER
+    ) -> None:
+        self.path = Path(path)
+        self._file = _open(self.path)
+        try:
+            self._image, self._label = (Pictures(self.path, self._file, producer) for producer in (image, label))
+            self._event_ids = self._read_event_ids()
+            self._check_agreement()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._image)
+
+    def __enter__(self) -> EventFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the stored pictures."""
+        return self._image.shape
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._file.close()
+
+    def event(self, entry: int, downsample: int = 0) -> SparseEvent:
+        """One event, sparse, on the stored or a coarser grid."""
+        height = np.uint64(self.shape[0])
+        planes = []
+        for ids, charge, label in self._voxels(entry):
+            column, row = np.divmod(ids, height)
+            planes.append(SparsePlane(row.astype(np.int32), column.astype(np.int32), charge, label))
+        run, subrun, event = (int(number) for number in self._event_ids[entry])
+        return downsample_event(SparseEvent(self.shape, tuple(planes), (run, subrun, event)), downsample)
+
+    def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
+        """Several events, sparse, with indices into the dense batch."""
+        check_downsample(downsample, self.shape)
+        height, width = (side >> downsample for side in self.shape)
+        parts = []
+        for position, entry in enumerate(entries):
+            for number, (ids, charge, label) in enumerate(self._voxels(int(entry))):
+                offset = (position * PLANES + number) * height * width
+                index = self._pixels(ids, downsample, np.int64) + offset
+                parts.append(merge(index, charge, label, 0.25**downsample))
+        index, charge, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+        shape = (len(entries), PLANES, height, width)
+        return SparseBatch(shape, index, charge, label, *self._identity(entries))
+
+    def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
+        """Several events, scattered straight into dense pictures: equal to ``batch(...).dense()`` and faster."""
+        check_downsample(downsample, self.shape)
+        shape = (len(entries), PLANES, *(side >> downsample for side in self.shape))
+        image, label = np.zeros(shape, np.float32), np.zeros(shape, np.uint8)
+        for position, entry in enumerate(entries):
+            for number, (ids, charge, truth) in enumerate(self._voxels(int(entry))):
+                index = self._pixels(ids, downsample, np.intp)
+                _scatter(image[position, number], label[position, number], index, charge, truth, downsample)
+        return Batch(image, label, *self._identity(entries))
+
+    def truth(self, entry: int) -> NeutrinoTruth | None:
+        """What the simulation knows of the neutrino; None where the file has no particles for the event."""
+        rows = self.particles(entry)
+        return truth_from_row(rows[0], self._vertex_pixels(entry)) if len(rows) else None
+
+    def particles(self, entry: int) -> Array:
+        """Rows of the particle table that belong to the event; none where the file has no such table."""
+        self._check_entry(entry)
+        group = layout.particle_group(layout.NEUTRINO_PRODUCER)
+        if group not in self._file:
+            return np.empty(0, layout.PARTICLE)
+        extent = open_table(self.path, self._file, f"{group}/extents", layout.EXTENTS).rows(entry, entry + 1)
+        table = open_table(self.path, self._file, f"{group}/particles", layout.PARTICLE)
+        first = int(extent["first"][0])
+        return table.rows(first, first + int(extent["N"][0]))
+
+    def _vertex_pixels(self, entry: int) -> tuple[tuple[int, int], ...] | None:
+        """The middle of each plane's cluster around the vertex."""
+        group = layout.cluster_group(layout.NEUTRINO_PRODUCER)
+        if group not in self._file:
+            return None
+        voxels = open_table(self.path, self._file, f"{group}/voxels", layout.VOXEL)
+        clusters = open_table(self.path, self._file, f"{group}/cluster_extents", layout.ID_EXTENTS)
+        height = int(self._file[f"{group}/image_meta"][0]["number_of_voxels"][1])
+        pixels = []
+        for extent in clusters.rows(PLANES * entry, PLANES * (entry + 1)):
+            ids = voxels.rows(int(extent["first"]), int(extent["first"]) + int(extent["N"]))["id"]
+            if len(ids) == 0:
+                return None
+            column, row = divmod(int(ids[len(ids) // 2]), height)
+            pixels.append((row, column))
+        return tuple(pixels)
+
+    def _voxels(self, entry: int) -> list[tuple[Array, Array, Array]]:
+        """Ids, charges and labels of each plane, checked."""
+        self._check_entry(entry)
+        pairs = zip(self._image.voxels(entry), self._label.voxels(entry), strict=True)
+        return [self._joined(entry, *image, *label) for image, label in pairs]
+
+    def _joined(self, entry: int, ids: Array, charge: Array, label_ids: Array, label: Array) -> tuple[Array, ...]:
+        if not np.array_equal(ids, label_ids):
+            ids, charge, label = _union(ids, charge, label_ids, label)
+        if len(ids) and int(ids.max()) >= self.shape[0] * self.shape[1]:
+            raise self._damaged(entry, f"has a pixel outside its picture of {self.shape[0]} x {self.shape[1]}")
+        if not np.isfinite(charge).all():
+            raise self._damaged(entry, "has charges that are no numbers")
+        classes = label.astype(np.uint8)
+        if len(classes) and (classes.max() > NEUTRINO or not np.array_equal(classes, label)):
+            raise self._damaged(entry, "has labels other than 0, 1 and 2")
+        return ids, charge, classes
+
+    def _pixels(self, ids: Array, downsample: int, kind: type[np.signedinteger]) -> Array:  # type: ignore[type-arg]
+        """Places in one plane's flattened picture."""
+        height, width = self.shape
+        column, row = np.divmod(ids.astype(np.uint32), np.uint32(height))
+        shift = np.uint32(downsample)
+        return ((row >> shift) * np.uint32(width >> downsample) + (column >> shift)).astype(kind)
+
+    def _identity(self, entries: Sequence[int] | Array) -> tuple[Array, Array]:
+        chosen = np.asarray(entries, np.int64)
+        return chosen, self._event_ids[chosen]
+
+    def _check_entry(self, entry: int) -> None:
+        if not 0 <= entry < len(self):
+            raise DataError(f"{self.path}: no event {entry}; it holds events 0 to {len(self) - 1}.")
+
+    def _check_agreement(self) -> None:
+        if len(self) == 0:
+            raise DataError(f"{self.path}: holds no events. Generate or copy it again.")
+        if len(self._label) != len(self) or self._label.shape != self.shape:
+            raise DataError(
+                f"{self.path}: {len(self)} events of charge {self.shape} beside {len(self._label)} of labels "
+                f"{self._label.shape}; both must agree. Write the file again."
+            )
+
+    def _read_event_ids(self) -> Array:
+        if layout.EVENT_IDS not in self._file:
+            return np.full((len(self), 3), -1, np.int64)
+        rows = open_table(self.path, self._file, layout.EVENT_IDS, layout.EVENT_ID).rows(0, len(self))
+        return np.stack([rows["run"], rows["subrun"], rows["event"]], axis=1)
+
+    def _damaged(self, entry: int, what: str) -> DataError:
+        return DataError(f"{self.path}: event {entry} {what}. The file is damaged: copy it again or generate it anew.")
+
+
+def check_minibatch(path: str | Path, events: int, minibatch_size: int) -> None:
+    """Refuse a minibatch that the file cannot fill."""
+    if not 1 <= minibatch_size <= events:
+        raise DataError(
+            f"run.minibatch_size={minibatch_size} cannot be drawn from {path}, which holds {events} events: "
+            f"choose 1 to {events}."
+        )
+
+
+def _open(path: Path) -> h5py.File:
+    try:
+        import h5py
+    except ModuleNotFoundError as error:
+        raise DataError("Reading events needs h5py: pip install 'pilotage[cosmic]'.") from error
+    if not path.is_file():
+        raise DataError(f"No file {path}. Check data.data_directory and data.file, or use data=generated.")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be opened as HDF5 ({error}). It is cut off or of another kind: "
+            "copy it again from its source, or generate it anew."
+        ) from error
+
+
+def _union(ids: Array, charge: Array, label_ids: Array, label: Array) -> tuple[Array, Array, Array]:
+    """Pixels that have a charge or a label, with zero for what is missing."""
+    every = np.union1d(ids, label_ids)
+    all_charge, all_label = np.zeros(len(every), np.float32), np.zeros(len(every), np.float32)
+    all_charge[np.searchsorted(every, ids)] = charge
+    all_label[np.searchsorted(every, label_ids)] = label
+    return every, all_charge, all_label
+
+
+def _scatter(image: Array, label: Array, index: Array, charge: Array, truth: Array, downsample: int) -> None:
+    flat_image, flat_label = image.reshape(-1), label.reshape(-1)
+    if downsample == 0:
+        flat_image[index], flat_label[index] = charge, truth
+        return
+    # Scaling by a power of two is exact, so it may come before the sum.
+    np.add.at(flat_image, index, charge * np.float32(0.25**downsample))
+    np.maximum.at(flat_label, index, truth)

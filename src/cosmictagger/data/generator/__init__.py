@@ -1,0 +1,1 @@
+"""LArTPC-like events from random numbers: cosmic muons, one neutrino interaction, noise, three wire planes."""

@@ -1,0 +1,42 @@
+"""Ionisation in the detector before it is read out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosmictagger.data.events import Array
+
+_RECOMBINATION, _BIRKS = 0.8, 0.0696
+CHARGE_PER_MEV = 195.0
+"""Scale of the pictures: a muon leaves about 290 in a centimetre."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Deposits:
+    """Points where charge is set free."""
+
+    points: Array
+    """float64 (n, 3), centimetres."""
+    charge: Array
+    """float64 (n,), in the pictures' unit."""
+
+    def __len__(self) -> int:
+        return len(self.charge)
+
+
+NOTHING = Deposits(np.empty((0, 3)), np.empty(0))
+
+
+def together(parts: Sequence[Deposits]) -> Deposits:
+    """All deposits of several parts."""
+    if not parts:
+        return NOTHING
+    return Deposits(np.concatenate([part.points for part in parts]), np.concatenate([part.charge for part in parts]))
+
+
+def freed_charge(loss: Array, step: float) -> Array:
+    """Charge that escapes recombination where a particle loses so many MeV per centimetre: dense tracks keep less."""
+    return CHARGE_PER_MEV * step * _RECOMBINATION * loss / (1.0 + _BIRKS * loss)

@@ -1,0 +1,48 @@
+"""One whole event, a function of a seed and its number alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosmictagger.data.detector import BACKGROUND, COSMIC, HEIGHT, NEUTRINO, PLANES, WIDTH
+from cosmictagger.data.events import Array, SparseEvent
+from cosmictagger.data.generator.cosmics import MUONS, cosmic_muon
+from cosmictagger.data.generator.geometry import HIGH, LOW, vertex_pixels
+from cosmictagger.data.generator.neutrinos import interaction, ionisation
+from cosmictagger.data.generator.readout import Signal, arrivals, read_plane
+from cosmictagger.data.generator.records import particle_rows
+from cosmictagger.data.generator.showers import blips
+
+_MUONS_SHAPE = 8.0
+_RADIOACTIVE_SPOTS = 14.0
+_RADIOACTIVE_MEV = 0.25
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GeneratedEvent:
+    """Pictures and the truth behind them."""
+
+    pictures: SparseEvent
+    particles: Array
+    """Rows of the particle table; the neutrino is the first."""
+    vertex_pixels: tuple[tuple[int, int], ...]
+    """Row and column in each plane."""
+
+
+def generate_event(seed: int, entry: int) -> GeneratedEvent:
+    """The event with this number in the file with this seed."""
+    random = np.random.default_rng((seed, entry))
+    neutrino = interaction(random)
+    time = random.uniform(1600.0, 10000.0)
+    signals = [Signal(part, 0.0, NEUTRINO) for part in ionisation(random, neutrino)]
+    for _ in range(random.poisson(random.gamma(_MUONS_SHAPE, MUONS / _MUONS_SHAPE))):
+        deposits, delay = cosmic_muon(random)
+        signals.append(Signal(deposits, delay, COSMIC))
+    spots = random.uniform(LOW, HIGH, (random.poisson(_RADIOACTIVE_SPOTS), PLANES))
+    signals.append(Signal(blips(random, spots, _RADIOACTIVE_MEV), 0.0, BACKGROUND))
+    arriving = arrivals(signals)
+    planes = tuple(read_plane(random, plane, arriving) for plane in range(PLANES))
+    pictures = SparseEvent((HEIGHT, WIDTH), planes, (1, 0, entry))
+    return GeneratedEvent(pictures, particle_rows(neutrino, time), vertex_pixels(neutrino.vertex))

@@ -1,0 +1,84 @@
+"""Files of generated events, each made once."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from cosmictagger.data import layout
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.generator.event import GeneratedEvent, generate_event
+from cosmictagger.data.generator.progress import Progress
+from cosmictagger.data.writer import EventWriter, pixel_ids
+
+GENERATOR_VERSION = 1
+"""Part of the name of a generated file: events of another version are other events."""
+_EVENTS_PER_TASK = 8
+
+
+def generated_file(
+    directory: str | Path, *, events: int, seed: int, workers: int = 1, progress: Progress | None = None
+) -> Path:
+    """The file of so many events with this seed in a directory, made when it is not there."""
+    path = Path(directory) / f"generated_v{GENERATOR_VERSION}_seed{seed}_{events}.h5"
+    if not path.is_file():
+        generate_file(path, events=events, seed=seed, workers=workers, progress=progress)
+    return path
+
+
+def generate_file(
+    path: str | Path, *, events: int, seed: int, workers: int = 1, progress: Progress | None = None
+) -> Path:
+    """Write events 0 to ``events`` of a seed; workers beyond the first are processes, and change nothing in the file.
+
+    Processes are started afresh, so a script that asks for them needs its ``if __name__ == "__main__"``.
+    """
+    if events < 1 or seed < 0 or workers < 1:
+        raise DataError(
+            f"events={events}, seed={seed}, workers={workers}: events and workers must be at least 1, seed at least 0."
+        )
+    origin = f"cosmictagger generator version {GENERATOR_VERSION}, seed {seed}"
+    with EventWriter(path, origin=origin) as writer:
+        for done, event in enumerate(_events(events, seed, workers), start=1):
+            _append(writer, event)
+            if progress is not None:
+                progress(done, events)
+    return Path(path)
+
+
+def _events(events: int, seed: int, workers: int) -> Iterator[GeneratedEvent]:
+    if workers == 1:
+        yield from map(partial(generate_event, seed), range(events))
+        return
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        starts = iter(range(0, events, _EVENTS_PER_TASK))
+        make = partial(_several, seed, events)
+        coming = [pool.submit(make, start) for start in islice(starts, 2 * workers)]
+        while coming:
+            yield from coming.pop(0).result()
+            coming += [pool.submit(make, start) for start in islice(starts, 1)]
+
+
+def _several(seed: int, events: int, start: int) -> list[GeneratedEvent]:
+    return [generate_event(seed, entry) for entry in range(start, min(start + _EVENTS_PER_TASK, events))]
+
+
+def _append(writer: EventWriter, event: GeneratedEvent) -> None:
+    height = event.pictures.shape[0]
+    planes = [
+        (
+            pixel_ids(plane.row, plane.column, height),
+            {layout.IMAGE_PRODUCER: plane.charge, layout.LABEL_PRODUCER: plane.label},
+        )
+        for plane in event.pictures.planes
+    ]
+    writer.append(
+        planes,
+        event_id=event.pictures.event_id,
+        particles=event.particles,
+        vertex_pixels=event.vertex_pixels,
+    )

@@ -1,0 +1,34 @@
+"""A progress bar for the terminal, and silence elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+Progress = Callable[[int, int], None]
+"""Called with the number of events done and the number wanted."""
+
+
+@contextlib.contextmanager
+def terminal_progress(text: str) -> Iterator[Progress | None]:
+    """A bar on standard error where it is a terminal and tqdm is installed; None otherwise."""
+    bar_type = _bar_type() if sys.stderr.isatty() else None
+    if bar_type is None:
+        yield None
+        return
+    with bar_type(desc=text, unit=" events", total=0, leave=True) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _bar_type() -> Callable[..., contextlib.AbstractContextManager[object]] | None:
+    try:
+        from tqdm import tqdm
+    except ModuleNotFoundError:
+        return None
+    return tqdm  # type: ignore[no-any-return]

@@ -1,0 +1,134 @@
+"""From deposits to the thresholded pictures of one plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import erf
+
+import numpy as np
+
+from cosmictagger.data.detector import COSMIC, HEIGHT, NEUTRINO, WIDTH
+from cosmictagger.data.events import Array, SparsePlane
+from cosmictagger.data.generator.deposits import Deposits, together
+from cosmictagger.data.generator.geometry import HIGH, MIDDLE_ROW, columns, inside, rows
+from cosmictagger.data.generator.noise import FIRST_WIRE, LAST_WIRE, THRESHOLD, noise
+
+_GAIN = (0.91, 0.95, 1.0)
+_JITTER = (1.3, 1.3, 0.7)
+"""Noise under a signal, in the pictures' unit."""
+_REACH = 3
+"""Rows that a deposit may reach to either side."""
+_SHIFTS = 16
+"""Places within a row that are told apart."""
+_WIDTHS = (0.62, 0.70, 0.78, 0.86)
+"""Widths of the pulse in rows, from charge freed at the wires to charge freed at the cathode."""
+_TRUE_WIDTH = (0.25, 0.25, 0.36)
+_LEAST_TRUE_CHARGE = 0.5
+"""Of the charge that truly arrives in a pixel, what makes it belong to a particle."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Signal:
+    """Deposits of one origin."""
+
+    deposits: Deposits
+    delay: float
+    """Rows."""
+    label: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Arrivals:
+    """All deposits of an event that reach the wires, ready to be projected."""
+
+    points: Array
+    charge: Array
+    row: Array
+    label: Array
+
+
+def arrivals(signals: list[Signal]) -> Arrivals:
+    """Deposits inside the volume whose charge arrives while its half of the detector is read."""
+    everything = together([signal.deposits for signal in signals])
+    counts = [len(signal.deposits) for signal in signals]
+    delay = np.repeat([signal.delay for signal in signals], counts)
+    label = np.repeat(np.array([signal.label for signal in signals], np.uint8), counts)
+    points = everything.points
+    row = rows(points, delay)
+    first_half = points[:, 0] < 0
+    in_time = np.where(first_half, (row >= 0) & (row < MIDDLE_ROW), (row >= MIDDLE_ROW) & (row < HEIGHT))
+    kept = inside(points) & in_time
+    return Arrivals(points[kept], everything.charge[kept], row[kept], label[kept])
+
+
+def read_plane(random: np.random.Generator, plane: int, arriving: Arrivals) -> SparsePlane:
+    """Charge above threshold, labelled by whose charge truly lies in the pixel."""
+    wire = np.floor(columns(plane, arriving.points)).astype(np.int64)
+    read = (wire >= FIRST_WIRE[plane]) & (wire <= LAST_WIRE[plane])
+    wire, row, charge = wire[read], arriving.row[read], arriving.charge[read] * _GAIN[plane]
+    label, drift = arriving.label[read], np.abs(arriving.points[read, 0]) / HIGH[0]
+    ids, total = _above_threshold(random, plane, _picture(wire, row, charge, _pulse(drift)))
+    classes = _labels(wire, row, charge, label, ids, _TRUE_WIDTH[plane])
+    column, tick = np.divmod(ids, HEIGHT)
+    return SparsePlane(tick.astype(np.int32), column.astype(np.int32), total, classes)
+
+
+def _above_threshold(random: np.random.Generator, plane: int, picture: Array) -> tuple[Array, Array]:
+    """Pixels and charges that are kept of a picture, whose pixels lie wire by wire, once noise has come to it."""
+    signal = np.flatnonzero(picture > 0)
+    picture[signal] += random.normal(0, _JITTER[plane], len(signal))
+    background = noise(random, plane)
+    np.maximum.at(picture, background.column * HEIGHT + background.row, background.charge.astype(np.float32))
+    ids = np.flatnonzero(picture >= THRESHOLD)
+    return ids, picture[ids]
+
+
+def _picture(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array]) -> Array:
+    picture = np.zeros(HEIGHT * WIDTH, np.float32)
+    places, amount = _smeared(wire, row, charge, pulse)
+    np.add.at(picture, places, amount.astype(np.float32))
+    return picture
+
+
+def _labels(wire: Array, row: Array, charge: Array, label: Array, ids: Array, width: float) -> Array:
+    """The origin of most of the true charge of each pixel."""
+    amounts = []
+    for origin in (COSMIC, NEUTRINO):
+        mine = np.flatnonzero(label == origin)
+        pulse = _weights((width,)), np.zeros(len(mine), np.int64)
+        amounts.append(_picture(wire[mine], row[mine], charge[mine], pulse)[ids])
+    cosmic, neutrino = amounts
+    winner = np.where(neutrino > cosmic, NEUTRINO, COSMIC)
+    return np.where(np.maximum(cosmic, neutrino) > _LEAST_TRUE_CHARGE, winner, 0).astype(np.uint8)
+
+
+def _smeared(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Pixels and amounts of charge after each deposit has been spread over its neighbouring rows."""
+    table, width = pulse
+    middle = np.floor(row).astype(np.int64)
+    shift = ((row - middle) * _SHIFTS).astype(np.int64)
+    reached = middle[:, None] + np.arange(-_REACH, _REACH + 1)
+    amount = charge[:, None] * table[width, shift]
+    half = middle[:, None] >= MIDDLE_ROW
+    read = (reached >= np.where(half, MIDDLE_ROW, 0)) & (reached < np.where(half, HEIGHT, MIDDLE_ROW))
+    return (wire[:, None] * HEIGHT + reached)[read], amount[read]
+
+
+def _pulse(drift: Array) -> tuple[Array, Array]:
+    """The table of weights, and which of its widths each deposit has: charge spreads on a long drift."""
+    steps = len(_WIDTHS)
+    from_wires = np.clip(1 - drift, 0, 0.999)
+    return _weights(_WIDTHS), (from_wires * steps).astype(np.int64)
+
+
+@cache
+def _weights(widths: tuple[float, ...]) -> Array:
+    """Shares (widths, shifts, reached rows) of a pulse."""
+    edges = np.arange(-_REACH, _REACH + 2)
+    table = np.empty((len(widths), _SHIFTS, 2 * _REACH + 1))
+    for number, width in enumerate(widths):
+        for shift in range(_SHIFTS):
+            centre = (shift + 0.5) / _SHIFTS
+            table[number, shift] = np.diff([0.5 * (1 + erf((edge - centre) / width / 2**0.5)) for edge in edges])
+    return table

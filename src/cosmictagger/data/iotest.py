@@ -1,0 +1,52 @@
+"""How fast events are read, with nothing done to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cosmictagger.data.loader import Loader
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadingReport:
+    """What reading gave; the first batch, which nothing was prefetched for, is timed apart."""
+
+    images: int
+    seconds: float
+    first_batch_seconds: float
+    images_per_second: float
+    """Over all batches, the first included."""
+    steady_images_per_second: float
+    """Without the first batch."""
+
+
+def measure_reading(loader: Loader, iterations: int, *, log: Callable[[str], object] = print) -> ReadingReport:
+    """Fetch the given number of batches and say how long each one took."""
+    begin = time.perf_counter()
+    first = 0.0
+    for iteration in range(iterations):
+        start = time.perf_counter()
+        next(loader)
+        took = time.perf_counter() - start
+        first = took if iteration == 0 else first
+        log(f"{iteration}: Time to fetch a minibatch of data: {took:.4f}s")
+    seconds = time.perf_counter() - begin
+    report = _report(loader.minibatch_size, iterations, seconds, first)
+    log(f"Total IO Time: {report.seconds:.4f}s")
+    log(f"Total images read per batch: {loader.minibatch_size}")
+    log(f"Average Image IO Throughput: {report.images_per_second:.2f} images/s")
+    return report
+
+
+def _report(minibatch_size: int, iterations: int, seconds: float, first: float) -> ReadingReport:
+    images = minibatch_size * iterations
+    rest = seconds - first
+    return ReadingReport(
+        images=images,
+        seconds=seconds,
+        first_batch_seconds=first,
+        images_per_second=images / seconds if seconds else 0.0,
+        steady_images_per_second=(images - minibatch_size) / rest if rest and iterations > 1 else 0.0,
+    )

@@ -1,0 +1,168 @@
+"""Batches without end, prepared by threads ahead of their use."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+
+from cosmictagger.data.detector import PLANES
+from cosmictagger.data.downsampling import check_downsample
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array, Batch, SparseBatch
+from cosmictagger.data.files import check_minibatch
+from cosmictagger.data.orders import ORDERS, entries_of
+
+DATA_FORMATS = ("channels_first", "channels_last")
+
+
+class Source(Protocol):
+    """Where events come from."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of a full picture."""
+
+    def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
+        """Events as filled pixels."""
+
+    def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
+        """Events as pictures."""
+
+
+class Loader:
+    """Batches of one source in one order; ``state`` and ``restore`` continue the very sequence.
+
+    The minibatch is the whole world's: rank ``rank`` of ``size`` gets its equal share of it.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        minibatch_size: int,
+        downsample: int = 1,
+        order: str = "random_blocks",
+        seed: int = 0,
+        sparse: bool = False,
+        img_transform: bool = False,
+        data_format: str = "channels_first",
+        workers: int = 2,
+        prefetch: int = 2,
+        rank: int = 0,
+        size: int = 1,
+    ) -> None:
+        check_minibatch(getattr(source, "path", type(source).__name__), len(source), minibatch_size)
+        check_downsample(downsample, source.shape)
+        _check_choice("order of entries", order, tuple(ORDERS))
+        _check_choice("data format", data_format, DATA_FORMATS)
+        if minibatch_size % size or not 0 <= rank < size:
+            raise DataError(
+                f"run.minibatch_size={minibatch_size} cannot be shared equally by {size} processes (this is number "
+                f"{rank}): choose a multiple of {size}."
+            )
+        if sparse and data_format != "channels_first":
+            raise DataError("Sparse batches are channels first; scatter them and move the axes where it is wanted.")
+        if workers < 1 or prefetch < 1:
+            raise DataError(f"workers={workers} and prefetch={prefetch} must both be at least 1.")
+        self._source, self._downsample, self._order = source, downsample, order
+        self._minibatch_size, self._rank, self._size = minibatch_size, rank, size
+        self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
+        self._prefetch = prefetch
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
+        self._coming: deque[Future[Batch | SparseBatch]] = deque()
+        self._batches = 0
+        self.seed = seed or _seed_from_clock()
+
+    def __iter__(self) -> Iterator[Batch | SparseBatch]:
+        return self
+
+    def __next__(self) -> Batch | SparseBatch:
+        while len(self._coming) <= self._prefetch:
+            self._coming.append(self._threads.submit(self._prepare, self._batches + len(self._coming)))
+        batch = self._coming.popleft().result()
+        self._batches += 1
+        return batch
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def events(self) -> int:
+        """Events of the source: an epoch."""
+        return len(self._source)
+
+    @property
+    def minibatch_size(self) -> int:
+        """Events of a batch, over all processes."""
+        return self._minibatch_size
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Events, planes, rows and columns of this process's dense batch."""
+        height, width = (side >> self._downsample for side in self._source.shape)
+        return self._minibatch_size // self._size, PLANES, height, width
+
+    def state(self) -> dict[str, int | str]:
+        """Where the sequence stands, as plain values; batches that were only prefetched do not count."""
+        epoch, position = divmod(self._batches * self._minibatch_size, self.events)
+        return self._identity() | {"seed": self.seed, "batches": self._batches, "epoch": epoch, "position": position}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where the state was taken."""
+        for name, value in self._identity().items():
+            if state.get(name) != value:
+                raise DataError(
+                    f"The saved place in the data had {name}={state.get(name)!r}, this run has {value!r}: the sequence "
+                    "cannot go on. Use the earlier setting, or start with another run.id."
+                )
+        self._forget()
+        self._batches, self.seed = int(state["batches"]), int(state["seed"])
+
+    def close(self) -> None:
+        """Stop the threads; batches under way are waited for."""
+        self._forget()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _identity(self) -> dict[str, int | str]:
+        return {"order": self._order, "events": self.events, "minibatch_size": self._minibatch_size}
+
+    def _forget(self) -> None:
+        for future in self._coming:
+            future.cancel()
+        self._coming.clear()
+
+    def _prepare(self, number: int) -> Batch | SparseBatch:
+        every = entries_of(self._order, number, events=self.events, minibatch_size=self._minibatch_size, seed=self.seed)
+        share = self._minibatch_size // self._size
+        entries = every[self._rank * share : (self._rank + 1) * share]
+        if self._sparse:
+            filled = self._source.batch(entries, self._downsample)
+            if self._log:
+                np.log1p(filled.charge, out=filled.charge)
+            return filled
+        batch = self._source.dense_batch(entries, self._downsample)
+        if self._log:
+            np.log1p(batch.image, out=batch.image)
+        return batch.channels_last() if self._last else batch
+
+
+def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
+    if given not in allowed:
+        raise DataError(f"No {what} named {given!r}. Choose one of: {', '.join(allowed)}.")
+
+
+def _seed_from_clock() -> int:
+    return time.time_ns() % (2**63 - 1) + 1

@@ -1,0 +1,43 @@
+"""Which events make which batch: a pure function of the batch's number, so that a run resumes by going on counting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array
+
+
+def entries_of(order: str, batch: int, *, events: int, minibatch_size: int, seed: int) -> Array:
+    """The entries of the given batch, counted from zero since the beginning of training."""
+    if order not in ORDERS:
+        raise DataError(f"No order of entries named {order!r}. Choose one of: {', '.join(ORDERS)}.")
+    return ORDERS[order](batch, events, minibatch_size, seed)
+
+
+def _random_blocks(batch: int, events: int, minibatch_size: int, seed: int) -> Array:
+    """Consecutive entries from a random start; unlike the original's, the last start reaches the last event."""
+    start = np.random.default_rng((seed, batch)).integers(0, events - minibatch_size, endpoint=True)
+    return np.arange(start, start + minibatch_size)
+
+
+def _serial_access(batch: int, events: int, minibatch_size: int, seed: int) -> Array:
+    """From the first to the last and around again."""
+    return (batch * minibatch_size + np.arange(minibatch_size)) % events
+
+
+def _shuffle(batch: int, events: int, minibatch_size: int, seed: int) -> Array:
+    """Every event once in each epoch; a batch may hold the end of one epoch and the beginning of the next."""
+    places = batch * minibatch_size + np.arange(minibatch_size)
+    epochs = {int(epoch): np.random.default_rng((seed, int(epoch))).permutation(events) for epoch in places // events}
+    return np.array([epochs[place // events][place % events] for place in places.tolist()], np.int64)
+
+
+ORDERS: dict[str, Callable[[int, int, int, int], Array]] = {
+    "random_blocks": _random_blocks,
+    "serial_access": _serial_access,
+    "shuffle": _shuffle,
+}
+"""Orders by the name that the configuration gives."""

@@ -1,0 +1,94 @@
+"""One producer's sparse pictures in a file: which rows belong to which event and plane."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosmictagger.data import layout
+from cosmictagger.data.detector import PLANES
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array
+from cosmictagger.data.tables import Table
+
+if TYPE_CHECKING:
+    import h5py
+
+
+def open_table(path: Path, file: h5py.File, name: str, row: np.dtype[np.void]) -> Table:
+    """A table that must be there with the fields that we read."""
+    if name not in file:
+        raise DataError(
+            f"{path}: no table {name}. It is no CosmicTagger file of larcv3, or another producer wrote it: "
+            f"found {', '.join(sorted(file.get('Data', file))) or 'nothing'}."
+        )
+    dataset = file[name]
+    missing = [field for field in row.names or () if field not in (dataset.dtype.names or ())]
+    if missing or dataset.ndim != 1:
+        raise DataError(
+            f"{path}: the table {name} has no field {', '.join(missing) or '(it is not one-dimensional)'}. "
+            "Only files of larcv3 are read."
+        )
+    return Table(path, dataset, row)
+
+
+class Pictures:
+    """Voxels of each event and plane of one producer."""
+
+    def __init__(self, path: Path, file: h5py.File, producer: str) -> None:
+        group = layout.sparse_group(producer)
+        self._path, self._group = path, group
+        self._voxels = open_table(path, file, f"{group}/voxels", layout.VOXEL)
+        extents = _all_rows(open_table(path, file, f"{group}/extents", layout.EXTENTS))
+        planes = _all_rows(open_table(path, file, f"{group}/voxel_extents", layout.ID_EXTENTS))
+        meta = _all_rows(open_table(path, file, f"{group}/image_meta", layout.IMAGE_META))
+        self.first, self.count = self._plane_extents(extents, planes)
+        self.shape = self._common_shape(meta)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def voxels(self, entry: int) -> list[tuple[Array, Array]]:
+        """Ids uint64 and values float32 of each plane of one event."""
+        first, stop = self.first[entry], self.first[entry] + self.count[entry]
+        start = int(first.min())
+        rows = self._voxels.rows(start, int(stop.max()))
+        ids, values = rows["id"], rows["value"]
+        return [(ids[a - start : b - start], values[a - start : b - start]) for a, b in zip(first, stop, strict=True)]
+
+    def _plane_extents(self, extents: Array, planes: Array) -> tuple[Array, Array]:
+        """First row and number of rows for each (event, plane), planes in the order of their projection."""
+        if np.any(extents["N"] != PLANES):
+            wrong = int(np.flatnonzero(extents["N"] != PLANES)[0])
+            raise self._damaged(f"event {wrong} has {extents['N'][wrong]} planes in place of {PLANES}")
+        rows = extents["first"][:, None].astype(np.int64) + np.arange(PLANES)
+        if len(rows) and rows.max() >= len(planes):
+            raise self._damaged(f"voxel_extents has {len(planes)} rows where the events need {rows.max() + 1}")
+        of_event = planes[rows]
+        order = np.argsort(of_event["ID"], axis=1, kind="stable")
+        of_event = np.take_along_axis(of_event, order, axis=1)
+        if np.any(of_event["ID"] != np.arange(PLANES)):
+            raise self._damaged("the planes of an event are not numbered 0, 1 and 2")
+        first, count = of_event["first"].astype(np.int64), of_event["N"].astype(np.int64)
+        if len(first) and (first + count).max() > len(self._voxels):
+            raise self._damaged(f"voxels has {len(self._voxels)} rows where the planes need {(first + count).max()}")
+        return first, count
+
+    def _common_shape(self, meta: Array) -> tuple[int, int]:
+        if len(meta) < len(self) * PLANES:
+            raise self._damaged(f"image_meta has {len(meta)} rows for {len(self)} events of {PLANES} planes")
+        sizes = np.unique(meta["number_of_voxels"], axis=0)
+        if len(sizes) != 1:
+            raise self._damaged(f"{len(sizes)} different picture sizes in one file; all must be alike")
+        return int(sizes[0][1]), int(sizes[0][0])
+
+    def _damaged(self, what: str) -> DataError:
+        return DataError(
+            f"{self._path}: {self._group}: {what}. The file is damaged or unfinished: copy it again or generate it anew."
+        )
+
+
+def _all_rows(table: Table) -> Array:
+    return table.rows(0, len(table))

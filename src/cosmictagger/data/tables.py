@@ -1,0 +1,74 @@
+"""Rows of one table of an HDF5 file, decompressed in the calling thread."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array
+
+if TYPE_CHECKING:
+    import h5py
+
+_GZIP_FILTER = 1
+
+
+class Table:
+    """A one-dimensional dataset whose chunks are fetched raw: HDF5's lock is held for the fetch alone.
+
+    HDF5 decompresses under one lock for the whole process; ``zlib`` here lets other threads go on meanwhile.
+    """
+
+    def __init__(self, path: Path, dataset: h5py.Dataset, row: np.dtype[np.void]) -> None:
+        self._path, self._dataset = path, dataset
+        self._row = row
+        self._rows_per_chunk = self._directly_readable(row)
+
+    def __len__(self) -> int:
+        return int(self._dataset.shape[0])
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows from start to before stop."""
+        try:
+            return self._decompressed(start, stop) if self._rows_per_chunk else self._through_hdf5(start, stop)
+        except (OSError, zlib.error, RuntimeError, ValueError) as error:
+            raise DataError(
+                f"{self._path}: rows {start} to {stop} of {self._dataset.name} cannot be read ({error}). "
+                "The file is damaged: copy it again from its source, or generate it anew."
+            ) from error
+
+    def _directly_readable(self, row: np.dtype[np.void]) -> int:
+        """Rows of a chunk where every chunk is plain gzip of rows as we want them; 0 sends reads through HDF5."""
+        dataset = self._dataset
+        properties = dataset.id.get_create_plist()
+        only_gzip = properties.get_nfilters() == 1 and properties.get_filter(0)[0] == _GZIP_FILTER
+        return int(dataset.chunks[0]) if dataset.chunks and only_gzip and dataset.dtype == row else 0
+
+    def _through_hdf5(self, start: int, stop: int) -> Array:
+        stored = self._dataset[start:stop]
+        if stored.dtype == self._row:
+            return stored  # type: ignore[no-any-return]
+        wanted = np.zeros(len(stored), self._row)
+        for name in self._row.names or ():
+            wanted[name] = stored[name]
+        return wanted
+
+    def _decompressed(self, start: int, stop: int) -> Array:
+        size, width = self._rows_per_chunk, self._row.itemsize
+        parts = []
+        for number in range(start // size, -(-stop // size)):
+            first = number * size
+            parts.append(self._chunk(first)[max(start - first, 0) * width : (stop - first) * width])
+        return np.frombuffer(b"".join(parts), self._row)
+
+    def _chunk(self, first_row: int) -> memoryview:
+        mask, raw = self._dataset.id.read_direct_chunk((first_row,))
+        size = self._rows_per_chunk * self._row.itemsize
+        data = raw if mask else zlib.decompress(raw, bufsize=size)
+        if len(data) != size:
+            raise ValueError(f"a chunk holds {len(data)} bytes in place of {size}")
+        return memoryview(data)

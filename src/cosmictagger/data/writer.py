@@ -1,0 +1,157 @@
+"""Writing events in the layout that larcv writes; a file appears under its name only when it is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from cosmictagger.data import layout
+from cosmictagger.data.detector import HEIGHT, PLANES, WIDTH
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.events import Array
+
+_VERTEX_BLOCK = 9
+"""Pixels of the cluster that marks a vertex."""
+
+
+class EventWriter:
+    """Appends events to a new file.
+
+    ``producers`` name the sparse pictures that every event carries; all of them share the event's pixels.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        shape: tuple[int, int] = (HEIGHT, WIDTH),
+        downsample: int = 0,
+        producers: Sequence[str] = (layout.IMAGE_PRODUCER, layout.LABEL_PRODUCER),
+        origin: str = "",
+    ) -> None:
+        import h5py
+
+        self.path = Path(path)
+        self._unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._shape, self._downsample, self._producers = shape, downsample, tuple(producers)
+        self._events = 0
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._file = h5py.File(self._unfinished, "w")
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be written ({error}). Choose a directory that can be.") from error
+        if origin:
+            self._file.attrs["origin"] = origin
+
+    def __enter__(self) -> EventWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if kind is None:
+            os.replace(self._unfinished, self.path)
+        else:
+            self._unfinished.unlink(missing_ok=True)
+
+    def append(
+        self,
+        planes: Sequence[tuple[Array, Mapping[str, Array]]],
+        *,
+        event_id: tuple[int, int, int] = (-1, -1, -1),
+        particles: Array | None = None,
+        vertex_pixels: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        """One event: for each plane the increasing pixel ids and each producer's values on them.
+
+        An id is column times rows of the picture plus row. Vertex pixels are given on the full grid.
+        """
+        self._extend(layout.EVENT_IDS, np.array([event_id], layout.EVENT_ID), "event_id")
+        for producer in self._producers:
+            self._append_pictures(producer, [(ids, values[producer]) for ids, values in planes])
+        if particles is not None:
+            self._append_particles(particles)
+        if vertex_pixels is not None:
+            self._append_vertex(vertex_pixels)
+        self._events += 1
+
+    def _append_pictures(self, producer: str, planes: Sequence[tuple[Array, Array]]) -> None:
+        group = layout.sparse_group(producer)
+        voxels = _voxels(planes)
+        first = self._extend(f"{group}/voxels", voxels, "voxels")
+        extents = _extents(layout.ID_EXTENTS, [len(ids) for ids, _ in planes], first)
+        begin = self._extend(f"{group}/voxel_extents", extents, "extents")
+        self._extend(f"{group}/image_meta", self._meta(), "image_meta")
+        self._extend(f"{group}/extents", _extents(layout.EXTENTS, [PLANES], begin), "sparse_extents")
+
+    def _append_particles(self, particles: Array) -> None:
+        group = layout.particle_group(layout.NEUTRINO_PRODUCER)
+        first = self._extend(f"{group}/particles", particles.astype(layout.PARTICLE, copy=False), "particles")
+        self._extend(f"{group}/extents", _extents(layout.EXTENTS, [len(particles)], first), "particle_extents")
+
+    def _append_vertex(self, pixels: Sequence[tuple[int, int]]) -> None:
+        """A block of three by three pixels around the vertex in each plane."""
+        group = layout.cluster_group(layout.NEUTRINO_PRODUCER)
+        ids = [_block(row >> self._downsample, column >> self._downsample, self._shape) for row, column in pixels]
+        first = self._extend(f"{group}/voxels", _voxels([(each, np.ones(_VERTEX_BLOCK)) for each in ids]), "voxels")
+        clusters = _extents(layout.ID_EXTENTS, [_VERTEX_BLOCK] * PLANES, first)
+        clusters["ID"] = 0
+        first = self._extend(f"{group}/cluster_extents", clusters, "extents")
+        projections = _extents(layout.ID_EXTENTS, [1] * PLANES, first)
+        first = self._extend(f"{group}/projection_extents", projections, "extents")
+        self._extend(f"{group}/image_meta", self._meta(), "image_meta")
+        self._extend(f"{group}/extents", _extents(layout.EXTENTS, [PLANES], first), "sparse_extents")
+
+    def _meta(self) -> Array:
+        height, width = self._shape
+        meta = np.zeros(PLANES, layout.IMAGE_META)
+        meta["valid"] = 1
+        meta["projection_id"] = np.arange(PLANES)
+        meta["image_sizes"] = (width << self._downsample, height << self._downsample)
+        meta["number_of_voxels"] = (width, height)
+        return meta
+
+    def _extend(self, name: str, rows: Array, kind: str) -> int:
+        """Append rows to a table, made when first needed; the number of rows that were there before."""
+        if name not in self._file:
+            options: dict[str, Any] = {"compression": "gzip", "compression_opts": layout.GZIP_LEVEL}
+            self._file.create_dataset(name, data=rows, chunks=(layout.CHUNKS[kind],), maxshape=(None,), **options)
+            return 0
+        table = self._file[name]
+        before = int(table.shape[0])
+        table.resize(before + len(rows), axis=0)
+        table[before:] = rows
+        return before
+
+
+def pixel_ids(row: Array, column: Array, height: int) -> Array:
+    """The number that larcv gives a pixel: columns apart by the picture's height."""
+    return column.astype(np.uint64) * np.uint64(height) + row.astype(np.uint64)
+
+
+def _voxels(planes: Sequence[tuple[Array, Array]]) -> Array:
+    voxels = np.zeros(sum(len(ids) for ids, _ in planes), layout.VOXEL)
+    voxels["id"] = np.concatenate([ids for ids, _ in planes])
+    voxels["value"] = np.concatenate([values for _, values in planes])
+    return voxels
+
+
+def _extents(kind: np.dtype[Any], counts: Sequence[int], first: int) -> Array:
+    rows = np.zeros(len(counts), kind)
+    rows["N"] = counts
+    rows["first"] = first + np.cumsum([0, *counts[:-1]])
+    if "ID" in (kind.names or ()):
+        rows["ID"] = np.arange(len(counts))
+    return rows
+
+
+def _block(row: int, column: int, shape: tuple[int, int]) -> Array:
+    height, width = shape
+    row, column = min(max(row, 1), height - 2), min(max(column, 1), width - 2)
+    return ((column + np.arange(-1, 2))[:, None] * height + row + np.arange(-1, 2)).reshape(-1)
