@@ -201,6 +201,18 @@ def test_a_number_becomes_a_list_only_where_there_are_several(mode, iterations, 
 
 
 @pytest.mark.parametrize("mode", [OutputMode.All, OutputMode.Final, OutputMode.Sum])
+def test_a_constant_is_not_multiplied_in_the_eager_tier_either(mode):
+    outside = torch.tensor([7.0, 8.0])
+    options = poptorch.Options().deviceIterations(3).replicationFactor(2).outputMode(mode).runOn(tier="eager")
+    varying, never_computed, made = poptorch.inferenceModel(lambda x: (x, outside, torch.ones(2)), options)(
+        torch.ones(6, 1)
+    )
+    assert len(varying) == (6 if mode is OutputMode.All else 2)
+    assert never_computed.tolist() == [7.0, 8.0]
+    assert made.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("mode", [OutputMode.All, OutputMode.Final, OutputMode.Sum])
 def test_a_constant_is_not_multiplied(mode):
     outside = torch.tensor([7.0, 8.0])
     options = poptorch.Options().deviceIterations(3).replicationFactor(2).outputMode(mode)

@@ -57,14 +57,22 @@ class WalkedExecutable:
             raise
 
     def _walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        collected = _Results(self._schedule, self._program.constant_outputs)
+        collected = _Results(self._schedule)
         batches = _micro_batches(inputs, self._schedule.micro_batches)
         for number, step in enumerate(self._schedule.steps):
             batch = [] if step.micro_batch is None else batches[step.micro_batch]
             outputs = self._run_step(number, step, state, streams, batch)
             if step.result is not None:
-                collected.put(step.result, outputs)
-        return collected.together()
+                collected.put(step.result, outputs, self._constants)
+        return collected.together(self._constants)
+
+    @property
+    def _constants(self) -> Sequence[int]:
+        """Outputs that are the same in every step; the eager tier knows them once it has run one."""
+        if self._program.outputs is not None:
+            return self._program.constant_outputs
+        first = next(iter(self._program.computations.values())).function
+        return () if first is None else first.findings.constant_outputs
 
     def _run_step(
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
@@ -133,26 +141,25 @@ class _Before:
 class _Results:
     """Outputs on their way back to the host."""
 
-    def __init__(self, schedule: Schedule, constants: Sequence[int]) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self._sums = schedule.sums
-        self._constants = constants
         self._parts: list[list[Tensor] | None] = [None] * schedule.results
 
-    def put(self, place: int, outputs: list[Tensor]) -> None:
+    def put(self, place: int, outputs: list[Tensor], constants: Sequence[int]) -> None:
         present = self._parts[place]
         if present is not None and self._sums:
             outputs = [_add(total, output) for total, output in zip(present, outputs, strict=True)]
         # A constant belongs to the program, and what is done to a result must not reach it.
-        for position in self._constants:
+        for position in constants:
             outputs[position] = outputs[position].clone() if present is None else present[position]
         self._parts[place] = outputs
 
-    def together(self) -> list[Tensor]:
+    def together(self, constants: Sequence[int]) -> list[Tensor]:
         parts = [part for part in self._parts if part is not None]
         if len(parts) == 1:
             return parts[0]
         joined = [_join(pieces) for pieces in zip(*parts, strict=True)]
-        for position in self._constants:
+        for position in constants:
             joined[position] = parts[0][position]
         return joined
 

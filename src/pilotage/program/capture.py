@@ -102,7 +102,11 @@ def capture(request: Request) -> Program:
 
 def uncaptured(request: Request) -> Program:
     """The same program with its Python left as it is: the eager tier."""
-    model = replace(_model(request), equal_buffers=_promises_equal_buffers(request))
+    model = replace(
+        _model(request),
+        equal_buffers=_promises_equal_buffers(request),
+        follows_data=request.batching.device_iterations * request.batching.micro_batches_per_update > 1,
+    )
     steps = _steps(request, model, through_leaves=True)
     return Program(
         layout=_layout(request),

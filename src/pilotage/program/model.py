@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.errors import BufferBroadcastError, CaptureError
+from pilotage.program.data_flow import DataFlow
 from pilotage.program.layout import StateLayout
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together, take_apart
@@ -35,6 +36,9 @@ class Findings:
 
     reassigned_buffers: tuple[str, ...] = ()
 
+    constant_outputs: tuple[int, ...] = ()
+    """Outputs that are the same in every run, where data was followed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
@@ -50,6 +54,9 @@ class Model:
 
     equal_buffers: bool = False
     """Whether to make sure that forward leaves its buffers as they are; only where it runs on data."""
+
+    follows_data: bool = False
+    """Whether to find out in the first run which outputs are constants; only where it runs on data."""
 
     parsers: Parsers = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
@@ -80,9 +87,18 @@ class Model:
         positional, named = put_together(self.arguments, inputs)
         token = _forward_is_running.set(True)
         try:
-            return self.module(*positional, **named)
+            if not self.follows_data or self.findings.outputs is not None:
+                return self.module(*positional, **named)
+            with DataFlow([*self.module.parameters(), *self.module.buffers(), *inputs]) as flow:
+                value = self.module(*positional, **named)
+            self.findings.constant_outputs = self._constants(value, flow)
+            return value
         finally:
             _forward_is_running.reset(token)
+
+    def _constants(self, value: Any, flow: DataFlow) -> tuple[int, ...]:
+        tensors, _ = take_apart(value, self.parsers)
+        return tuple(position for position, tensor in enumerate(tensors) if not flow.varies(tensor))
 
     def keep(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
         """The tensors that forward returned, apart from any state that may change under them."""

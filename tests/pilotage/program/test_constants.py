@@ -56,10 +56,11 @@ def test_constants_are_told_from_what_varies(case):
     assert constant_outputs(computation.graph) == ((1,) if constant else ())
 
 
+@pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("mode", ["all", "final", "sum"])
-def test_a_constant_comes_back_once_and_everything_else_by_the_schedule(case, mode):
+def test_a_constant_comes_back_once_and_everything_else_by_the_schedule(case, mode, tier):
     values, constant = case
-    step = pilotage.inference(Returning(values), device_iterations=3, outputs=mode)
+    step = pilotage.inference(Returning(values), device_iterations=3, outputs=mode, tier=tier)
     sums, value = step(torch.ones(3, 2))
     assert len(sums) == (3 if mode == "all" else 1)
     assert len(value) == (6 if mode == "all" and not constant else 2)
