@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import re
+import weakref
 
 import pytest
 import torch
@@ -315,3 +316,21 @@ def test_two_trainers_of_parts_of_one_model_take_turns(kind):
         torch.testing.assert_close(sampler(noise), twins[0](noise).detach(), rtol=0, atol=1e-6)
     for mine, other in zip(parts, twins, strict=True):
         torch.testing.assert_close(dict(mine.state_dict()), dict(other.state_dict()), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_dropped_model_frees_its_device_at_once(training, tier, network, batch):
+    options = poptorch.Options().runOn(tier=tier)
+    model = poptorch.trainingModel(network, options) if training else poptorch.inferenceModel(network, options)
+    model(*batch)
+    # The last look at trained weights, which their device is kept for.
+    network.layer.weight.clone()
+    held = (model, model.engine, model.engine.session, model.engine.session.state, model.engine.session.executable)
+    references = [weakref.ref(each) for each in held]
+    gc.collect()
+    gc.disable()
+    try:
+        del model, held
+        assert [reference() for reference in references] == [None] * len(references)
+    finally:
+        gc.enable()

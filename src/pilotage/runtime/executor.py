@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pilotage.backends.walk import StepFailure
+from pilotage.backends.walk import Forgive, StepFailure
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Event, Listener, StepsRun, Warned
 from pilotage.optim.comparing import changed_constants, with_values_of
@@ -254,7 +255,7 @@ class Executor:
             groups=self._groups,
             parsers=self._parsers,
             tell=self._tell,
-            forgive=self._forgive,
+            forgive=_weakly(self._forgive),
         )
 
     def _forgive(self, failure: StepFailure, error: Exception) -> bool:
@@ -287,3 +288,17 @@ class Executor:
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:
             listener(event)
+
+
+def _weakly(forgive: Forgive) -> Forgive:
+    """The same method, without keeping its owner alive: an executable must not hold the executor that holds it.
+
+    In a ring they, and the memory on the device with them, would wait for Python's garbage collector.
+    """
+    method = weakref.WeakMethod(forgive)
+
+    def forgive_weakly(failure: StepFailure, error: Exception) -> bool:
+        present = method()
+        return present is not None and present(failure, error)
+
+    return forgive_weakly
