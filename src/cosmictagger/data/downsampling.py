@@ -18,31 +18,32 @@ def check_downsample(downsample: int, shape: tuple[int, int]) -> None:
         )
 
 
-def merge(index: Array, charge: Array, label: Array, scale: float) -> tuple[Array, Array, Array]:
-    """Sum scaled charges and take the highest label of equal indices; the result is increasing and unique.
+def merge(index: Array, charge: Array, label: Array, *, scale: float, size: int) -> tuple[Array, Array, Array]:
+    """Sum scaled charges and take the highest label where indices below ``size`` are equal; no index comes twice.
 
     Charges of one pixel are added in the given order in float32, as larcv adds them: the sums agree to the last bit.
     """
-    order = np.argsort(index, kind="stable")
-    index = index[order]
-    first = np.empty(len(index), bool)
-    first[:1] = True
-    np.not_equal(index[1:], index[:-1], out=first[1:])
-    pixel = np.cumsum(first) - 1
-    starts = np.flatnonzero(first)
-    total = np.zeros(len(starts), np.float32)
-    np.add.at(total, pixel, charge[order])
-    highest = np.maximum.reduceat(label[order], starts) if len(starts) else label[:0]
-    return index[starts], total * np.float32(scale), highest
+    # Each pixel is numbered by the last of its entries: no sorting, and only places that were written are read.
+    last = np.empty(size, np.int32)
+    last[index] = numbers = np.arange(len(index), dtype=np.int32)
+    last_of_mine = last[index]
+    chosen = last_of_mine == numbers
+    place = (np.cumsum(chosen) - 1)[last_of_mine]
+    kept = index[chosen]
+    total, highest = np.zeros(len(kept), np.float32), np.zeros(len(kept), np.uint8)
+    np.add.at(total, place, charge)
+    np.maximum.at(highest, place, label)
+    return kept, total * np.float32(scale), highest
 
 
 def downsample_plane(plane: SparsePlane, shape: tuple[int, int], downsample: int) -> SparsePlane:
     """One plane on the coarser grid."""
-    height = shape[0] >> downsample
+    height, width = (side >> downsample for side in shape)
     index = (plane.column >> downsample) * np.int64(height) + (plane.row >> downsample)
-    index, charge, label = merge(index, plane.charge, plane.label, 0.25**downsample)
-    column, row = np.divmod(index, height)
-    return SparsePlane(row.astype(np.int32), column.astype(np.int32), charge, label)
+    index, charge, label = merge(index, plane.charge, plane.label, scale=0.25**downsample, size=height * width)
+    order = np.argsort(index)
+    column, row = np.divmod(index[order], height)
+    return SparsePlane(row.astype(np.int32), column.astype(np.int32), charge[order], label[order])
 
 
 def downsample_event(event: SparseEvent, downsample: int) -> SparseEvent:

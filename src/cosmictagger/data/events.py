@@ -76,7 +76,7 @@ class SparseBatch:
     shape: tuple[int, int, int, int]
     """Events, planes, rows, columns of the dense batch."""
     index: Array
-    """int64, increasing and unique: places in the flattened dense batch."""
+    """int64, each once, in the file's order: places in the flattened dense batch."""
     charge: Array
     """float32."""
     label: Array

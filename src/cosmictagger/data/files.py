@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosmictagger.data import layout
-from cosmictagger.data.detector import NEUTRINO, PLANES
+from cosmictagger.data.detector import COSMIC, NEUTRINO, PLANES
 from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
 from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch, SparseBatch, SparseEvent, SparsePlane
@@ -64,8 +64,13 @@ class EventFile:
         for ids, charge, label in self._voxels(entry):
             column, row = np.divmod(ids, height)
             planes.append(SparsePlane(row.astype(np.int32), column.astype(np.int32), charge, label))
+        return downsample_event(SparseEvent(self.shape, tuple(planes), self.event_id(entry)), downsample)
+
+    def event_id(self, entry: int) -> tuple[int, int, int]:
+        """Run, subrun and event of an entry."""
+        self._check_entry(entry)
         run, subrun, event = (int(number) for number in self._event_ids[entry])
-        return downsample_event(SparseEvent(self.shape, tuple(planes), (run, subrun, event)), downsample)
+        return run, subrun, event
 
     def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
         """Several events, sparse, with indices into the dense batch."""
@@ -74,9 +79,11 @@ class EventFile:
         parts = []
         for position, entry in enumerate(entries):
             for number, (ids, charge, label) in enumerate(self._voxels(int(entry))):
-                offset = (position * PLANES + number) * height * width
-                index = self._pixels(ids, downsample, np.int64) + offset
-                parts.append(merge(index, charge, label, 0.25**downsample))
+                index = self._pixels(ids, downsample)
+                if downsample:
+                    size, scale = height * width, 0.25**downsample
+                    index, charge, label = merge(index, charge, label, scale=scale, size=size)
+                parts.append((index + (position * PLANES + number) * height * width, charge, label))
         index, charge, label = (np.concatenate(column) for column in zip(*parts, strict=True))
         shape = (len(entries), PLANES, height, width)
         return SparseBatch(shape, index, charge, label, *self._identity(entries))
@@ -88,7 +95,7 @@ class EventFile:
         image, label = np.zeros(shape, np.float32), np.zeros(shape, np.uint8)
         for position, entry in enumerate(entries):
             for number, (ids, charge, truth) in enumerate(self._voxels(int(entry))):
-                index = self._pixels(ids, downsample, np.intp)
+                index = self._pixels(ids, downsample)
                 _scatter(image[position, number], label[position, number], index, charge, truth, downsample)
         return Batch(image, label, *self._identity(entries))
 
@@ -131,10 +138,14 @@ class EventFile:
         pairs = zip(self._image.voxels(entry), self._label.voxels(entry), strict=True)
         return [self._joined(entry, *image, *label) for image, label in pairs]
 
-    def _joined(self, entry: int, ids: Array, charge: Array, label_ids: Array, label: Array) -> tuple[Array, ...]:
+    def _joined(
+        self, entry: int, ids: Array, charge: Array, label_ids: Array, label: Array
+    ) -> tuple[Array, Array, Array]:
         if not np.array_equal(ids, label_ids):
             ids, charge, label = _union(ids, charge, label_ids, label)
-        if len(ids) and int(ids.max()) >= self.shape[0] * self.shape[1]:
+        if not (ids[1:] > ids[:-1]).all():
+            raise self._damaged(entry, "has pixels out of order")
+        if len(ids) and int(ids[-1]) >= self.shape[0] * self.shape[1]:
             raise self._damaged(entry, f"has a pixel outside its picture of {self.shape[0]} x {self.shape[1]}")
         if not np.isfinite(charge).all():
             raise self._damaged(entry, "has charges that are no numbers")
@@ -143,12 +154,12 @@ class EventFile:
             raise self._damaged(entry, "has labels other than 0, 1 and 2")
         return ids, charge, classes
 
-    def _pixels(self, ids: Array, downsample: int, kind: type[np.signedinteger]) -> Array:  # type: ignore[type-arg]
+    def _pixels(self, ids: Array, downsample: int) -> Array:
         """Places in one plane's flattened picture."""
         height, width = self.shape
         column, row = np.divmod(ids.astype(np.uint32), np.uint32(height))
         shift = np.uint32(downsample)
-        return ((row >> shift) * np.uint32(width >> downsample) + (column >> shift)).astype(kind)
+        return ((row >> shift) * np.uint32(width >> downsample) + (column >> shift)).astype(np.int64)
 
     def _identity(self, entries: Sequence[int] | Array) -> tuple[Array, Array]:
         chosen = np.asarray(entries, np.int64)
@@ -214,8 +225,12 @@ def _union(ids: Array, charge: Array, label_ids: Array, label: Array) -> tuple[A
 def _scatter(image: Array, label: Array, index: Array, charge: Array, truth: Array, downsample: int) -> None:
     flat_image, flat_label = image.reshape(-1), label.reshape(-1)
     if downsample == 0:
-        flat_image[index], flat_label[index] = charge, truth
-        return
-    # Scaling by a power of two is exact, so it may come before the sum.
-    np.add.at(flat_image, index, charge * np.float32(0.25**downsample))
-    np.maximum.at(flat_label, index, truth)
+        flat_image[index] = charge
+    else:
+        # Scaling by a power of two is exact, so it may come before the sum.
+        np.add.at(flat_image, index, charge * np.float32(0.25**downsample))
+    # The highest label wins by coming last.
+    labelled = np.flatnonzero(truth)
+    index, truth = index[labelled], truth[labelled]
+    for each in (COSMIC, NEUTRINO):
+        flat_label[index[truth == each]] = each

@@ -60,7 +60,7 @@ PARTICLE = np.dtype(
     }
 )
 
-GZIP_LEVEL = 1
+GZIP_LEVEL = 4
 CHUNKS = {
     "event_id": 100,
     "sparse_extents": 10,
@@ -68,9 +68,9 @@ CHUNKS = {
     "extents": 100,
     "image_meta": 100,
     "particles": 500,
-    "voxels": 1000,
+    "voxels": 4000,
 }
-"""Rows of a chunk, as larcv writes them."""
+"""Rows of a chunk as larcv writes them, but for voxels: its 1000 rows at level 1 take a third longer to decompress."""
 
 
 def sparse_group(producer: str) -> str:

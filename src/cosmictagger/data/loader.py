@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from cosmictagger.data.files import check_minibatch
 from cosmictagger.data.orders import ORDERS, entries_of
 
 DATA_FORMATS = ("channels_first", "channels_last")
+_FEWEST_THREADS, _MOST_THREADS = 2, 6
 
 
 class Source(Protocol):
@@ -40,7 +42,8 @@ class Source(Protocol):
 class Loader:
     """Batches of one source in one order; ``state`` and ``restore`` continue the very sequence.
 
-    The minibatch is the whole world's: rank ``rank`` of ``size`` gets its equal share of it.
+    The minibatch is the whole world's: rank ``rank`` of ``size`` gets its equal share of it. ``workers`` threads keep
+    ``prefetch`` batches ready; both go by the machine's cores where they are not given. A seed of 0 is the clock's.
     """
 
     def __init__(
@@ -54,8 +57,8 @@ class Loader:
         sparse: bool = False,
         img_transform: bool = False,
         data_format: str = "channels_first",
-        workers: int = 2,
-        prefetch: int = 2,
+        workers: int | None = None,
+        prefetch: int | None = None,
         rank: int = 0,
         size: int = 1,
     ) -> None:
@@ -70,6 +73,8 @@ class Loader:
             )
         if sparse and data_format != "channels_first":
             raise DataError("Sparse batches are channels first; scatter them and move the axes where it is wanted.")
+        workers = workers if workers is not None else _cores_to_use()
+        prefetch = prefetch if prefetch is not None else workers
         if workers < 1 or prefetch < 1:
             raise DataError(f"workers={workers} and prefetch={prefetch} must both be at least 1.")
         self._source, self._downsample, self._order = source, downsample, order
@@ -162,6 +167,10 @@ class Loader:
 def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
     if given not in allowed:
         raise DataError(f"No {what} named {given!r}. Choose one of: {', '.join(allowed)}.")
+
+
+def _cores_to_use() -> int:
+    return min(_MOST_THREADS, max(_FEWEST_THREADS, len(os.sched_getaffinity(0))))
 
 
 def _seed_from_clock() -> int:

@@ -11,7 +11,7 @@ from cosmictagger.data.generator.geometry import HIGH, LOW
 from cosmictagger.data.generator.showers import delta_rays, michel, shower, soft_spots
 from cosmictagger.data.generator.tracks import MUON, passing, stopping
 
-MUONS = 7.5
+MUONS = 7.3
 """Mean number of muons that meet the volume in a readout."""
 _STOPPING_SHARE = 0.12
 _RADIATED_SHOWERS_PER_CENTIMETRE = 0.00015

@@ -10,8 +10,8 @@ import numpy as np
 from cosmictagger.data.events import Array
 
 _RECOMBINATION, _BIRKS = 0.8, 0.0696
-CHARGE_PER_MEV = 195.0
-"""Scale of the pictures: a muon leaves about 290 in a centimetre."""
+CHARGE_PER_MEV = 175.0
+"""Scale of the pictures: a muon leaves about 260 in a centimetre."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,7 +15,7 @@ FIRST_WIRE = (31, 31, 191)
 LAST_WIRE = (2016, 2016, 1856)
 """Columns that have a wire."""
 
-_RUNS_PER_WIRE = ((0.38, 4.6), (4.7, 0.36), (0.085, 0.075))
+_RUNS_PER_WIRE = ((0.36, 4.2), (4.4, 0.33), (0.085, 0.075))
 """Mean runs of noise per wire in the first and the second half of the rows, for each plane.
 
 A wire that lies one way in one drift volume lies the other way in the other, so induction planes swap their noise."""

@@ -21,10 +21,10 @@ _REACH = 3
 """Rows that a deposit may reach to either side."""
 _SHIFTS = 16
 """Places within a row that are told apart."""
-_WIDTHS = (0.62, 0.70, 0.78, 0.86)
+_WIDTHS = (0.54, 0.62, 0.70, 0.78)
 """Widths of the pulse in rows, from charge freed at the wires to charge freed at the cathode."""
-_TRUE_WIDTH = (0.25, 0.25, 0.36)
-_LEAST_TRUE_CHARGE = 0.5
+_TRUE_WIDTH = (0.2, 0.2, 0.33)
+_LEAST_TRUE_CHARGE = 0.7
 """Of the charge that truly arrives in a pixel, what makes it belong to a particle."""
 
 
