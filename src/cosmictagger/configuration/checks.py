@@ -1,0 +1,177 @@
+"""Combinations of options that cannot be, refused before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from cosmictagger.configuration.choices import ComputeMode, ConvMode, DistributedMode, ModeKind, Norm
+from cosmictagger.configuration.data import Generated, Real
+from cosmictagger.configuration.framework import Torch
+from cosmictagger.configuration.mode import Inference, Train
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.errors import ConfigurationError
+
+HALVINGS = 7
+"""How often 1280 pixels can be halved into picture and network alike."""
+
+READS = (ModeKind.inference, ModeKind.visualize)
+"""Modes that read held-out events alone."""
+
+
+def check(chosen: Configuration) -> None:
+    """Raise the first refusal."""
+    for rule in RULES:
+        for message in rule(chosen):
+            raise ConfigurationError(message)
+
+
+def _framework(chosen: Configuration) -> Iterator[str]:
+    framework = chosen.framework
+    if not isinstance(framework, Torch):
+        yield f"framework={framework.name} is not there: this CosmicTagger computes with torch. Leave framework out, or say framework=torch."
+        return
+    if framework.sparse:
+        yield "framework.sparse=true is not there: networks are dense. Leave it out."
+    if framework.distributed_mode is DistributedMode.horovod:
+        yield "framework.distributed_mode=horovod is not there. Leave it out, or say DDP."
+
+
+def _places(chosen: Configuration) -> Iterator[str]:
+    run = chosen.run
+    if run.compute_mode not in (ComputeMode.CPU, ComputeMode.GPU):
+        yield f"run.compute_mode={run.compute_mode.name} is not there yet. Choose CPU or GPU."
+    if run.distributed:
+        yield "run.distributed=true is not there yet: one process trains. Say run.distributed=false."
+    if run.horovod_num_groups:
+        yield "run.horovod_num_groups belongs to horovod, which is not there. Leave it at 0."
+    if run.lazy_mode:
+        yield "run.lazy_mode=true belongs to run.compute_mode=HPU. Leave it false."
+    if run.num_replicas != 1:
+        yield f"run.num_replicas={run.num_replicas} belongs to run.compute_mode=IPU. Leave it at 1."
+    if run.compute_mode is ComputeMode.GPU and (problem := _missing_card()):
+        yield f"run.compute_mode=GPU cannot be: {problem}. Say run.compute_mode=CPU."
+
+
+def _missing_card() -> str | None:
+    import torch
+
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without CUDA"
+    return None if torch.cuda.is_available() else "no CUDA device answers"
+
+
+def _precision(chosen: Configuration) -> Iterator[str]:
+    from cosmictagger.training.precision import refusal
+
+    if message := refusal(chosen.run.precision, chosen.run.compute_mode, chosen.mode.name):
+        yield message
+
+
+def _counts(chosen: Configuration) -> Iterator[str]:
+    run, network, data = chosen.run, chosen.network, chosen.data
+    at_least_one = {
+        "run.minibatch_size": run.minibatch_size,
+        "run.iterations": run.iterations,
+        "run.aux_iterations": run.aux_iterations,
+        "network.n_initial_filters": network.n_initial_filters,
+        "network.bottleneck_deepest": network.bottleneck_deepest,
+        "data.workers": data.workers,
+    }
+    if isinstance(chosen.mode, Train):
+        at_least_one |= {
+            "mode.checkpoint_iteration": chosen.mode.checkpoint_iteration,
+            "mode.optimizer.gradient_accumulation": chosen.mode.optimizer.gradient_accumulation,
+        }
+    if isinstance(chosen.mode, Train | Inference):
+        at_least_one |= {
+            "mode.summary_iteration": chosen.mode.summary_iteration,
+            "mode.logging_iteration": chosen.mode.logging_iteration,
+        }
+    at_least_zero = {
+        "data.downsample": data.downsample,
+        "data.seed": data.seed,
+        "framework.seed": chosen.framework.seed,
+        "run.threads": run.threads,
+        "network.depth": network.depth,
+        "network.blocks_per_layer": network.blocks_per_layer,
+        "network.blocks_deepest_layer": network.blocks_deepest_layer,
+        "network.blocks_final": network.blocks_final,
+    }
+    for least, fields in ((1, at_least_one), (0, at_least_zero)):
+        for name, value in fields.items():
+            if value < least:
+                yield f"{name} is {value}. It has to be at least {least}."
+
+
+def _training(chosen: Configuration) -> Iterator[str]:
+    if not isinstance(chosen.mode, Train):
+        return
+    if chosen.mode.quantization_aware:
+        yield "mode.quantization_aware=true is not there yet. Leave it false."
+    if not chosen.mode.optimizer.learning_rate > 0:
+        yield f"mode.optimizer.learning_rate is {chosen.mode.optimizer.learning_rate}. It has to be above 0."
+
+
+def _network(chosen: Configuration) -> Iterator[str]:
+    network, downsample = chosen.network, chosen.data.downsample
+    if network.depth + downsample > HALVINGS:
+        yield (
+            f"network.depth={network.depth} and data.downsample={downsample} add up to {network.depth + downsample}, and 1280 pixels "
+            f"can be halved {HALVINGS} times. Say network.depth={max(HALVINGS - downsample, 0)} or less."
+        )
+    if network.normalization is Norm.layer and network.conv_mode is ConvMode.conv_2D:
+        yield "network.normalization=layer is for network.conv_mode=conv_3D. Choose batch or none."
+    if network.filter_size_deepest % 2 == 0 or network.filter_size_deepest < 1:
+        yield f"network.filter_size_deepest is {network.filter_size_deepest}. It has to be odd, so that pictures keep their size."
+    if network.weight_decay:
+        yield f"network.weight_decay={network.weight_decay} was TensorFlow's alone; torch never had it. Leave it at 0."
+
+
+def _files(chosen: Configuration) -> Iterator[str]:
+    from cosmictagger.data.errors import DataError
+    from cosmictagger.data.files import EventFile, check_minibatch
+
+    data, needed = chosen.data, chosen.run.minibatch_size
+    if isinstance(data, Generated):
+        for name, events in (("events", data.events), ("aux_events", data.aux_events)):
+            if events < needed and (name == "aux_events" or chosen.mode.name not in READS):
+                yield f"run.minibatch_size is {needed}, and data.{name} is {events}. Take smaller batches or draw more events."
+        return
+    if not isinstance(data, Real):
+        if chosen.mode.name is ModeKind.visualize:
+            yield "data=synthetic is noise and has nothing to show. Say data=generated or data=real."
+        return
+    for name in files_used(chosen):
+        path = Path(data.data_directory) / getattr(data, name)
+        if not path.is_file():
+            yield f"There is no file {path}. Set data.data_directory and data.{name}, or say data=generated."
+            return
+        try:
+            with EventFile(path) as file:
+                check_minibatch(path, len(file), needed)
+        except DataError as error:
+            yield str(error)
+
+
+def files_used(chosen: Configuration) -> tuple[str, ...]:
+    """Which of ``file`` and ``aux_file`` a run reads."""
+    match chosen.mode.name:
+        case ModeKind.train:
+            return ("file", "aux_file")
+        case ModeKind.iotest:
+            return ("file",)
+        case _:
+            return ("aux_file",)
+
+
+RULES: tuple[Callable[[Configuration], Iterator[str]], ...] = (
+    _framework,
+    _places,
+    _counts,
+    _precision,
+    _training,
+    _network,
+    _files,
+)
+"""In the order in which they are asked."""

@@ -1,0 +1,88 @@
+"""From words on a command line to one checked configuration, with hydra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hydra import compose, initialize
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from cosmictagger.configuration.data import Generated, Real, Synthetic
+from cosmictagger.configuration.framework import Tensorflow, Torch
+from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
+from cosmictagger.configuration.network import PRESETS
+from cosmictagger.configuration.recipes import GROUPS, RECIPES
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
+from cosmictagger.errors import ConfigurationError
+
+MEMBERS: dict[str, dict[str, Any]] = {
+    "run": {"base_run": Run(id=MISSING)},
+    "mode": {"train": Train(), "iotest": Iotest(), "inference": Inference(), "visualize": Visualize()},
+    "data": {"real": Real(), "synthetic": Synthetic(), "generated": Generated()},
+    "framework": {"torch": Torch(), "tensorflow": Tensorflow()},
+    "network": dict(PRESETS),
+}
+"""What may stand on the right of ``GROUP=``."""
+
+_NOISE = ("object_type=", "reference_type=", "full_key:", "To append", "Config search path", "provider=", "See https:")
+
+
+def configuration(overrides: Sequence[str], recipe: str = "config") -> Configuration:
+    """The configuration that a recipe and the words after it make; refuses in one line."""
+    if recipe not in RECIPES:
+        raise ConfigurationError(f"There is no recipe {recipe!r}. Choose one of: {', '.join(RECIPES)}.")
+    _store()
+    GlobalHydra.instance().clear()
+    try:
+        with initialize(version_base="1.3", config_path=None):
+            composed = compose(recipe, overrides=_set_by_force(overrides))
+        composed.network.data_format = composed.data.data_format
+        chosen: Any = OmegaConf.to_object(composed)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigurationError(_one_line(error)) from None
+    return chosen  # type: ignore[no-any-return]
+
+
+def resolved_lines(chosen: Configuration) -> list[str]:
+    """The configuration as ``key......: value``, sorted by key."""
+    flat = _flat(OmegaConf.to_container(OmegaConf.structured(chosen), resolve=True, enum_to_str=True))
+    return [f"{key:.<30}: {value}" for key, value in sorted(flat.items())]
+
+
+def _store() -> None:
+    store = ConfigStore.instance()
+    # Left open here: a default member would not let itself be replaced by a sister class.
+    store.store(name="schema", node=Configuration(**dict.fromkeys(GROUPS, MISSING)))
+    for group, members in MEMBERS.items():
+        for name, node in members.items():
+            store.store(group=group, name=name, node=node)
+    for name, recipe in RECIPES.items():
+        groups = {**GROUPS, **recipe.groups}
+        defaults = ["schema", *({group: member} for group, member in groups.items()), "_self_"]
+        store.store(name=name, node={"defaults": defaults, **recipe.values})
+
+
+def _set_by_force(overrides: Sequence[str]) -> list[str]:
+    """Additions to the one open map need hydra's plus sign, which nobody should have to know."""
+    prefix = "framework.environment_variables."
+    return [f"++{word}" if word.startswith(prefix) else word for word in overrides]
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(tree, dict) or not tree:
+        return {prefix.removesuffix("."): tree}
+    return {key: value for name, part in tree.items() for key, value in _flat(part, f"{prefix}{name}.").items()}
+
+
+def _one_line(error: Exception) -> str:
+    """What hydra or omegaconf has to say, with the reason that hydra keeps as a cause."""
+    parts = [str(error), *([str(error.__cause__)] if error.__cause__ is not None else [])]
+    lines = [line.strip() for part in parts for line in part.splitlines()]
+    kept = [line for line in lines if line and not line.startswith(_NOISE)]
+    return " ".join(dict.fromkeys(kept))

@@ -1,0 +1,1 @@
+"""Where steps are computed: one seam, and an implementation for each way of computing."""

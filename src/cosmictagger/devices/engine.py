@@ -1,0 +1,125 @@
+"""Steps computed by Pilotage: forward, loss, backward and update as one program on the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pilotage
+import torch
+from torch import Tensor
+
+from cosmictagger.configuration.choices import LossBalanceScheme
+from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
+from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.weights import load_weights, on_host
+from cosmictagger.networks.uresnet import UResNet
+from cosmictagger.training.metrics import KEYS
+from cosmictagger.training.optimizer import set_rate
+from cosmictagger.training.precision import Numbers
+from cosmictagger.training.step import EvaluationStep, TrainingStep
+
+
+class MarkedStep(TrainingStep):
+    """A training step that tells the engine which of its outputs is the loss."""
+
+    def forward(self, image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """The metrics, and the loss to go back from."""
+        metrics, loss = super().forward(image, label)
+        return metrics, pilotage.mark_loss(loss)
+
+
+class EngineDevice:
+    """Whole-step programs on a device of the engine; on a card they are replayed as one CUDA graph."""
+
+    def __init__(
+        self,
+        network: UResNet,
+        optimizer: torch.optim.Optimizer | None,
+        scheme: LossBalanceScheme,
+        numbers: Numbers,
+        backend: str,
+        accumulation: int = 1,
+    ) -> None:
+        self._network, self._optimizer, self._numbers = network, optimizer, numbers
+        self._backend, self._accumulation = backend, accumulation
+        self._device = torch.device(backend)
+        network.eval()
+        # Results must not depend on when a faster executable is ready, so the tier is pinned.
+        self._evaluation = pilotage.inference(EvaluationStep(network, scheme), backend=backend, tier="graph")
+        network.train()
+        self._training = None
+        if optimizer is not None:
+            self._training = pilotage.training(
+                MarkedStep(network, scheme),
+                optimizer,
+                backend=backend,
+                tier="graph",
+                gradient_accumulation=accumulation,
+                reduction="sum",
+                outputs="all",
+                nonfinite_loss="ignore",
+            )
+        self._restored: dict[str, Any] | None = None
+
+    def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
+        """Sum the gradients of some batches and update the weights once."""
+        assert self._training is not None
+        assert self._optimizer is not None
+        images, labels = zip(*(tensors(batch, self._device) for batch in batches), strict=True)
+        image, label = torch.cat(images), torch.cat(labels)
+        compilation = self._compile(image, label)
+        set_rate(self._optimizer, rate)
+        self._training.set_optimizer(self._optimizer)
+        metrics, loss = self._training(image, label)
+        return Outcome(
+            loss=float(loss.mean()),
+            metrics=metrics.view(-1, len(KEYS)).mean(0).cpu(),
+            seconds={"compilation": compilation} if compilation else {},
+        )
+
+    def _compile(self, image: Tensor, label: Tensor) -> float:
+        """Compile before the first step; returns how long it took."""
+        assert self._training is not None
+        if self._training.record.compilations:
+            return 0.0
+        start = time.perf_counter()
+        self._training.compile(image, label)
+        if self._restored is not None:
+            self._training.load_optimizer_state_dict(self._restored)
+            self._restored = None
+        return time.perf_counter() - start
+
+    def evaluate(self, batch: AnyBatch) -> Evaluation:
+        """Predict, and compare with the labels."""
+        with torch.inference_mode(False):
+            prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
+        return Evaluation(loss=float(loss), metrics=metrics.cpu(), prediction=prediction.cpu())
+
+    def state(self) -> dict[str, Any]:
+        """Weights, and what the optimizer has learnt on the device."""
+        learnt: Any = self._restored or {}
+        if self._training is not None and self._training.record.updates:
+            learnt = self._training.optimizer_state_dict()
+        return on_host({"state_dict": self._network.state_dict(), "optimizer": learnt})
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state."""
+        load_weights(self._network, state["state_dict"])
+        self._restored = dict(state["optimizer"]) if state.get("optimizer") else None
+
+    def placement(self) -> Placement:
+        """Where and how the work was really done, as the engine has recorded it."""
+        model = self._evaluation if self._training is None else self._training
+        places = sorted(model.record.steps) or [(self._backend, "not run")]
+        return Placement(
+            device=", ".join(sorted({device for device, _ in places})),
+            backend=f"pilotage {self._backend}",
+            tier=", ".join(sorted({tier for _, tier in places})),
+            precision=str(self._numbers),
+            optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
+            updates=model.record.updates,
+            compilation_seconds=model.record.compilation_seconds,
+            peak_memory_bytes=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None,
+        )

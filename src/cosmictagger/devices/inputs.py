@@ -1,0 +1,33 @@
+"""Batches as tensors on a device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cosmictagger.data.events import Batch
+from cosmictagger.devices.base import AnyBatch
+
+PLANES = 3
+
+
+def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Images float32 and labels uint8, both (N, 3, H, W), on a device."""
+    if not isinstance(batch, Batch):
+        index = torch.from_numpy(batch.index).to(device, non_blocking=True)
+        charge = torch.from_numpy(batch.charge).to(device, non_blocking=True)
+        label = torch.from_numpy(batch.label).to(device, non_blocking=True)
+        return _scattered(batch.shape, index, charge), _scattered(batch.shape, index, label)
+    image, label = torch.from_numpy(batch.image).to(device), torch.from_numpy(batch.label).to(device)
+    return planes_first(image), planes_first(label)
+
+
+def planes_first(picture: Tensor) -> Tensor:
+    """(N, 3, H, W), also from (N, H, W, 3)."""
+    return picture if picture.shape[1] == PLANES else picture.movedim(-1, 1).contiguous()
+
+
+def _scattered(shape: tuple[int, ...], index: Tensor, values: Tensor) -> Tensor:
+    """A picture from its filled pixels, each of which is named once."""
+    flat = torch.zeros(int(torch.tensor(shape).prod()), dtype=values.dtype, device=values.device)
+    return flat.index_copy_(0, index, values).view(shape)

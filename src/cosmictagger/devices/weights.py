@@ -1,0 +1,54 @@
+"""Weights from and to checkpoints, ours and the original's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cosmictagger.errors import CheckpointError
+
+OTHER_NAMES = {"bn": "norm", "batch_norm": "norm"}
+"""What releases of the original have called the normalisation of a block."""
+
+
+def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict in our names: without the prefix of a distributed wrapper, and with one word for normalisation."""
+    return {
+        ".".join(OTHER_NAMES.get(word, word) for word in name.removeprefix("module.").split(".")): tensor
+        for name, tensor in state.items()
+    }
+
+
+def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Load weights of exactly this network; others are refused by name."""
+    given, wanted = our_names(state), network.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in given]
+    problems += [f"{name} is not part of the network" for name in given if name not in wanted]
+    problems += [
+        f"{name} has the shape {list(given[name].shape)} instead of {list(tensor.shape)}"
+        for name, tensor in wanted.items()
+        if name in given and given[name].shape != tensor.shape
+    ]
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise CheckpointError(f"The checkpoint is of another network: {problems[0]}{more}. Give the same network options.")
+    network.load_state_dict(given)
+
+
+def on_host(value: Any) -> Any:
+    """The same nested value with its tensors detached and on the host."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, Mapping):
+        return {key: on_host(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [on_host(part) for part in value]
+    return value
+
+
+def random_state() -> Tensor:
+    """Where torch's random stream stands."""
+    return torch.get_rng_state()

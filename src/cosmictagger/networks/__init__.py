@@ -1,0 +1,1 @@
+"""UResNet in two and three dimensions, computed with all planes in one batch."""

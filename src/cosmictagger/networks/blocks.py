@@ -1,0 +1,177 @@
+"""Convolution, normalisation and activation: what the networks are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from cosmictagger.configuration.choices import ConvMode, Norm
+from cosmictagger.networks.convolutions import Convolution, convolve, mix_planes, spread
+from cosmictagger.networks.plane_norm import normalize_planes
+from cosmictagger.networks.pooling import double
+
+LEAK = 0.01
+"""Slope of the activation where it is negative."""
+
+PLANES = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Style:
+    """What all blocks of one network share."""
+
+    conv_mode: ConvMode = ConvMode.conv_2D
+    normalization: Norm = Norm.batch
+    bias: bool = True
+
+    @property
+    def is_volume(self) -> bool:
+        """Whether weights have a third dimension."""
+        return self.conv_mode is ConvMode.conv_3D
+
+    @property
+    def groups(self) -> int:
+        """Over how many parts of a stack statistics are taken; a volume pools its planes."""
+        return 1 if self.is_volume else PLANES
+
+    def convolution(self, inputs: int, outputs: int, size: int, stride: int = 1, padding: int = 0) -> Convolution:
+        """A convolution that leaves planes apart."""
+        if self.is_volume:
+            return nn.Conv3d(
+                inputs, outputs, (1, size, size), (1, stride, stride), (0, padding, padding), bias=self.bias
+            )
+        return nn.Conv2d(inputs, outputs, size, stride, padding, bias=self.bias)
+
+    def norm(self, channels: int) -> nn.Module | None:
+        """What normalises so many channels."""
+        match self.normalization:
+            case Norm.none:
+                return None
+            case Norm.layer:
+                return nn.LayerNorm(channels)
+            case Norm.batch:
+                return nn.BatchNorm3d(channels) if self.is_volume else nn.BatchNorm2d(channels)
+
+
+class Block(nn.Module):
+    """Convolution, normalisation, activation."""
+
+    def __init__(
+        self,
+        style: Style,
+        inputs: int,
+        outputs: int,
+        *,
+        size: int = 3,
+        stride: int = 1,
+        padding: int = 1,
+        slope: float = LEAK,
+        groups: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.conv: nn.Module = style.convolution(inputs, outputs, size, stride, padding)
+        self.norm = style.norm(outputs)
+        self.slope = slope
+        self.groups = style.groups if groups is None else groups
+
+    def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """What the normalisation is given."""
+        return convolve(self.conv, x, bias)  # type: ignore[arg-type]
+
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Run the block; a residual is added before the activation."""
+        bias: Tensor | None = self.conv.bias  # type: ignore[assignment]
+        if isinstance(self.norm, nn.modules.batchnorm._BatchNorm):
+            if self.training:
+                return normalized(self.norm, self.convolved(x, None), bias, residual, self.groups, self.slope)
+            return activated(with_running_statistics(self.norm, self.convolved(x, bias)), residual, self.slope)
+        y = self.convolved(x, bias)
+        if isinstance(self.norm, nn.LayerNorm):
+            y = self.norm(y.permute(0, 2, 3, 1).to(self.norm.weight.dtype)).to(y.dtype).permute(0, 3, 1, 2)
+        return activated(y, residual, self.slope)
+
+
+class Doubling(Block):
+    """A 1x1 block behind an interpolation to twice the size.
+
+    Both are linear and the interpolation leaves constants alone, so the convolution runs first, on a quarter of the
+    pixels.
+    """
+
+    def __init__(self, style: Style, inputs: int, outputs: int, *, slope: float = LEAK) -> None:
+        super().__init__(style, inputs, outputs, size=1, padding=0, slope=slope)
+        self.nearest = style.is_volume
+
+    def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """The narrowed picture at twice the size."""
+        y = super().convolved(x, bias)
+        if self.nearest:
+            return F.interpolate(y, scale_factor=2, mode="nearest")
+        return double(y)
+
+
+class Spreading(Block):
+    """A transposed convolution to twice the size, normalised and activated."""
+
+    def __init__(self, style: Style, inputs: int, outputs: int, *, slope: float = LEAK) -> None:
+        super().__init__(style, inputs, outputs, size=1, padding=0, slope=slope)
+        if style.is_volume:
+            self.conv = nn.ConvTranspose3d(inputs, outputs, (1, 2, 2), (1, 2, 2), bias=style.bias)
+        else:
+            self.conv = nn.ConvTranspose2d(inputs, outputs, 2, 2, bias=style.bias)
+
+    def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """The picture at twice the size."""
+        return spread(self.conv, x, bias)  # type: ignore[arg-type]
+
+
+class Mixing(Block):
+    """A block of a volume whose kernel runs across the three planes and is one pixel wide."""
+
+    def __init__(self, style: Style, inputs: int, outputs: int) -> None:
+        super().__init__(style, inputs, outputs, size=1, padding=0)
+        self.conv = nn.Conv3d(inputs, outputs, (3, 1, 1), padding=(1, 0, 0), bias=style.bias)
+
+    def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """The planes, each with its neighbours mixed in."""
+        return mix_planes(self.conv, x, bias, PLANES)  # type: ignore[arg-type]
+
+
+def normalized(
+    norm: nn.modules.batchnorm._BatchNorm,
+    x: Tensor,
+    shift: Tensor | None,
+    residual: Tensor | None,
+    groups: int,
+    slope: float,
+) -> Tensor:
+    """Normalise by the statistics of each part of a stack, and let them move the running ones one after another."""
+    y, mean, variance, _ = normalize_planes(x, shift, norm.weight, norm.bias, residual, groups, slope, norm.eps)
+    with torch.no_grad():
+        count = x.numel() // x.shape[1] // groups
+        _follow(norm.running_mean, mean, norm.momentum)
+        _follow(norm.running_var, variance * (count / max(count - 1, 1)), norm.momentum)
+        norm.num_batches_tracked.add_(groups)  # type: ignore[union-attr]
+    return y
+
+
+def _follow(running: Tensor | None, values: Tensor, momentum: float | None) -> None:
+    assert running is not None
+    assert momentum is not None
+    for value in values:
+        running.lerp_(value, momentum)
+
+
+def with_running_statistics(norm: nn.modules.batchnorm._BatchNorm, x: Tensor) -> Tensor:
+    """Normalise as in evaluation."""
+    return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps)
+
+
+def activated(x: Tensor, residual: Tensor | None, slope: float) -> Tensor:
+    """Add the residual and apply the activation, writing over x."""
+    if residual is not None:
+        x = x + residual
+    return x if slope == 1.0 else F.leaky_relu(x, slope, inplace=True)

@@ -1,0 +1,167 @@
+"""The levels of the U: down, deeper, up again."""
+
+from __future__ import annotations
+
+from torch import Tensor, cat, nn
+
+from cosmictagger.configuration.choices import Connection, DownSampling, GrowthRate, UpSampling
+from cosmictagger.configuration.network import Network
+from cosmictagger.networks.blocks import LEAK, PLANES, Block, Doubling, Mixing, Spreading, Style
+from cosmictagger.networks.pooling import halve
+from cosmictagger.networks.series import BlockSeries
+
+
+class MaxPooling(nn.Module):
+    """The largest of four pixels, and a 1x1 block to more channels."""
+
+    def __init__(self, style: Style, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.bottleneck = Block(style, inputs, outputs, size=1, padding=0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Halve the picture."""
+        result: Tensor = self.bottleneck(halve(x))
+        return result
+
+
+class Interpolation(nn.Module):
+    """Twice the size by interpolation, and a 1x1 block to fewer channels."""
+
+    def __init__(self, style: Style, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.bottleneck = Doubling(style, inputs, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Double the picture."""
+        result: Tensor = self.bottleneck(x)
+        return result
+
+
+class Concatenation(nn.Module):
+    """Way up and way down beside each other, narrowed by a 1x1 block."""
+
+    def __init__(self, style: Style, channels: int) -> None:
+        super().__init__()
+        self.bottleneck = Block(style, 2 * channels, channels, size=1, padding=0)
+
+    def forward(self, x: Tensor, skip: Tensor) -> Tensor:
+        """Join both."""
+        result: Tensor = self.bottleneck(cat((x, skip), dim=1))
+        return result
+
+
+class Sum(nn.Module):
+    """Way up plus way down."""
+
+    def forward(self, x: Tensor, skip: Tensor) -> Tensor:
+        """Join both."""
+        return x + skip
+
+
+class NoConnection(nn.Module):
+    """The way up alone."""
+
+    def forward(self, x: Tensor, skip: Tensor) -> Tensor:
+        """Forget the way down."""
+        return x
+
+
+class Deepest(nn.Module):
+    """Where the planes meet: narrowed together, convolved, and parted again."""
+
+    def __init__(self, network: Network, style: Style, channels: int) -> None:
+        super().__init__()
+        narrow, apart = network.bottleneck_deepest, network.block_concat
+        self.joins = not style.is_volume and not apart
+        groups = 1 if self.joins else style.groups
+        outside = PLANES * channels if self.joins else channels
+        self.bottleneck = _end(style, outside, narrow, groups)
+        self.blocks = BlockSeries(
+            style,
+            narrow,
+            network.blocks_deepest_layer,
+            residual=network.residual,
+            size=network.filter_size_deepest,
+            groups=groups,
+        )
+        self.unbottleneck = _end(style, narrow, outside, groups)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run the deepest block."""
+        y = joined(x) if self.joins else x
+        y = self.unbottleneck(self.blocks(self.bottleneck(y)))
+        return parted(y) if self.joins else y
+
+
+def _end(style: Style, inputs: int, outputs: int, groups: int) -> Block:
+    if style.is_volume:
+        return Mixing(style, inputs, outputs)
+    return Block(style, inputs, outputs, size=1, padding=0, groups=groups)
+
+
+def joined(x: Tensor) -> Tensor:
+    """Stacked planes, put beside each other in channels."""
+    return cat(x.chunk(PLANES), dim=1)
+
+
+def parted(x: Tensor) -> Tensor:
+    """Planes beside each other in channels, stacked again."""
+    return cat(x.chunk(PLANES, dim=1))
+
+
+class Core(nn.Module):
+    """One level and all that is below it."""
+
+    def __init__(self, network: Network, style: Style, depth: int, channels: int) -> None:
+        super().__init__()
+        self.main_module: nn.Module
+        if depth == 0:
+            self.main_module = Deepest(network, style, channels)
+            self.down_blocks = None
+            return
+        added = network.growth_rate is GrowthRate.additive
+        deeper = channels + network.n_initial_filters if added else 2 * channels
+        self.skips_late = style.is_volume
+        self.down_blocks = BlockSeries(style, channels, network.blocks_per_layer, residual=network.residual)
+        self.downsample = _downsample(network, style, channels, deeper)
+        self.main_module = Core(network, style, depth - 1, deeper)
+        self.upsample = _upsample(network, style, deeper, channels)
+        self.connection = _connection(network, style, channels)
+        self.up_blocks = BlockSeries(style, channels, network.blocks_per_layer, residual=network.residual)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run down, through the levels below, and up."""
+        if self.down_blocks is None:
+            return self.main_module(x)  # type: ignore[no-any-return]
+        down = self.down_blocks(x)
+        below = self.upsample(self.main_module(self.downsample(down)))
+        if self.skips_late:
+            return self.connection(self.up_blocks(below), down)  # type: ignore[no-any-return]
+        return self.up_blocks(self.connection(below, x))  # type: ignore[no-any-return]
+
+
+def _slope(style: Style) -> float:
+    """Resizing convolutions of volumes have a plain ReLU."""
+    return 0.0 if style.is_volume else LEAK
+
+
+def _downsample(network: Network, style: Style, inputs: int, outputs: int) -> nn.Module:
+    if network.downsampling is DownSampling.max_pooling:
+        return MaxPooling(style, inputs, outputs)
+    return Block(style, inputs, outputs, size=2, stride=2, padding=0, slope=_slope(style))
+
+
+def _upsample(network: Network, style: Style, inputs: int, outputs: int) -> nn.Module:
+    if network.upsampling is UpSampling.interpolation:
+        return Interpolation(style, inputs, outputs)
+    return Spreading(style, inputs, outputs, slope=_slope(style))
+
+
+def _connection(network: Network, style: Style, channels: int) -> nn.Module:
+    match network.connections:
+        case Connection.concat:
+            return Concatenation(style, channels)
+        case Connection.sum:
+            return Sum()
+        case Connection.none:
+            return NoConnection()

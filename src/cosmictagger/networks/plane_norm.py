@@ -1,0 +1,121 @@
+"""Batch normalisation of stacked planes, with the activation and the residual sum in one operation.
+
+The three planes of an event are stacked along the batch, so that one convolution serves them all, while statistics are
+taken for each plane alone, as if the layer were called once for each. The operation computes
+``leaky_relu((x - mean) / sqrt(variance + eps) * weight + bias + residual)`` and returns the statistics beside it.
+
+A bias of the convolution before it cancels in the normalised values: it is not added to ``x`` at all, but given here as
+``shift``, which moves the reported means and has a gradient of exactly zero.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+from cosmictagger.networks import cards
+
+
+@custom_op("cosmictagger::normalize_planes", mutates_args=())
+def normalize_planes(
+    x: Tensor,
+    shift: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    residual: Tensor | None,
+    planes: int,
+    slope: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Normalise each plane of a stack; returns the values, and per plane means, variances and inverse deviations."""
+    if cards.serve(x):
+        y, mean, inverse = cards.kernels().normalize(x, weight, bias, residual, planes, slope, eps)
+    else:
+        y, mean, inverse = _normalize(x, weight, bias, residual, planes, slope, eps)
+    variance = inverse.pow(-2) - eps
+    shifted = mean.clone() if shift is None else mean + shift
+    return y, shifted, variance, torch.stack((mean, inverse))
+
+
+def _normalize(
+    x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, planes: int, slope: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    y = torch.empty_like(x)
+    mean = torch.empty(planes, x.shape[1], dtype=weight.dtype, device=x.device)
+    inverse = torch.empty_like(mean)
+    for part, whole, m, i in zip(x.chunk(planes), y.chunk(planes), mean, inverse, strict=True):
+        torch.native_batch_norm(part, weight, bias, None, None, True, 0.0, eps, out=(whole, m, i))
+    if residual is not None:
+        y += residual
+    if slope != 1.0:
+        torch.nn.functional.leaky_relu_(y, slope)
+    return y, mean, inverse
+
+
+@custom_op("cosmictagger::normalize_planes_backward", mutates_args=())
+def normalize_planes_backward(
+    gradient: Tensor,
+    x: Tensor,
+    y: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    statistics: Tensor,
+    slope: float,
+    eps: float,
+    residual: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of x, weight, bias, and of the residual where there was one."""
+    gradient = gradient.contiguous(memory_format=_format(x))
+    if cards.serve(x):
+        kernels = cards.kernels()
+        return kernels.normalize_backward(gradient, x, y, weight, bias, statistics, slope, residual)  # type: ignore[no-any-return]
+    assert y is not None
+    before = gradient.clone() if slope == 1.0 else torch.ops.aten.leaky_relu_backward(gradient, y, slope, True)
+    parts = [
+        torch.ops.aten.native_batch_norm_backward(g, part, weight, None, None, m, i, True, eps, [True, True, True])
+        for g, part, m, i in zip(
+            before.chunk(len(statistics[0])), x.chunk(len(statistics[0])), *statistics, strict=True
+        )
+    ]
+    into_x, into_weight, into_bias = zip(*parts, strict=True)
+    into_residual = before if residual else x.new_empty(0)
+    return torch.cat(into_x), torch.stack(into_weight).sum(0), torch.stack(into_bias).sum(0), into_residual
+
+
+def _format(x: Tensor) -> torch.memory_format:
+    return torch.channels_last if x.is_contiguous(memory_format=torch.channels_last) else torch.contiguous_format
+
+
+@normalize_planes.register_fake
+def _fake(x, shift, weight, bias, residual, planes, slope, eps):  # type: ignore[no-untyped-def]
+    statistics = weight.new_empty(2, planes, x.shape[1])
+    return torch.empty_like(x), statistics[0].clone(), statistics[1].clone(), statistics
+
+
+@normalize_planes_backward.register_fake
+def _fake_backward(gradient, x, y, weight, bias, statistics, slope, eps, residual):  # type: ignore[no-untyped-def]
+    into_residual = torch.empty_like(x) if residual else x.new_empty(0)
+    return torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias), into_residual
+
+
+def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    x, shift, weight, bias, residual, _, slope, eps = inputs
+    y, *_, statistics = output
+    # Whether a value was negative is seen in the result; where memory is dear it is computed again instead.
+    ctx.save_for_backward(x, None if residual is None and x.is_cuda else y, weight, bias, statistics, shift)
+    ctx.slope, ctx.eps, ctx.has_residual = slope, eps, residual is not None
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx, gradient, *_):  # type: ignore[no-untyped-def]
+    x, y, weight, bias, statistics, shift = ctx.saved_tensors
+    into_x, into_weight, into_bias, into_residual = normalize_planes_backward(
+        gradient, x, y, weight, bias, statistics, ctx.slope, ctx.eps, ctx.has_residual
+    )
+    into_shift = None if shift is None else torch.zeros_like(shift)
+    return into_x, into_shift, into_weight, into_bias, into_residual if ctx.has_residual else None, None, None, None
+
+
+normalize_planes.register_autograd(_backward, setup_context=_setup)

@@ -1,0 +1,52 @@
+"""Accuracy and intersection over union, for each plane and on average.
+
+Every number follows the original's definition. Two of its gaps are closed: an image without any labelled pixel has a
+non-background accuracy of 1 instead of not-a-number, as an empty union has an IoU of 1; and averages divide by 3.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cosmictagger.training.loss import PLANES
+
+NAMES = ("Total_Accuracy", "Non_Bkg_Accuracy", "Cosmic_IoU", "Neutrino_IoU", "mIoU")
+KEYS = tuple(
+    f"{place}/{name}" for place in ("Average", *(f"plane{plane}" for plane in range(PLANES))) for name in NAMES
+)
+"""The order of the numbers that `measured` returns."""
+
+
+def predicted(scores: Tensor) -> Tensor:
+    """The class with the highest score of each pixel, the first one among equals; (M, H, W) from (M, 3, H, W)."""
+    background, cosmic, neutrino = scores.unbind(1)
+    best = torch.where(cosmic > background, 1, 0).to(torch.uint8)
+    return torch.where(neutrino > torch.maximum(background, cosmic), torch.full_like(best, 2), best)
+
+
+def measured(prediction: Tensor, labels: Tensor) -> Tensor:
+    """All numbers named by `KEYS`, from stacked predictions and labels (3 N, H, W)."""
+    per_image = measured_images(prediction, labels)
+    per_plane = per_image.mean(dim=1)
+    return torch.cat((per_plane.mean(dim=0, keepdim=True), per_plane)).flatten()
+
+
+def measured_images(prediction: Tensor, labels: Tensor) -> Tensor:
+    """The numbers of each image of each plane: (3, N, 5)."""
+    right = prediction == labels
+    marked = labels != 0
+    cosmic = _union_ratio(prediction == 1, labels == 1)
+    neutrino = _union_ratio(prediction == 2, labels == 2)
+    accuracy = right.flatten(1).sum(1) / float(right[0].numel())
+    non_background = _ratio((right & marked).flatten(1).sum(1), marked.flatten(1).sum(1))
+    numbers = torch.stack((accuracy, non_background, cosmic, neutrino, 0.5 * (cosmic + neutrino)), dim=1)
+    return numbers.view(PLANES, -1, len(NAMES))
+
+
+def _union_ratio(one: Tensor, other: Tensor) -> Tensor:
+    return _ratio((one & other).flatten(1).sum(1), (one | other).flatten(1).sum(1))
+
+
+def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    return torch.where(whole > 0, part / whole.clamp(min=1), torch.ones_like(part, dtype=torch.float32))
