@@ -1,0 +1,1 @@
+"""Pictures of events for people: charge, truth and prediction of the three planes."""

@@ -1,0 +1,52 @@
+"""Arrays of colours: sparse pixels made visible, whatever their number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosmictagger.data.detector import COSMIC, NEUTRINO
+from cosmictagger.data.events import Array
+
+PAPER = "#0d1017"
+INK = "#d7dce5"
+FAINT = "#333b4d"
+COSMIC_COLOUR = "#3f9bff"
+NEUTRINO_COLOUR = "#ffb000"
+MISSED_COLOUR = "#ff4fa3"
+INVENTED_COLOUR = "#7ddc5a"
+
+CLASS_COLOURS = (PAPER, FAINT, COSMIC_COLOUR, NEUTRINO_COLOUR)
+"""Empty, filled but background, cosmic, neutrino."""
+AGREEMENT_COLOURS = (PAPER, FAINT, COSMIC_COLOUR, NEUTRINO_COLOUR, MISSED_COLOUR, INVENTED_COLOUR)
+"""As the classes where prediction and truth agree on neutrino, then neutrino missed, then neutrino invented."""
+
+
+def pooled(picture: Array, factor: int) -> Array:
+    """The highest value of every block: a track stays unbroken however small it is drawn."""
+    if factor <= 1:
+        return picture
+    height, width = (-(-side // factor) * factor for side in picture.shape)
+    padded = np.zeros((height, width), picture.dtype)
+    padded[: picture.shape[0], : picture.shape[1]] = picture
+    return np.asarray(padded.reshape(height // factor, factor, width // factor, factor).max(axis=(1, 3)))
+
+
+def class_map(image: Array, classes: Array) -> Array:
+    """Numbers of ``CLASS_COLOURS`` for a plane's classes."""
+    return np.where(classes > 0, classes + 1, (image > 0).astype(np.uint8)).astype(np.uint8)
+
+
+def agreement_map(image: Array, label: Array, prediction: Array) -> Array:
+    """Numbers of ``AGREEMENT_COLOURS``: where prediction and truth differ about the neutrino."""
+    shown = class_map(image, np.where(label == COSMIC, COSMIC, 0))
+    shown[(label == NEUTRINO) & (prediction == NEUTRINO)] = 3
+    shown[(label == NEUTRINO) & (prediction != NEUTRINO)] = 4
+    shown[(label != NEUTRINO) & (prediction == NEUTRINO)] = 5
+    return shown
+
+
+def overlap(label: Array, prediction: Array, which: int) -> float:
+    """Intersection over union of one class; 1 where neither has it."""
+    mine, theirs = label == which, prediction == which
+    union = np.count_nonzero(mine | theirs)
+    return np.count_nonzero(mine & theirs) / union if union else 1.0
