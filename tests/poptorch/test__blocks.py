@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from pilotage.program.placement import place
+from pilotage.program.stages import stage_of
 from poptorch._blocks import BeginBlock, Block, BlockFunction, LegacyBeginBlockFn, removeBlocks
 from poptorch.enums import AutoStage
 from poptorch.options import (
@@ -15,6 +17,7 @@ from poptorch.options import (
     PipelinedExecution,
     SerialPhasedExecution,
     ShardedExecution,
+    Stage,
 )
 from poptorch.poptorch_core import Error
 
@@ -369,3 +372,54 @@ def test_blocks_can_be_removed(compiled):
     assert visited(run) == []
     assert list(layers[0]._forward_pre_hooks) == [other_hook.id]
     BeginBlock(layers[0])
+
+
+# Several devices
+
+
+def stages_of_operations(model, name):
+    """The stage of each operation of this name, in the order of the program."""
+    graphs = [computation.graph for computation in model.executor.session.program.computations.values()]
+    return [stage_of(node) for graph in graphs for node in graph.graph.nodes if name in str(node.target)]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ipus"),
+    [
+        (ShardedExecution(), [0, 1, 0, 3]),
+        (ShardedExecution("a", "b", "c", "d"), [0, 1, 0, 3]),
+        (ShardedExecution(Stage("a", "b").ipu(2), Stage("c").ipu(1), Stage("d").ipu(0)), [2, 2, 1, 0]),
+        (SerialPhasedExecution("a", "b", "c", "d"), [0, 1, 0, 3]),
+    ],
+)
+def test_every_operation_knows_the_ipu_of_its_block(compiled, strategy, ipus):
+    model = Scopes(("a", 0), ("b", 1), ("c", 0), ("d", 3))
+    program = compiled(model, Options().setExecutionStrategy(strategy).autoRoundNumIPUs(True)).compile(BATCH)
+    assert stages_of_operations(program, "addmm") == ipus
+
+
+def test_backward_runs_on_the_ipus_of_forward_and_the_update_on_none(compiled):
+    model = Loss(Scopes(("a", 0), ("b", 1), ("c", 2)), 3)
+    program = compiled(model, sharded(), training=True).compile(BATCH)
+    assert stages_of_operations(program, "addmm") == [0, 1, 2]
+    assert stages_of_operations(program, "mse_loss_backward") == [3]
+    # Of each layer the gradient of the weight, and of its input except for the first.
+    assert stages_of_operations(program, "mm.default")[3:] == [2, 2, 1, 1, 0]
+    assert set(stages_of_operations(program, "foreach")) == {None}
+
+
+def test_a_model_without_blocks_is_in_no_stage(compiled):
+    program = compiled(nn.Linear(3, 3)).compile(BATCH)
+    assert set(stages_of_operations(program, "")) == {None}
+
+
+def test_blocks_are_shared_out_to_the_devices_that_there_are(compiled):
+    program = compiled(Scopes(("a", 0), ("b", 1), ("c", 2), ("d", 3)), sharded()).compile(BATCH)
+    cards = (torch.device("cpu"), torch.device("cuda", 1))
+    homes = place(program.executor.session.program, cards).homes
+    assert {name: homes[f"layers.{number}.weight"] for number, name in enumerate("abcd")} == {
+        "a": cards[0],
+        "b": cards[1],
+        "c": cards[0],
+        "d": cards[1],
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from pilotage.program.stages import enter_stage
 from poptorch.options.placement import Placement, Placer
 from poptorch.options.stages import BlockId
 
@@ -39,6 +40,7 @@ class BlockRecord:
         block_id = str(next(self._automatic_ids)) if user_id is None else user_id
         self._active = Visit(block_id, self._placer.place(block_id, ipu_id))
         self.visits.append(self._active)
+        enter_stage(self._active.placement.ipu)
 
     def open(self, user_id: BlockId | None, ipu_id: int | None) -> None:
         """Enter a block that lasts until it is closed."""
@@ -49,6 +51,7 @@ class BlockRecord:
         """Leave the block that was opened last, for the one around it if there is one."""
         self._scopes.pop()
         self._active = self._scopes[-1] if self._scopes else None
+        enter_stage(None if self._active is None else self._active.placement.ipu)
 
     def note_operation(self) -> None:
         """Count the return to an outer block, which matters only once something runs there again."""

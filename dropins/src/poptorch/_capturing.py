@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from pilotage.program.stages import enter_stage
 from poptorch._block_record import Visit
 from poptorch._compile_hooks import around_forward
 from poptorch._forward_run import ForwardRun
@@ -106,3 +107,4 @@ class Capture:
         self.run = None
         self._depth = 0
         self._active.close()
+        enter_stage(None)

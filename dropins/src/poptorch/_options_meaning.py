@@ -45,7 +45,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "useIpuModel": "True runs on the CPU backend.",
             "connectionType": "Never forbids running.",
             "useOfflineIpuTarget": "Forbids running, as connectionType(Never).",
-            "setExecutionStrategy": "Stages, phases and IPUs are checked; all stages run on the one device, with equal results.",
+            "setExecutionStrategy": "Stages, phases and IPUs are checked; the stages run on the one device, or each on its card where there are several.",
             "autoRoundNumIPUs": "Decides whether a number of IPUs that is no power of two is refused.",
             "maxRepeatLogs": "Limits equal messages during a compilation.",
             "logCycleCount": "True refuses to run: there are no cycles to count without IPU hardware, as in PopTorch.",

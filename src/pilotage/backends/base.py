@@ -38,6 +38,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """All devices that one program can use, the one of ``device`` first."""
+        ...
+
+    @property
     def tiers(self) -> tuple[Tier, ...]:
         """What it can run, the default first."""
         ...

@@ -16,6 +16,7 @@ class CpuBackend:
 
     name = "cpu"
     device = torch.device("cpu")
+    devices = (device,)
     tiers = (Tier.GRAPH, Tier.EAGER)
     stops_at_losses = True
 

@@ -20,6 +20,11 @@ class CudaBackend:
     tiers = (Tier.GRAPH, Tier.EAGER)
     stops_at_losses = False
 
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """All cards, the one of ``device`` first."""
+        return tuple(torch.device("cuda", number) for number in range(torch.cuda.device_count()))
+
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""
         if torch.version.cuda is None:
@@ -35,8 +40,11 @@ class CudaBackend:
 
 
 def _can_be_recorded(computation: Computation) -> bool:
-    """Python of the eager tier cannot, nor can operations that need the host."""
+    """Python of the eager tier cannot, nor can operations that need the host or another card."""
     if computation.graph is None:
         return False
-    unsafe = torch.Tag.cudagraph_unsafe
-    return not any(unsafe in getattr(node.target, "tags", ()) for node in computation.graph.graph.nodes)
+    unsafe, here = torch.Tag.cudagraph_unsafe, (None, CudaBackend.device)
+    return not any(
+        unsafe in getattr(node.target, "tags", ()) or node.kwargs.get("device") not in here
+        for node in computation.graph.graph.nodes
+    )

@@ -28,6 +28,7 @@ class HpuBackend:
 
     name = "hpu"
     device = torch.device("hpu")
+    devices = (device,)
     tiers = (Tier.GRAPH, Tier.EAGER)
     stops_at_losses = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -19,12 +20,19 @@ class DeviceState:
     """
 
     def __init__(
-        self, layout: StateLayout, plan: OptimizerPlan | None, device: torch.device, replicas: int, pools: bool
+        self,
+        layout: StateLayout,
+        plan: OptimizerPlan | None,
+        device: torch.device,
+        replicas: int,
+        pools: bool,
+        homes: Mapping[str, torch.device] | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
-        self._buffers = [_empty(layout, Section.BUFFERS, device) for _ in range(replicas)]
-        self._shared = {Section.PARAMETERS: _empty(layout, Section.PARAMETERS, device)}
+        places = defaultdict(lambda: device, homes or {})
+        self._buffers = [_empty_at(layout, Section.BUFFERS, places) for _ in range(replicas)]
+        self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
         self._groups = layout.groups
         self.flat_gradients = torch.zeros(0, device=device)
         """All pooled gradients, end to end."""
@@ -118,6 +126,13 @@ class DeviceState:
 
 def _empty(layout: StateLayout, section: Section, device: torch.device) -> list[Tensor]:
     return [specification.empty(device) for specification in layout.section(section, whole=True)]
+
+
+def _empty_at(layout: StateLayout, section: Section, homes: Mapping[str, torch.device]) -> list[Tensor]:
+    """Room for weights or buffers, each in its own home."""
+    names = layout.buffers if section is Section.BUFFERS else layout.parameters
+    specifications = layout.section(section, whole=True)
+    return [specification.empty(homes[name]) for name, specification in zip(names, specifications, strict=True)]
 
 
 def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from pilotage.errors import CaptureError, ProgramFileError
+from pilotage.program.stages import set_stage, stage_of
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"getitem": operator.getitem}
 
@@ -49,6 +50,7 @@ def graph_to_data(graph: GraphModule) -> tuple[list[dict[str, Any]], dict[str, T
                 "args": _to_data(node.args, numbers),
                 "kwargs": _to_data(dict(node.kwargs), numbers),
                 "line": node.meta.get("stack_trace"),
+                "stage": stage_of(node),
             }
         )
     return nodes, constants
@@ -67,6 +69,8 @@ def graph_from_data(nodes: list[dict[str, Any]], constants: Mapping[str, Tensor]
             node = graph.create_node(entry["op"], target, args, kwargs, entry["name"])
         if entry["line"]:
             node.meta["stack_trace"] = entry["line"]
+        if entry.get("stage") is not None:
+            set_stage(node, entry["stage"])
         made.append(node)
     root = torch.nn.Module()
     for name, tensor in constants.items():

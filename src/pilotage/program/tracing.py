@@ -31,6 +31,7 @@ from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_gene
 from pilotage.program.refusals import shape_refusal, value_refusal
 from pilotage.program.rewrites import hidden_writes, tidy
 from pilotage.program.specification import TensorSpec
+from pilotage.program.stages import StageNotes
 from pilotage.program.static_forms import unchecked_distributions
 from pilotage.program.steps import StepFunction
 from pilotage.program.writes import WriteGuard
@@ -96,7 +97,7 @@ class _Recording:
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         self.draws, copies = RandomDraws(), Copies()
         try:
-            with self.draws, self._guard(), copies, StaticCalls(copies):
+            with self.draws, self._guard(), copies, StageNotes(), StaticCalls(copies):
                 outputs = self._step(*tensors)
                 copies.refuse_lost_writes()
         finally:

@@ -17,12 +17,18 @@ from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.capture import Request, capture, uncaptured
 from pilotage.program.layout import Groups
+from pilotage.program.placement import place
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule, make_schedule
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.session import Session
 from pilotage.runtime.synthetic import SyntheticInputs
+
+_SHARED_OUT = (
+    "The stages of the program are shared out to several cards, and run one after the other. This has been tested on "
+    "emulated cards alone: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +61,15 @@ class Compilation:
         schedule = self._schedule(program)
         batching = self.execution.batching
         seeds = seeds_for(self.execution.random_seed, batching.replicas)
+        placed = place(program, choice.backend.devices)
+        if placed.homes:
+            self.tell(Warned(message=_SHARED_OUT))
         return Session(
             choice=choice,
             program=program,
             schedule=schedule,
-            executable=choice.backend.load(program, schedule, self.forgive),
+            executable=choice.backend.load(placed.program, schedule, self.forgive),
+            homes=placed.homes,
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
             pools=batching.micro_batches_per_update > 1,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -48,6 +48,9 @@ class Session:
     pools: bool
     """Whether gradients of several micro-batches are pooled."""
 
+    homes: Mapping[str, torch.device] = field(default_factory=dict)
+    """The devices of weights and buffers that are not on the first one."""
+
     state: DeviceState | None = None
     """None while the program is detached from its device."""
 
@@ -62,8 +65,9 @@ class Session:
 
     @cached_property
     def device(self) -> str:
-        """The device by name."""
-        return str(self.choice.backend.device)
+        """The device by name, or all of them where the program is shared out."""
+        others = sorted(map(str, {*self.homes.values()} - {self.choice.backend.device}))
+        return ", ".join([str(self.choice.backend.device), *others])
 
     @property
     def attached(self) -> DeviceState:
@@ -87,7 +91,7 @@ class Session:
         if self.state is not None:
             raise AttachmentError("Device is already attached. Detach it first.")
         device = self.choice.backend.device
-        self.state = DeviceState(self.program.layout, plan, device, self.replicas, self.pools)
+        self.state = DeviceState(self.program.layout, plan, device, self.replicas, self.pools, self.homes)
         if self.parked is not None:
             self._load_optimizer(self.state, self.parked)
         return self.state

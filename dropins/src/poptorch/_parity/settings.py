@@ -27,7 +27,10 @@ def _rows_of(options: Iterable[OptionMeaning]) -> tuple[Row, ...]:
     return tuple(_row(option) for option in options if option.meaning is not Meaning.OWN)
 
 
-_ONE_DEVICE = "all stages run on the one device of the process, in their order and with equal results"
+_ONE_DEVICE = (
+    "stages run in their order and with equal results, on the one device or shared out to the cards that there are, which "
+    "was tested on emulated cards alone"
+)
 
 TABLES = (
     Table(
