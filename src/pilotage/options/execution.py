@@ -47,6 +47,9 @@ class Execution:
     synthetic_inputs: bool = False
     """Run on numbers that are made up on the device once, and leave the host's inputs where they are."""
 
+    anchors: tuple[str, ...] = ()
+    """Labels of values inside of the program that come back behind its outputs."""
+
     name: str | None = None
     """What the program is called in logs."""
 

@@ -15,6 +15,7 @@ from pilotage.options.choices import Pooling, Reduction
 from pilotage.program.attributes import AttributeWatch
 from pilotage.program.batch_norm import averages_in_tensors
 from pilotage.program.constants import constant_outputs
+from pilotage.program.labels import add_label, input_number
 from pilotage.program.layout import Groups, StateLayout
 from pilotage.program.model import Model, refuse_unequal_buffers
 from pilotage.program.precision import autocast_type
@@ -74,6 +75,7 @@ def capture(request: Request) -> Program:
         steps = _steps(request, model, through_leaves=True)
         traces = {action: _trace(step, request) for action, step in steps.items()}
     first = next(iter(steps))
+    _label_arguments(steps[first], traces[first])
     written_buffers = _written_buffers(steps[first], traces[first])
     if _promises_equal_buffers(request):
         refuse_unequal_buffers(written_buffers)
@@ -201,6 +203,16 @@ def _trace(step: StepFunction, request: Request) -> Trace:
     with averages_in_tensors(request.module), masks_as_given(request.module):
         watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
         return trace(step, [*state, *inputs], request.device, watch)
+
+
+def _label_arguments(step: StepFunction, traced: Trace) -> None:
+    arguments = [node for node in traced.graph.graph.nodes if node.op == "placeholder"]
+    # Parameters and buffers are the first two sections of every step that runs forward.
+    for name, node in zip((*step.layout.parameters, *step.layout.buffers), arguments, strict=False):
+        add_label(node, name)
+    state = sum(len(step.layout.section(section)) for section in step.sections)
+    for position, node in enumerate(arguments[state:]):
+        add_label(node, input_number(position))
 
 
 def _written_inputs(step: StepFunction, traced: Trace) -> tuple[int, ...]:

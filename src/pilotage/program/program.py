@@ -57,6 +57,12 @@ class Program:
     constant_outputs: tuple[int, ...] = ()
     """Outputs that are the same in every run; a call returns each of them once, whatever its schedule."""
 
+    anchors: tuple[str, ...] = ()
+    """Values inside of the program that come back behind its outputs."""
+
+    output_ranks: tuple[int, ...] = ()
+    """How many dimensions outputs and anchors have in one micro-batch; known where there are anchors."""
+
     plan: OptimizerPlan | None = None
     written_inputs: tuple[int, ...] = ()
     """Inputs that forward changes in place."""

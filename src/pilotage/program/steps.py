@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.program.labels import LOSS, gradient_of, label
 from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
 from pilotage.program.loss import Loss, LossSearch
 from pilotage.program.loss_scaling import loss_scale
@@ -104,6 +105,7 @@ class Gradients:
                 value = model.call(inputs)
             outputs = model.keep(value, (*parameters, *buffers, *inputs))
             loss = search.root()
+            label(loss.value, LOSS)
             if self.check_loss:
                 torch.ops.aten._assert_async.msg(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
@@ -111,6 +113,8 @@ class Gradients:
             with without_autocast(loss.value.device.type):
                 gradients = self._backward(loss, _seed(loss.value, scale, self.divisor), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
+        for name, gradient in found.items():
+            label(gradient, gradient_of(name))
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
         return outputs, {name: _dense(gradient.detach()) for name, gradient in found.items()}
 

@@ -15,6 +15,7 @@ from pilotage.events import BackendChosen, CompilationProgress, Event, Warned
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
+from pilotage.program.anchors import anchored
 from pilotage.program.capture import Request, capture, uncaptured
 from pilotage.program.layout import Groups
 from pilotage.program.placement import place
@@ -113,6 +114,7 @@ class Compilation:
             parsers=self.parsers,
         )
         program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
+        program = anchored(program, self.execution.anchors)
         for warning in program.warnings:
             self.tell(Warned(message=warning))
         return program

@@ -1,0 +1,50 @@
+"""What values inside of a captured graph are called, so that they can be asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
+
+LOSS = "loss"
+
+_LABELS = "pilotage_labels"
+
+
+def gradient_of(parameter: str) -> str:
+    """The label of a parameter's gradient from one micro-batch."""
+    return f"gradient of {parameter}"
+
+
+def updated(parameter: str) -> str:
+    """The label of a parameter after its update; without label it is as it was before."""
+    return f"updated {parameter}"
+
+
+def input_number(position: int) -> str:
+    """The label of an input of one micro-batch."""
+    return f"input {position}"
+
+
+def label(tensor: Tensor, name: str) -> None:
+    """Call a value by a name in the graph that is being captured; does nothing where none is."""
+    capture = get_proxy_mode()
+    if capture is None:
+        return
+    slot: Any = get_proxy_slot(tensor, capture.tracer, None)
+    if slot is not None:
+        add_label(slot.proxy.node, name)
+
+
+def labels_of(node: Node) -> tuple[str, ...]:
+    """What a value is called."""
+    labels: tuple[str, ...] = node.meta.get(_LABELS, ())
+    return labels
+
+
+def add_label(node: Node, name: str) -> None:
+    """Call a value by one more name."""
+    if name not in labels_of(node):
+        node.meta[_LABELS] = (*labels_of(node), name)
