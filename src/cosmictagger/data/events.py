@@ -51,6 +51,18 @@ class SparseEvent:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class PlaneClusters:
+    """Pixels of one plane, particle by particle."""
+
+    counts: Array
+    """Pixels of each particle, int64; a particle may have none."""
+    ids: Array
+    """Column times rows of the picture plus row, increasing within a particle."""
+    values: Array
+    """float32."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Batch:
     """Dense pictures of several events, channels first unless asked otherwise."""
 

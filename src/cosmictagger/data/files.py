@@ -16,6 +16,7 @@ from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch, SparseBatch, SparseEvent, SparsePlane
 from cosmictagger.data.pictures import Pictures, open_table
 from cosmictagger.data.truth import NeutrinoTruth, truth_from_row
+from cosmictagger.data.truth_tables import TruthTables
 
 if TYPE_CHECKING:
     import h5py
@@ -31,9 +32,13 @@ class EventFile:
         self._file = _open(self.path)
         try:
             self._image, self._label = (Pictures(self.path, self._file, producer) for producer in (image, label))
+            self._truth = TruthTables(self.path, self._file)
             self._event_ids = self._read_event_ids()
             self._check_agreement()
-        except BaseException:
+        except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
+            self._file.close()
+            raise _unreadable(self.path, error) from error
+        except DataError:
             self._file.close()
             raise
 
@@ -102,35 +107,12 @@ class EventFile:
     def truth(self, entry: int) -> NeutrinoTruth | None:
         """What the simulation knows of the neutrino; None where the file has no particles for the event."""
         rows = self.particles(entry)
-        return truth_from_row(rows[0], self._vertex_pixels(entry)) if len(rows) else None
+        return truth_from_row(rows[0], self._truth.vertex_pixels(entry)) if len(rows) else None
 
     def particles(self, entry: int) -> Array:
         """Rows of the particle table that belong to the event; none where the file has no such table."""
         self._check_entry(entry)
-        group = layout.particle_group(layout.NEUTRINO_PRODUCER)
-        if group not in self._file:
-            return np.empty(0, layout.PARTICLE)
-        extent = open_table(self.path, self._file, f"{group}/extents", layout.EXTENTS).rows(entry, entry + 1)
-        table = open_table(self.path, self._file, f"{group}/particles", layout.PARTICLE)
-        first = int(extent["first"][0])
-        return table.rows(first, first + int(extent["N"][0]))
-
-    def _vertex_pixels(self, entry: int) -> tuple[tuple[int, int], ...] | None:
-        """The middle of each plane's cluster around the vertex."""
-        group = layout.cluster_group(layout.NEUTRINO_PRODUCER)
-        if group not in self._file:
-            return None
-        voxels = open_table(self.path, self._file, f"{group}/voxels", layout.VOXEL)
-        clusters = open_table(self.path, self._file, f"{group}/cluster_extents", layout.ID_EXTENTS)
-        height = int(self._file[f"{group}/image_meta"][0]["number_of_voxels"][1])
-        pixels = []
-        for extent in clusters.rows(PLANES * entry, PLANES * (entry + 1)):
-            ids = voxels.rows(int(extent["first"]), int(extent["first"]) + int(extent["N"]))["id"]
-            if len(ids) == 0:
-                return None
-            column, row = divmod(int(ids[len(ids) // 2]), height)
-            pixels.append((row, column))
-        return tuple(pixels)
+        return self._truth.particles(entry)
 
     def _voxels(self, entry: int) -> list[tuple[Array, Array, Array]]:
         """Ids, charges and labels of each plane, checked."""
@@ -207,10 +189,14 @@ def _open(path: Path) -> h5py.File:
     try:
         return h5py.File(path, "r")
     except OSError as error:
-        raise DataError(
-            f"{path} cannot be opened as HDF5 ({error}). It is cut off or of another kind: "
-            "copy it again from its source, or generate it anew."
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path} cannot be read as HDF5 ({error}). It is cut off, damaged or of another kind: "
+        "copy it again from its source, or generate it anew."
+    )
 
 
 def _union(ids: Array, charge: Array, label_ids: Array, label: Array) -> tuple[Array, Array, Array]:

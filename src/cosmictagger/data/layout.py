@@ -7,6 +7,7 @@ import numpy as np
 IMAGE_PRODUCER = "sbndwire"
 LABEL_PRODUCER = "sbnd_cosmicseg"
 NEUTRINO_PRODUCER = "sbndneutrino"
+ENERGY_PRODUCER = "sbndsegmerged"
 PREDICTION_PRODUCER = "sbnd_prediction"
 EVENT_IDS = "Events/event_id"
 

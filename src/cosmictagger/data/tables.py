@@ -33,9 +33,14 @@ class Table:
 
     def rows(self, start: int, stop: int) -> Array:
         """Rows from start to before stop."""
+        if stop > len(self):
+            raise DataError(
+                f"{self._path}: {self._dataset.name} has {len(self)} rows where {stop} are needed. The file is damaged or "
+                "unfinished: copy it again or generate it anew."
+            )
         try:
             return self._decompressed(start, stop) if self._rows_per_chunk else self._through_hdf5(start, stop)
-        except (OSError, zlib.error, RuntimeError, ValueError) as error:
+        except (OSError, zlib.error, RuntimeError, ValueError, MemoryError) as error:
             raise DataError(
                 f"{self._path}: rows {start} to {stop} of {self._dataset.name} cannot be read ({error}). "
                 "The file is damaged: copy it again from its source, or generate it anew."

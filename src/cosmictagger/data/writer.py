@@ -13,10 +13,7 @@ import numpy as np
 from cosmictagger.data import layout
 from cosmictagger.data.detector import HEIGHT, PLANES, WIDTH
 from cosmictagger.data.errors import DataError
-from cosmictagger.data.events import Array
-
-_VERTEX_BLOCK = 9
-"""Pixels of the cluster that marks a vertex."""
+from cosmictagger.data.events import Array, PlaneClusters
 
 
 class EventWriter:
@@ -39,9 +36,8 @@ class EventWriter:
         self.path = Path(path)
         self._unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         self._shape, self._downsample, self._producers = shape, downsample, tuple(producers)
-        self._events = 0
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = h5py.File(self._unfinished, "w")
         except OSError as error:
             raise DataError(f"{self.path} cannot be written ({error}). Choose a directory that can be.") from error
@@ -67,10 +63,12 @@ class EventWriter:
         event_id: tuple[int, int, int] = (-1, -1, -1),
         particles: Array | None = None,
         vertex_pixels: Sequence[tuple[int, int]] | None = None,
+        energy: Sequence[PlaneClusters] | None = None,
     ) -> None:
         """One event: for each plane the increasing pixel ids and each producer's values on them.
 
-        An id is column times rows of the picture plus row. Vertex pixels are given on the full grid.
+        An id is column times rows of the picture plus row. Vertex pixels are given on the full grid; energy is that of
+        each particle in MeV.
         """
         self._extend(layout.EVENT_IDS, np.array([event_id], layout.EVENT_ID), "event_id")
         for producer in self._producers:
@@ -78,8 +76,9 @@ class EventWriter:
         if particles is not None:
             self._append_particles(particles)
         if vertex_pixels is not None:
-            self._append_vertex(vertex_pixels)
-        self._events += 1
+            self._append_clusters(layout.NEUTRINO_PRODUCER, self._vertex_clusters(vertex_pixels))
+        if energy is not None:
+            self._append_clusters(layout.ENERGY_PRODUCER, energy)
 
     def _append_pictures(self, producer: str, planes: Sequence[tuple[Array, Array]]) -> None:
         group = layout.sparse_group(producer)
@@ -95,18 +94,22 @@ class EventWriter:
         first = self._extend(f"{group}/particles", particles.astype(layout.PARTICLE, copy=False), "particles")
         self._extend(f"{group}/extents", _extents(layout.EXTENTS, [len(particles)], first), "particle_extents")
 
-    def _append_vertex(self, pixels: Sequence[tuple[int, int]]) -> None:
-        """A block of three by three pixels around the vertex in each plane."""
-        group = layout.cluster_group(layout.NEUTRINO_PRODUCER)
-        ids = [_block(row >> self._downsample, column >> self._downsample, self._shape) for row, column in pixels]
-        first = self._extend(f"{group}/voxels", _voxels([(each, np.ones(_VERTEX_BLOCK)) for each in ids]), "voxels")
-        clusters = _extents(layout.ID_EXTENTS, [_VERTEX_BLOCK] * PLANES, first)
-        clusters["ID"] = 0
+    def _append_clusters(self, producer: str, planes: Sequence[PlaneClusters]) -> None:
+        group = layout.cluster_group(producer)
+        voxels = _voxels([(plane.ids, plane.values) for plane in planes])
+        first = self._extend(f"{group}/voxels", voxels, "voxels")
+        clusters = _extents(layout.ID_EXTENTS, np.concatenate([plane.counts for plane in planes]).tolist(), first)
+        clusters["ID"] = np.concatenate([np.arange(len(plane.counts)) for plane in planes])
         first = self._extend(f"{group}/cluster_extents", clusters, "extents")
-        projections = _extents(layout.ID_EXTENTS, [1] * PLANES, first)
+        projections = _extents(layout.ID_EXTENTS, [len(plane.counts) for plane in planes], first)
         first = self._extend(f"{group}/projection_extents", projections, "extents")
         self._extend(f"{group}/image_meta", self._meta(), "image_meta")
         self._extend(f"{group}/extents", _extents(layout.EXTENTS, [PLANES], first), "sparse_extents")
+
+    def _vertex_clusters(self, pixels: Sequence[tuple[int, int]]) -> list[PlaneClusters]:
+        """A block of three by three pixels around the vertex in each plane."""
+        blocks = [_block(row >> self._downsample, column >> self._downsample, self._shape) for row, column in pixels]
+        return [PlaneClusters(np.array([len(ids)]), ids, np.ones(len(ids), np.float32)) for ids in blocks]
 
     def _meta(self) -> Array:
         height, width = self._shape

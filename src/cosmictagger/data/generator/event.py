@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosmictagger.data.detector import BACKGROUND, COSMIC, HEIGHT, NEUTRINO, PLANES, WIDTH
-from cosmictagger.data.events import Array, SparseEvent
+from cosmictagger.data.events import Array, PlaneClusters, SparseEvent
 from cosmictagger.data.generator.cosmics import MUONS, cosmic_muon
 from cosmictagger.data.generator.geometry import HIGH, LOW, vertex_pixels
 from cosmictagger.data.generator.neutrinos import interaction, ionisation
-from cosmictagger.data.generator.readout import Signal, arrivals, read_plane
+from cosmictagger.data.generator.readout import Signal, arrivals, read_plane, true_clusters
 from cosmictagger.data.generator.records import particle_rows
 from cosmictagger.data.generator.showers import blips
 
@@ -29,6 +29,8 @@ class GeneratedEvent:
     """Rows of the particle table; the neutrino is the first."""
     vertex_pixels: tuple[tuple[int, int], ...]
     """Row and column in each plane."""
+    energy: tuple[PlaneClusters, ...]
+    """Each particle's energy in each plane."""
 
 
 def generate_event(seed: int, entry: int) -> GeneratedEvent:
@@ -45,4 +47,5 @@ def generate_event(seed: int, entry: int) -> GeneratedEvent:
     arriving = arrivals(signals)
     planes = tuple(read_plane(random, plane, arriving) for plane in range(PLANES))
     pictures = SparseEvent((HEIGHT, WIDTH), planes, (1, 0, entry))
-    return GeneratedEvent(pictures, particle_rows(neutrino, time), vertex_pixels(neutrino.vertex))
+    energy = tuple(true_clusters(plane, arriving, len(signals)) for plane in range(PLANES))
+    return GeneratedEvent(pictures, particle_rows(neutrino, time), vertex_pixels(neutrino.vertex), energy)

@@ -81,4 +81,5 @@ def _append(writer: EventWriter, event: GeneratedEvent) -> None:
         event_id=event.pictures.event_id,
         particles=event.particles,
         vertex_pixels=event.vertex_pixels,
+        energy=event.energy,
     )

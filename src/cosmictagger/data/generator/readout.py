@@ -9,8 +9,8 @@ from math import erf
 import numpy as np
 
 from cosmictagger.data.detector import COSMIC, HEIGHT, NEUTRINO, WIDTH
-from cosmictagger.data.events import Array, SparsePlane
-from cosmictagger.data.generator.deposits import Deposits, together
+from cosmictagger.data.events import Array, PlaneClusters, SparsePlane
+from cosmictagger.data.generator.deposits import CHARGE_PER_MEV, Deposits, together
 from cosmictagger.data.generator.geometry import HIGH, MIDDLE_ROW, columns, inside, rows
 from cosmictagger.data.generator.noise import FIRST_WIRE, LAST_WIRE, THRESHOLD, noise
 
@@ -46,6 +46,8 @@ class Arrivals:
     charge: Array
     row: Array
     label: Array
+    source: Array
+    """Number of the signal that each deposit belongs to."""
 
 
 def arrivals(signals: list[Signal]) -> Arrivals:
@@ -59,7 +61,8 @@ def arrivals(signals: list[Signal]) -> Arrivals:
     first_half = points[:, 0] < 0
     in_time = np.where(first_half, (row >= 0) & (row < MIDDLE_ROW), (row >= MIDDLE_ROW) & (row < HEIGHT))
     kept = inside(points) & in_time
-    return Arrivals(points[kept], everything.charge[kept], row[kept], label[kept])
+    source = np.repeat(np.arange(len(signals)), counts)
+    return Arrivals(points[kept], everything.charge[kept], row[kept], label[kept], source[kept])
 
 
 def read_plane(random: np.random.Generator, plane: int, arriving: Arrivals) -> SparsePlane:
@@ -72,6 +75,17 @@ def read_plane(random: np.random.Generator, plane: int, arriving: Arrivals) -> S
     classes = _labels(wire, row, charge, label, ids, _TRUE_WIDTH[plane])
     column, tick = np.divmod(ids, HEIGHT)
     return SparsePlane(tick.astype(np.int32), column.astype(np.int32), total, classes)
+
+
+def true_clusters(plane: int, arriving: Arrivals, signals: int) -> PlaneClusters:
+    """Where each signal's energy lies, before the electronics spread it."""
+    wire = np.floor(columns(plane, arriving.points)).astype(np.int64)
+    place = (arriving.source * WIDTH + wire) * HEIGHT + arriving.row.astype(np.int64)
+    order = np.argsort(place, kind="stable")
+    place, first = np.unique(place[order], return_index=True)
+    energy = np.add.reduceat(arriving.charge[order], first) / CHARGE_PER_MEV if len(first) else np.empty(0)
+    source, ids = np.divmod(place, WIDTH * HEIGHT)
+    return PlaneClusters(np.bincount(source, minlength=signals), ids, energy.astype(np.float32))
 
 
 def _above_threshold(random: np.random.Generator, plane: int, picture: Array) -> tuple[Array, Array]:

@@ -1,0 +1,39 @@
+"""The real events where they are present, and a few generated ones that every test may read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("h5py", reason="the data part needs the extra 'cosmic'")
+
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.generator.file import generate_file
+
+EVENTS = 5
+
+
+@pytest.fixture(scope="session")
+def real_path() -> Path:
+    """Five events of the detector's simulation; a file that is not ours to hand on."""
+    place = os.environ.get("COSMICTAGGER_REAL_FILE", "")
+    if not Path(place).is_file():
+        pytest.skip("COSMICTAGGER_REAL_FILE names no file")
+    return Path(place)
+
+
+@pytest.fixture
+def real_file(real_path):
+    with EventFile(real_path) as file:
+        yield file
+
+
+@pytest.fixture(scope="session")
+def generated_path(tmp_path_factory) -> Path:
+    return generate_file(tmp_path_factory.mktemp("events") / "generated.h5", events=EVENTS, seed=11)
+
+
+@pytest.fixture
+def generated(generated_path):
+    with EventFile(generated_path) as file:
+        yield file

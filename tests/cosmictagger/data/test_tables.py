@@ -1,0 +1,66 @@
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cosmictagger.data import layout
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.tables import Table
+
+ROWS = 2500
+WAYS = {
+    "gzip": {"chunks": (100,), "compression": "gzip"},
+    "as larcv": {"chunks": (1000,), "compression": "gzip", "compression_opts": 1, "maxshape": (None,)},
+    "shuffled": {"chunks": (100,), "compression": "gzip", "shuffle": True},
+    "checked": {"chunks": (300,), "compression": "gzip", "fletcher32": True},
+    "plain chunks": {"chunks": (100,)},
+    "in one piece": {},
+}
+
+
+def voxels(kind=layout.VOXEL):
+    rows = np.zeros(ROWS, kind)
+    rows["id"] = np.arange(ROWS) * 3
+    rows["value"] = np.random.default_rng(0).uniform(5, 100, ROWS)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / "ways.h5"
+    with h5py.File(path, "w") as file:
+        for name, way in WAYS.items():
+            file.create_dataset(name, data=voxels(), **way)
+        file.create_dataset("packed", data=voxels(np.dtype([("id", "<u8"), ("value", "<f4")])), chunks=(100,))
+    with h5py.File(path) as file:
+        yield {name: Table(path, file[name], layout.VOXEL) for name in file}
+
+
+@given(st.sampled_from([*WAYS, "packed"]), st.integers(0, ROWS), st.integers(0, ROWS))
+def test_rows_are_the_same_however_they_are_stored(tables, way, start, length):
+    stop = min(start + length, ROWS)
+    rows, expected = tables[way].rows(start, stop), voxels()[start:stop]
+    assert rows.dtype == layout.VOXEL
+    assert np.array_equal(rows["id"], expected["id"])
+    assert np.array_equal(rows["value"], expected["value"])
+
+
+def test_rows_beyond_the_end_are_refused(tables):
+    with pytest.raises(DataError, match=f"has {ROWS} rows where {ROWS + 1} are needed"):
+        tables["gzip"].rows(0, ROWS + 1)
+
+
+def test_a_damaged_chunk_is_named(tmp_path):
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("voxels", data=voxels(), **WAYS["gzip"])
+        place = file["voxels"].id.get_chunk_info(7).byte_offset
+    content = bytearray(path.read_bytes())
+    content[place + 40] ^= 0xFF
+    path.write_bytes(content)
+    with h5py.File(path) as file:
+        table = Table(path, file["voxels"], layout.VOXEL)
+        assert len(table.rows(0, 700)) == 700
+        with pytest.raises(DataError, match=r"damaged\.h5: rows 650 to 720 of /voxels cannot be read"):
+            table.rows(650, 720)
