@@ -124,6 +124,7 @@ def _charge_scale(downsample: int) -> LogNorm:
 def _dress(axes: Axes, panel: Panel) -> None:
     axes.set_facecolor(rendering.PAPER)
     axes.tick_params(colors=rendering.INK, labelsize=_SMALL)
+    axes.locator_params(nbins=5)
     axes.set_xlabel("wire", color=rendering.INK, fontsize=_SMALL, labelpad=1)
     for spine in axes.spines.values():
         spine.set_color(rendering.FAINT)

@@ -23,8 +23,8 @@ _SHIFTS = 16
 """Places within a row that are told apart."""
 _WIDTHS = (0.54, 0.62, 0.70, 0.78)
 """Widths of the pulse in rows, from charge freed at the wires to charge freed at the cathode."""
-_TRUE_WIDTH = (0.2, 0.2, 0.33)
-_LEAST_TRUE_CHARGE = 0.7
+_TRUE_WIDTH = (0.31, 0.31, 0.34)
+_LEAST_TRUE_CHARGE = 0.5
 """Of the charge that truly arrives in a pixel, what makes it belong to a particle."""
 
 

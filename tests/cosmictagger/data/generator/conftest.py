@@ -1,0 +1,10 @@
+"""A handful of generated events that several tests look at."""
+
+import pytest
+
+from cosmictagger.data.generator.event import generate_event
+
+
+@pytest.fixture(scope="session")
+def events():
+    return [generate_event(21, entry) for entry in range(12)]

@@ -1,0 +1,47 @@
+import h5py
+import numpy as np
+import pytest
+
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.generator.event import generate_event
+from cosmictagger.data.generator.file import GENERATOR_VERSION, generate_file, generated_file
+
+
+def test_a_file_holds_its_events_in_order_and_reports_progress(tmp_path):
+    seen = []
+    path = generate_file(tmp_path / "two.h5", events=2, seed=6, progress=lambda done, total: seen.append((done, total)))
+    with EventFile(path) as file:
+        for entry in range(2):
+            image, label = file.event(entry).dense()
+            expected_image, expected_label = generate_event(6, entry).pictures.dense()
+            assert np.array_equal(image, expected_image)
+            assert np.array_equal(label, expected_label)
+            assert file.truth(entry).pixels == generate_event(6, entry).vertex_pixels
+    assert seen == [(1, 2), (2, 2)]
+
+
+@pytest.mark.slow
+def test_workers_change_nothing_in_the_file(tmp_path):
+    one = generate_file(tmp_path / "one.h5", events=10, seed=2)
+    two = generate_file(tmp_path / "two.h5", events=10, seed=2, workers=2)
+    with h5py.File(one) as first, h5py.File(two) as second:
+        names = []
+        first.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        assert len(names) == 21
+        assert all(np.array_equal(first[name][:], second[name][:]) for name in names)
+
+
+def test_a_generated_file_is_made_once(tmp_path):
+    path = generated_file(tmp_path, events=1, seed=3)
+    made = path.stat().st_mtime_ns
+    assert path.name == f"generated_v{GENERATOR_VERSION}_seed3_1.h5"
+    assert generated_file(tmp_path, events=1, seed=3) == path
+    assert path.stat().st_mtime_ns == made
+
+
+@pytest.mark.parametrize("wrong", [{"events": 0}, {"seed": -1}, {"workers": 0}])
+def test_what_cannot_be_generated_is_refused(tmp_path, wrong):
+    with pytest.raises(DataError, match="must be at least 1"):
+        generate_file(tmp_path / "none.h5", **({"events": 1, "seed": 1} | wrong))
+    assert not list(tmp_path.iterdir())

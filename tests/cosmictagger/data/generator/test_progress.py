@@ -1,0 +1,25 @@
+import io
+import sys
+
+from cosmictagger.data.generator.progress import terminal_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with terminal_progress("Generating") as progress:
+        progress(1, 4)
+        progress(4, 4)
+    assert "Generating" in terminal.getvalue()
+    assert "4/4" in terminal.getvalue()
+
+
+def test_elsewhere_there_is_silence(capsys):
+    with terminal_progress("Generating") as progress:
+        assert progress is None
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.image import imread
+
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.generator.event import generate_event
+from cosmictagger.data.truth import truth_from_row
+from cosmictagger.displays.event import draw_event
+from cosmictagger.displays.rendering import COSMIC_COLOUR, MISSED_COLOUR, NEUTRINO_COLOUR
+
+
+@pytest.fixture(scope="module")
+def event():
+    made = generate_event(21, 1)
+    image, label = made.pictures.dense()
+    return image, label, truth_from_row(made.particles[0], made.vertex_pixels)
+
+
+def dots_of(picture, colour):
+    wanted = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)])
+    return np.count_nonzero(np.all(np.abs(picture[:, :, :3] * 255 - wanted) < 2, axis=2))
+
+
+@pytest.mark.slow
+def test_tracks_are_visible_at_full_size(event, tmp_path):
+    image, label, truth = event
+    path = draw_event(tmp_path / "pictures" / "event.png", image, label, title="Event 1", truth=truth)
+    picture = imread(path)
+    assert picture.shape[1] > 1500
+    assert dots_of(picture, COSMIC_COLOUR) > 3000
+    assert dots_of(picture, NEUTRINO_COLOUR) > 3000
+
+
+@pytest.mark.slow
+def test_what_a_prediction_misses_is_marked(event, tmp_path):
+    image, label, truth = event
+    blind = np.where(label == 2, 1, label)
+    marked = [
+        dots_of(imread(draw_event(tmp_path / "event.png", image, label, guess, truth=truth)), MISSED_COLOUR)
+        for guess in (label, blind)
+    ]
+    assert marked[1] > marked[0] + 500
+
+
+def test_an_empty_event_can_be_drawn(tmp_path):
+    nothing = np.zeros((3, 160, 256), np.float32)
+    classes = np.zeros((3, 160, 256), np.uint8)
+    assert draw_event(tmp_path / "empty.png", nothing, classes, classes, downsample=3).is_file()
+
+
+def test_arrays_of_other_shapes_are_refused(tmp_path):
+    with pytest.raises(DataError, match="one shape"):
+        draw_event(tmp_path / "no.png", np.zeros((3, 16, 16)), np.zeros((3, 16, 8)))

@@ -1,0 +1,25 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cosmictagger.displays.windows import window_around
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 319), st.integers(0, 511)), max_size=20),
+    st.none() | st.tuples(st.integers(0, 1279), st.integers(0, 2047)),
+)
+def test_a_window_lies_within_its_picture(pixels, vertex):
+    classes = np.zeros((320, 512), np.uint8)
+    for row, column in pixels:
+        classes[row, column] = 2
+    window = window_around(classes, classes.astype(np.float32), vertex, 2)
+    assert window.of(classes).shape == (window.height, window.width)
+    assert window.width >= 16
+
+
+def test_a_window_shows_the_neutrino():
+    classes = np.zeros((1280, 2048), np.uint8)
+    classes[600:640, 1500:1560] = 2
+    window = window_around(classes, classes.astype(np.float32), None, 0)
+    assert np.count_nonzero(window.of(classes)) == np.count_nonzero(classes)
