@@ -177,7 +177,6 @@ def test_open_modes_are_decided_in_a_copy():
     ("change", "setting"),
     [
         (lambda options: options.enableExecutableCaching("programs"), "enableExecutableCaching"),
-        (lambda options: options.anchorTensor("short", "long"), "anchorTensor"),
     ],
 )
 def test_a_setting_without_effect_is_said_once(change, setting, caplog):

@@ -95,7 +95,6 @@ def _warn_of_unanswered(options: Options) -> None:
     told = options._Popart.options
     unanswered = {
         "enableExecutableCaching": bool(told.get("enableEngineCaching", False)),
-        "anchorTensor": bool(options.anchored_tensors),
     }
     for setting in (name for name, is_set in unanswered.items() if is_set):
         logger.warning("poptorch.Options().%s has no effect on this engine yet; the model runs without it.", setting)

@@ -40,6 +40,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "broadcastBuffers": "True refuses models that write buffers with several replicas.",
             "randomSeed": "Seeds torch at once, and the program's random streams.",
             "outputMode": "All, EveryN, Final and Sum.",
+            "anchorTensor": "Weights, inputs, loss, gradients, updated weights, the optimizer's values, and operations by the names of the graph.",
             "anchorMode": "The old name of outputMode.",
             "defaultOutputMode": "True until a mode is chosen.",
             "useIpuModel": "True runs on the CPU backend.",
@@ -75,7 +76,6 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
     *_rows(
         Meaning.PENDING,
         {
-            "anchorTensor": "For getAnchoredTensor; a warning says so.",
             "enableExecutableCaching": "Names the directory of compiled programs; a warning says so.",
         },
     ),

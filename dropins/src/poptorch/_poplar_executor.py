@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import MethodType
@@ -14,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.logs import log_event
+from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.choices import Tier
 from pilotage.program.location import leaving_out
 from pilotage.program.structure import put_together
@@ -21,6 +24,7 @@ from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.stored import StoredModel
+from poptorch._anchors import Anchors
 from poptorch._args_parser import registered_parsers
 from poptorch._calls import InputAdvice, as_output, warn_of_host_outputs
 from poptorch._capturing import Capture, capturing
@@ -29,7 +33,9 @@ from poptorch._execution import execution_of, resolved
 from poptorch._logging import limited_repeats, logger
 from poptorch._model_checks import check_buffer_names, check_program
 from poptorch._module_proxy import seen_through
+from poptorch._observing import Observing
 from poptorch._optimizer_link import OptimizerLink
+from poptorch._performance import PerformanceCounters
 from poptorch._printing import module_repr
 from poptorch._profile import profile_of
 from poptorch._progress import ProgressBar
@@ -44,7 +50,7 @@ from poptorch.profiling import Channel
 __all__ = ["PoplarExecutor"]
 
 
-class PoplarExecutor(NeverLost):
+class PoplarExecutor(Observing, NeverLost):
     """What `trainingModel` and `inferenceModel` return; called like the module that it wraps."""
 
     def __init__(
@@ -71,6 +77,9 @@ class PoplarExecutor(NeverLost):
         self._profile = profile_of(self._options, training=training)
         self._channel = Channel("poptorch.trainingModel" if training else "poptorch.inferenceModel")
         execution = execution_of(options, training=training)
+        self._anchors = Anchors(self._options, execution.batching)
+        if self._anchors.labels:
+            execution = replace(execution, anchors=self._anchors.labels, output_mode=EngineOutputMode.ALL)
         self.engine = Executor(
             snapshot(model),
             execution=execution if self._link is None else self._link.adapted(execution),
@@ -81,6 +90,7 @@ class PoplarExecutor(NeverLost):
             signature=stored.signature if stored else None,
         )
         self._executor = self.engine
+        self._performance = PerformanceCounters(self._options, self.engine)
 
     # Running and compiling
 
@@ -96,7 +106,11 @@ class PoplarExecutor(NeverLost):
             if self._link is not None:
                 self._link.before_run(self.engine)
             with self._following_run():
+                start = time.perf_counter()
                 outputs = self._run(call)
+                self._performance.note(start, time.perf_counter())
+            if self._anchors:
+                outputs = self._anchors.take(outputs, self.engine)
         if self._link is not None:
             self._link.after_run()
         return put_together(self.engine.output_structure, map(as_output, outputs))
@@ -313,6 +327,7 @@ class PoplarExecutor(NeverLost):
         with self._compiling(call), self._channel.tracepoint("modelCompilation"):
             self.engine.compile_for(call)
             check_program(self._user_model, self.engine.session.program)
+            self._anchors.check(self.engine)
             warn_of_host_outputs(self.engine.session.program)
         self._settle()
 

@@ -1,0 +1,152 @@
+"""Tensors that `Options.anchorTensor` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pilotage.options.batching import Batching
+from pilotage.program.program import Program
+from pilotage.runtime.executor import Executor
+from poptorch._errors import createPoptorchError
+from poptorch._requirements import require
+from poptorch._tensor_names import UPDATED, label_of
+from poptorch._types_on_device import as_device_output
+from poptorch.enums import OutputMode
+from poptorch.optim.value_names import to_ipu_param
+from poptorch.options import Options
+
+__all__ = ["Anchors", "chosen"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """One request: which tensor, and which of its values."""
+
+    long_name: str
+    mode: OutputMode
+    period: int
+
+
+class Anchors:
+    """Takes the anchored tensors from what a program returns.
+
+    As long as there are any, the program returns everything, and what the output mode leaves out is left out here.
+    """
+
+    def __init__(self, options: Options, batching: Batching) -> None:
+        self._batching = batching
+        self._mode = OutputMode(options.output_mode)
+        self._period = options.output_return_period
+        self._anchors = {
+            short: _Anchor(long, OutputMode(mode), period)
+            for short, (long, _, mode, period) in options.anchored_tensors.items()
+        }
+        self._values: dict[str, Tensor] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._anchors)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the program has to bring back, in the engine's words."""
+        return tuple(label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor))
+
+    def check(self, executor: Executor) -> None:
+        """Raise for names that the compiled program does not have."""
+        for anchor in self._anchors.values():
+            if not self._is_computed(anchor) and _reader(anchor.long_name, executor) is None:
+                raise createPoptorchError(
+                    f"The program has no tensor named {anchor.long_name!r}. getTensorNames() lists them."
+                )
+
+    def take(self, outputs: list[Tensor], executor: Executor) -> list[Tensor]:
+        """Keep the anchored tensors of a call, and return its outputs."""
+        program = executor.session.program
+        count = len(outputs) - len(program.anchors)
+        returned = iter(zip(outputs[count:], program.output_ranks[count:], strict=True))
+        for short, anchor in self._anchors.items():
+            if self._is_computed(anchor):
+                value, rank = next(returned)
+                value = chosen(value, rank, anchor.mode, anchor.period, self._batching)
+            else:
+                read = _reader(anchor.long_name, executor)
+                assert read is not None
+                value = read()
+            self._values[short] = as_device_output(value)
+        return self._outputs(outputs[:count], program) if program.anchors else outputs
+
+    def value(self, short_name: str) -> Tensor:
+        """What the last call brought back."""
+        require(short_name in self._anchors, f"No tensor is anchored as {short_name!r}: anchorTensor names it.")
+        require(short_name in self._values, f"The model has not been run since {short_name!r} was anchored.")
+        return self._values[short_name]
+
+    def _outputs(self, outputs: Sequence[Tensor], program: Program) -> list[Tensor]:
+        return [
+            output
+            if position in program.constant_outputs
+            else chosen(output, program.output_ranks[position], self._mode, self._period, self._batching)
+            for position, output in enumerate(outputs)
+        ]
+
+    def _is_computed(self, anchor: _Anchor) -> bool:
+        """Whether forward, backward or a single update computes the tensor; other updates are looked at afterwards."""
+        if "___specific___" in anchor.long_name or anchor.long_name == "lossScaling_FLOAT":
+            return False
+        if not anchor.long_name.startswith(UPDATED) or self._batching.micro_batches_per_update == 1:
+            return True
+        if self._batching.device_iterations > 1 and anchor.mode is not OutputMode.Final:
+            raise createPoptorchError(
+                f"{anchor.long_name} is anchored with {anchor.mode!r}. Where gradients are accumulated or replicated, only "
+                "its value after the last device iteration is there: use OutputMode.Final, or one device iteration."
+            )
+        return False
+
+
+def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:
+    """How to read a tensor that is there when a call is over; None for a name that is not there."""
+    if executor.plan is None:
+        return None
+    if long_name.startswith(UPDATED):
+        name = long_name.removeprefix(UPDATED)
+        if name not in executor.session.program.layout.trained:
+            return None
+        return lambda: executor.session.attached.parameters[name].detach().to("cpu", copy=True)
+    value = to_ipu_param(executor.plan).get(long_name)
+    return None if value is None else lambda: value
+
+
+def chosen(everything: Tensor, rank: int, mode: OutputMode, period: int, batching: Batching) -> Tensor:
+    """What an output mode leaves of an output of all micro-batches, which has this rank in each of them."""
+    rounds, replicas = batching.gradient_accumulation, batching.replicas
+    if batching.device_iterations * rounds * replicas == 1:
+        return everything
+    pieces = everything if rank == 0 else everything.unflatten(0, (-1, everything.shape[0] // _count(batching)))
+    by_loop = pieces.unflatten(0, (batching.device_iterations, rounds, replicas))
+    match mode:
+        case OutputMode.EveryN:
+            kept = by_loop[period - 1 :: period].flatten(0, 2)
+        case OutputMode.Final:
+            kept = by_loop[-1, -1]
+        case OutputMode.Sum:
+            kept = _sum(by_loop.flatten(0, 1).unbind(0))
+        case _:
+            return everything
+    if rank == 0:
+        return kept if len(kept) > 1 else kept[0]
+    return kept.flatten(0, 1)
+
+
+def _count(batching: Batching) -> int:
+    return batching.device_iterations * batching.gradient_accumulation * batching.replicas
+
+
+def _sum(rounds: Sequence[Tensor]) -> Tensor:
+    total = rounds[0]
+    for part in rounds[1:]:
+        total = total | part if total.dtype is torch.bool else total + part
+    return total

@@ -1,0 +1,69 @@
+"""The values of a program under the names that PopTorch gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from torch.fx import Node
+
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.program.anchors import tensor_names
+from pilotage.program.labels import LOSS, gradient_of, input_number, updated
+from pilotage.program.program import Program
+from poptorch.optim.value_names import to_ipu_param
+
+__all__ = ["intermediate_representation", "label_of", "names_in"]
+
+GRADIENT = "Gradient___"
+UPDATED = "UpdatedVar___"
+
+
+def label_of(long_name: str) -> str:
+    """What the engine calls a tensor."""
+    if long_name.startswith(GRADIENT):
+        return gradient_of(long_name.removeprefix(GRADIENT))
+    if long_name.startswith(UPDATED):
+        return updated(long_name.removeprefix(UPDATED))
+    if long_name == "input":
+        return input_number(0)
+    if long_name.startswith("input/"):
+        return f"{input_number(0)[:-1]}{long_name.removeprefix('input/')}"
+    return long_name
+
+
+def names_in(program: Program, plan: OptimizerPlan | None) -> list[str]:
+    """Every name in a program: weights, inputs, loss, gradients, updated weights, the optimizer's values, operations."""
+    known = _known_labels(program)
+    names = [known.get(label, label) for label in tensor_names(program)]
+    # With pooled gradients the update is a program of its own, whose results are read when the call is over.
+    updates = [UPDATED + name for name in program.layout.trained if UPDATED + name not in names]
+    return [*names, *updates, *(() if plan is None else to_ipu_param(plan))]
+
+
+def _known_labels(program: Program) -> Mapping[str, str]:
+    inputs = {input_number(place): f"input/{place}" if place else "input" for place in range(len(program.inputs))}
+    trained = program.layout.trained
+    return {
+        **inputs,
+        LOSS: LOSS,
+        **{gradient_of(name): GRADIENT + name for name in trained},
+        **{updated(name): UPDATED + name for name in trained},
+    }
+
+
+def intermediate_representation(program: Program) -> str:
+    """The operations of a program as JSON, with what each takes and gives."""
+    graphs = [computation.graph for computation in program.computations.values() if computation.graph is not None]
+    operations = [_operation(node) for graph in graphs for node in graph.graph.nodes if node.op == "call_function"]
+    return json.dumps({"maingraph": operations})
+
+
+def _operation(node: Node) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "type": str(node.target),
+        "inputs": [{"name": value.name} for value in node.all_input_nodes],
+        "outputs": [{"name": node.name}],
+    }
