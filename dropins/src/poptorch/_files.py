@@ -102,7 +102,8 @@ def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.
 def _take_over(executor: PoplarExecutor, stored: StoredModel, path: Path) -> None:
     saved = options_from_data(stored.extra["options"])
     if stored.program.trains or stored.program.layout.groups:
-        _refuse_other_settings(saved, executor.options, path)
+        _refuse_other_settings(compiled_settings(saved), compiled_settings(executor.options), path)
+    _refuse_other_settings(_anchors(saved), _anchors(executor.options), path)
     with translated():
         executor.adopt(stored)
     if _seed(saved) == _seed(executor.options):
@@ -125,8 +126,11 @@ def _seed(options: Options) -> int | None:
     return options.random_seed if options.exists("random_seed") else None
 
 
-def _refuse_other_settings(saved: Options, given: Options, path: Path) -> None:
-    compiled, wanted = compiled_settings(saved), compiled_settings(given)
+def _anchors(options: Options) -> dict[str, Any]:
+    return {"anchored_tensors": [long_name for long_name, *_ in options.anchored_tensors.values()]}
+
+
+def _refuse_other_settings(compiled: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
     changed = [f"{name} from {compiled[name]} to {wanted[name]}" for name in compiled if compiled[name] != wanted[name]]
     if changed:
         raise createPoptorchError(

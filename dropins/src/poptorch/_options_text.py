@@ -38,7 +38,6 @@ def compiled_settings(options: Options) -> dict[str, Any]:
     told = options._Popart.options
     return {
         "replication_factor": options.replication_factor,
-        "anchored_tensors": [long_name for long_name, *_ in options.anchored_tensors.values()],
         **options.Training._values,
         **{name: bool(told.get(name, False)) for name in _COMPILED},
     }
