@@ -50,13 +50,32 @@ class Pictures:
     def __len__(self) -> int:
         return len(self.first)
 
-    def voxels(self, entry: int) -> list[tuple[Array, Array]]:
-        """Ids uint64 and values float32 of each plane of one event."""
-        first, stop = self.first[entry], self.first[entry] + self.count[entry]
-        start = int(first.min())
-        rows = self._voxels.rows(start, int(stop.max()))
-        ids, values = rows["id"], rows["value"]
-        return [(ids[a - start : b - start], values[a - start : b - start]) for a, b in zip(first, stop, strict=True)]
+    def voxels(self, entry: int) -> tuple[Array, Array]:
+        """Places and values of one event's pixels, plane after plane.
+
+        A place is the pixel's id plus the sizes of the pictures before it, int64.
+        """
+        first, count = self.first[entry], self.count[entry]
+        if np.array_equal(first[1:], first[:-1] + count[:-1]):
+            rows = self._voxels.rows(int(first[0]), int(first[-1] + count[-1]))
+            ids, values = rows["id"].astype(np.int64), np.ascontiguousarray(rows["value"])
+        else:
+            parts = [
+                self._voxels.rows(int(start), int(start + length)) for start, length in zip(first, count, strict=True)
+            ]
+            ids = np.concatenate([part["id"] for part in parts]).astype(np.int64)
+            values = np.concatenate([part["value"] for part in parts])
+        return self._places(entry, ids, count), values
+
+    def _places(self, entry: int, ids: Array, count: Array) -> Array:
+        """Ids of the three planes made different, and checked on the way."""
+        size = self.shape[0] * self.shape[1]
+        if len(ids) and not 0 <= ids.min() <= ids.max() < size:
+            raise self._damaged(f"event {entry} has a pixel outside its picture of {self.shape[0]} x {self.shape[1]}")
+        ids += np.repeat(np.arange(PLANES) * size, count)
+        if not (ids[1:] > ids[:-1]).all():
+            raise self._damaged(f"event {entry} has pixels out of order")
+        return ids
 
     def _plane_extents(self, extents: Array, planes: Array) -> tuple[Array, Array]:
         """First row and number of rows for each (event, plane), planes in the order of their projection."""
