@@ -56,6 +56,7 @@ def test_a_model_has_a_name():
         ("enableStableNorm", False, "enableStableNorm", False),
         ("enableSyntheticData", True, "syntheticDataMode", 2),
         ("enableSyntheticData", False, "syntheticDataMode", 0),
+        ("enableSyntheticData", 2, "syntheticDataMode", 2),
         ("updatableNamedBuffers", ["a", "b"], "updatableNamedBuffers", ["a", "b"]),
     ],
 )
@@ -68,7 +69,7 @@ def test_settings_for_the_backend_are_passed_on(method, argument, key, value):
     ("method", "argument"),
     [
         ("enableStableNorm", 1),
-        ("enableSyntheticData", 2),
+        ("enableSyntheticData", "yes"),
         ("updatableNamedBuffers", "a"),
         ("updatableNamedBuffers", [1]),
     ],

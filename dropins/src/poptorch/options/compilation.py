@@ -49,9 +49,9 @@ class CompilationOptions(OptionsDict):
         self._popart.set("enableStableNorm", enabled)
         return self
 
-    def enableSyntheticData(self, enabled: bool) -> Self:
-        """Let the device make up its inputs instead of taking them from the host."""
-        require(isinstance(enabled, bool), f"enableSyntheticData takes True or False, not {enabled!r}.")
+    def enableSyntheticData(self, enabled: bool | int) -> Self:
+        """Let the device make up its inputs instead of taking them from the host; programs also pass PopART's number of it."""
+        require(isinstance(enabled, (bool, int)), f"enableSyntheticData takes True or False, not {enabled!r}.")
         self._popart.set("syntheticDataMode", _RANDOM_NORMAL_DATA if enabled else 0)
         return self
 
