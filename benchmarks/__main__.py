@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import call_overhead, report, tutorial
+from benchmarks import call_overhead, cosmic_reading, report, tutorial
 from pilotage.backends.registry import backends, choose
 
 BENCHMARKS: dict[str, Callable[[str, int], report.Table]] = {
     "tutorial": tutorial.measure,
     "call_overhead": call_overhead.measure,
+    "cosmic_reading": cosmic_reading.measure,
 }
 
 

@@ -1,4 +1,6 @@
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -214,6 +216,16 @@ def test_a_minibatch_that_the_file_cannot_fill_is_refused():
     check_minibatch("five.h5", 5, 5)
     with pytest.raises(DataError, match=r"run.minibatch_size=6 .* five.h5, which holds 5 events: choose 1 to 5"):
         check_minibatch("five.h5", 5, 6)
+
+
+def test_importing_the_data_part_imports_nothing_heavy():
+    program = (
+        "import sys, cosmictagger.data.predictions, cosmictagger.data.loader, cosmictagger.data.generator.file\n"
+        "import cosmictagger.displays.event\n"
+        "print([name for name in ('h5py', 'torch', 'matplotlib', 'tqdm') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
 
 
 def test_the_real_events_have_the_numbers_that_larcv_gives(real_file):
