@@ -17,7 +17,7 @@ WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/t
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check check-sources check-core check-others test-long bench dist format clean clean-all
+.PHONY: help setup run cosmic test check check-sources check-core check-others test-long bench dist format clean clean-all
 
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
@@ -28,6 +28,9 @@ setup: $(READY) ## create .venv and install everything into it
 
 run: $(READY) ## fetch Fashion-MNIST, train the classifier, evaluate it, leave pictures and weights behind
 	@$(BIN)/python examples/fashion_mnist all $(ARGS)
+
+cosmic: $(READY) ## draw liquid-argon events, train CosmicTagger on them, judge and draw held-out ones, in about two minutes
+	@$(BIN)/python -m cosmictagger.demonstration
 
 test: $(READY) ## run all tests, the exhaustive ones sampled
 	@$(PYTEST) -m "not long" $(ARGS)

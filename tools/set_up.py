@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("--editable", f"{ROOT}[examples,terminal,develop]", "--editable", f"{ROOT / 'dropins'}")
+PACKAGES = ("--editable", f"{ROOT}[cosmic,examples,terminal,develop]", "--editable", f"{ROOT / 'dropins'}")
 FIND_TORCH = "import importlib.metadata as m; print(next((d.version for d in m.distributions(name='torch')), ''))"
 
 

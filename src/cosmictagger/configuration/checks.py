@@ -76,7 +76,6 @@ def _counts(chosen: Configuration) -> Iterator[str]:
         "run.aux_iterations": run.aux_iterations,
         "network.n_initial_filters": network.n_initial_filters,
         "network.bottleneck_deepest": network.bottleneck_deepest,
-        "data.workers": data.workers,
     }
     if isinstance(chosen.mode, Train):
         at_least_one |= {
@@ -91,6 +90,7 @@ def _counts(chosen: Configuration) -> Iterator[str]:
     at_least_zero = {
         "data.downsample": data.downsample,
         "data.seed": data.seed,
+        "data.workers": data.workers,
         "framework.seed": chosen.framework.seed,
         "run.threads": run.threads,
         "network.depth": network.depth,

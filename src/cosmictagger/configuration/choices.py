@@ -96,8 +96,8 @@ class UpSampling(Enum):
 class ConvMode(Enum):
     """Whether the planes are three pictures or three layers of one volume."""
 
-    conv_2D = 0
-    conv_3D = 1
+    conv_2D = 0  # noqa: N815
+    conv_3D = 1  # noqa: N815
 
 
 class Norm(Enum):

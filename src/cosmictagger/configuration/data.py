@@ -22,8 +22,8 @@ class Data:
     seed: int = 0
     """Orders the events; 0 takes one from the clock."""
 
-    workers: int = 2
-    """Threads that read and decode."""
+    workers: int = 0
+    """Threads that read and decode; 0 takes one for each core, eight at most."""
 
 
 @dataclass

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pilotage
 import torch
 from torch import Tensor
 
+import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors

@@ -34,7 +34,9 @@ def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
     ]
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise CheckpointError(f"The checkpoint is of another network: {problems[0]}{more}. Give the same network options.")
+        raise CheckpointError(
+            f"The checkpoint is of another network: {problems[0]}{more}. Give the same network options."
+        )
     network.load_state_dict(given)
 
 

@@ -103,7 +103,7 @@ def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
     x, shift, weight, bias, residual, _, slope, eps = inputs
     y, *_, statistics = output
     # Whether a value was negative is seen in the result; where memory is dear it is computed again instead.
-    ctx.save_for_backward(x, None if residual is None and x.is_cuda else y, weight, bias, statistics, shift)
+    ctx.save_for_backward(x, None if residual is None and cards.serve(x) else y, weight, bias, statistics, shift)
     ctx.slope, ctx.eps, ctx.has_residual = slope, eps, residual is not None
     ctx.mark_non_differentiable(*output[1:])
     ctx.set_materialize_grads(False)

@@ -1,3 +1,4 @@
+# ruff: noqa: N803, SIM108 -- Triton's constants are written in capitals and its branches are decided by the compiler
 """Kernels for NVIDIA cards: normalisation of stacked planes with channels last.
 
 Every kernel reads each value once. A tensor is seen as rows of channels, one row for each pixel. The number of channels is

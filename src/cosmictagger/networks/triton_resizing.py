@@ -1,3 +1,4 @@
+# ruff: noqa: N803 -- Triton's constants are written in capitals and its branches are decided by the compiler
 """Kernels for NVIDIA cards that halve and double pictures with channels last."""
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _double_backward_kernel(gradient, into_x, height, width, eighths, PIXELS: tl
 def halve(x: Tensor) -> Tensor:
     """The largest of each two by two pixels."""
     x = x.contiguous(memory_format=torch.channels_last)
-    pictures, channels, height, width = x.shape
+    _, channels, height, width = x.shape
     y = _empty(x, height // 2, width // 2)
     _halve_kernel[_grid(y)](x, y, height // 2, width // 2, channels // 8, **_tile(channels))
     return y
@@ -122,7 +123,7 @@ def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
 def double(x: Tensor) -> Tensor:
     """Twice the size, bilinearly."""
     x = x.contiguous(memory_format=torch.channels_last)
-    pictures, channels, height, width = x.shape
+    _, channels, height, width = x.shape
     y = _empty(x, 2 * height, 2 * width)
     _double_kernel[_grid(y)](x, y, height, width, channels // 8, **_tile(channels))
     return y
@@ -131,7 +132,7 @@ def double(x: Tensor) -> Tensor:
 def double_backward(gradient: Tensor) -> Tensor:
     """The gradient of the picture that was doubled."""
     gradient = gradient.contiguous(memory_format=torch.channels_last)
-    pictures, channels, tall, wide = gradient.shape
+    _, channels, tall, wide = gradient.shape
     into_x = _empty(gradient, tall // 2, wide // 2)
     _double_backward_kernel[_grid(into_x)](gradient, into_x, tall // 2, wide // 2, channels // 8, **_tile(channels))
     return into_x

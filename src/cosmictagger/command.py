@@ -1,0 +1,135 @@
+"""The command ``cosmictagger``: words in, one run out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cosmictagger.data.errors import DataError
+from cosmictagger.errors import ConfigurationError, CosmicTaggerError
+
+if TYPE_CHECKING:
+    from cosmictagger.configuration.root import Configuration
+
+USAGE = """\
+cosmictagger [--config-name RECIPE] mode=MODE run.id=NAME [GROUP=MEMBER] [GROUP.FIELD=VALUE] ...
+
+  cosmictagger mode=train run.id=first network=a21 data.downsample=2 network.depth=5 run.iterations=50
+  cosmictagger mode=inference run.id=first network=a21 data.downsample=2 network.depth=5
+
+  MODE     train, inference, iotest, visualize
+  RECIPE   {recipes}
+  GROUP    {groups}
+
+Every run prints its whole configuration first; docs/cosmictagger.md explains each field."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command line; what cannot be done is said in one line."""
+    given = list(sys.argv[1:] if words is None else words)
+    try:
+        if not given or {"-h", "--help"} & set(given):
+            print(_usage())
+            return 0
+        _run(given)
+    except (CosmicTaggerError, DataError) as error:
+        print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("cosmictagger: interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _run(given: list[str]) -> None:
+    recipe, overrides = split_recipe(given)
+    composing = _hydra()
+    chosen = composing.configuration(overrides, recipe)
+    os.environ.update({name: str(value) for name, value in chosen.framework.environment_variables.items()})
+    from cosmictagger.configuration.checks import check
+
+    check(chosen)
+    folder = Path(chosen.output_dir)
+    from cosmictagger.records.process_log import process_log
+
+    with process_log(folder) as log:
+        log.info("Dumping launch arguments.")
+        log.info(" ".join([sys.argv[0], *given]))
+        log.info("-- CONFIG --")
+        for line in composing.resolved_lines(chosen):
+            log.info(line)
+        _seed(chosen)
+        _mode(chosen)(chosen, folder)
+
+
+def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The recipe that ``--config-name`` names, and the other words."""
+    recipe, rest, waiting = "config", [], False
+    for word in words:
+        if waiting:
+            recipe, waiting = word, False
+        elif word in ("--config-name", "-cn"):
+            waiting = True
+        elif word.startswith("--config-name="):
+            recipe = word.partition("=")[2]
+        elif word.startswith("-"):
+            raise ConfigurationError(f"There is no option {word}. There are --config-name and --help.")
+        else:
+            rest.append(word)
+    if waiting:
+        raise ConfigurationError("--config-name needs a name after it.")
+    return recipe, rest
+
+
+def _hydra():  # type: ignore[no-untyped-def]
+    try:
+        from cosmictagger.configuration import compose
+    except ImportError:
+        raise ConfigurationError("The command needs hydra: pip install 'pilotage[cosmic]'.") from None
+    return compose
+
+
+def _seed(chosen: Configuration) -> None:
+    import torch
+
+    from cosmictagger.records.process_log import LOGGER
+
+    if chosen.run.threads:
+        torch.set_num_threads(chosen.run.threads)
+    seed = chosen.framework.seed or time.time_ns() % 2**31
+    torch.manual_seed(seed)
+    LOGGER.info("Seed of weights and random streams: %d", seed)
+
+
+def _mode(chosen: Configuration) -> Callable[[Configuration, Path], None]:
+    from cosmictagger.configuration.choices import ModeKind
+
+    match chosen.mode.name:
+        case ModeKind.train:
+            from cosmictagger.modes.train import train
+
+            return train
+        case ModeKind.iotest:
+            from cosmictagger.modes.iotest import iotest
+
+            return iotest
+        case ModeKind.inference:
+            from cosmictagger.modes.inference import infer
+
+            return infer
+        case ModeKind.visualize:
+            from cosmictagger.modes.visualize import visualize
+
+            return visualize
+
+
+def _usage() -> str:
+    composing = _hydra()
+    from cosmictagger.configuration.recipes import RECIPES
+
+    groups = "; ".join(f"{group}: {', '.join(members)}" for group, members in composing.MEMBERS.items())
+    return USAGE.format(recipes=", ".join(RECIPES), groups=groups)

@@ -1,0 +1,83 @@
+"""Predictions for events of a file, one batch after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.events import Batch
+from cosmictagger.data.files import EventFile
+from cosmictagger.devices.base import Device
+from cosmictagger.devices.choosing import choose_device
+from cosmictagger.errors import CheckpointError, ConfigurationError
+from cosmictagger.networks.uresnet import stack_planes
+from cosmictagger.records.checkpoints import Checkpoints, find, load
+from cosmictagger.records.process_log import LOGGER
+from cosmictagger.training.metrics import measured_images
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A batch and what the network made of it."""
+
+    batch: Batch
+    """As it lies in the file."""
+
+    prediction: torch.Tensor
+    numbers: torch.Tensor
+    """The metrics of each image of each plane, (3, N, 5)."""
+
+    loss: float | None
+    """None where the batch had to be filled up."""
+
+
+def trained_device(chosen: Configuration, folder: Path) -> Device:
+    """A device with the weights that are configured, or with the run's own."""
+    location = chosen.mode.weights_location
+    path = find(location) if location else Checkpoints(folder / "checkpoints").latest()
+    if path is None:
+        raise CheckpointError(
+            f"There is no checkpoint in {folder / 'checkpoints'}. Train first, or set mode.weights_location."
+        )
+    _, device = choose_device(chosen)
+    state = load(path)
+    device.restore({"state_dict": state["state_dict"]})
+    LOGGER.info("Weights of %s, step %s", path, state.get("global_step", "unknown"))
+    return device
+
+
+def entries_from(file: EventFile, start: int, most: int) -> list[int]:
+    """So many entries from the start on, as far as the file goes."""
+    if not 0 <= start < len(file):
+        raise ConfigurationError(f"mode.start_index is {start}, and {file.path} holds {len(file)} events, from 0 on.")
+    return list(range(start, min(len(file), start + most)))
+
+
+def judge(device: Device, file: EventFile, entries: list[int], chosen: Configuration) -> Iterator[Judged]:
+    """Predict batch by batch; the last one is filled up with its first event, and cut again."""
+    size = chosen.run.minibatch_size
+    for first in range(0, len(entries), size):
+        wanted = entries[first : first + size]
+        padded = wanted + [wanted[0]] * (size - len(wanted))
+        batch = file.dense_batch(padded, chosen.data.downsample)
+        given = replace(batch, image=np.log1p(batch.image)) if chosen.data.img_transform else batch
+        found = device.evaluate(given)
+        yield _cut(batch, found.prediction, found.loss, len(wanted))
+
+
+def _cut(batch: Batch, prediction: torch.Tensor, loss: float, count: int) -> Judged:
+    kept = Batch(
+        image=batch.image[:count],
+        label=batch.label[:count],
+        entries=batch.entries[:count],
+        event_ids=batch.event_ids[:count],
+    )
+    prediction = prediction[:count]
+    stacked = stack_planes(prediction)[:, 0], stack_planes(torch.from_numpy(kept.label))[:, 0]
+    whole = count == len(batch.entries)
+    return Judged(batch=kept, prediction=prediction, numbers=measured_images(*stacked), loss=loss if whole else None)

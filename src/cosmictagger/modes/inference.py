@@ -1,0 +1,87 @@
+"""mode=inference."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import torch
+
+from cosmictagger.configuration.mode import Inference
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.predictions import PredictionWriter
+from cosmictagger.errors import ConfigurationError
+from cosmictagger.modes.evaluation import Judged, entries_from, judge, trained_device
+from cosmictagger.modes.sources import held_out_events
+from cosmictagger.records.process_log import LOGGER, QUIET_ON_TERMINALS
+from cosmictagger.records.progress import progress
+from cosmictagger.records.report import placement_lines, write_report
+from cosmictagger.records.tables import MetricTable
+from cosmictagger.records.throughput import Throughput
+from cosmictagger.training.journal import SHOWN
+from cosmictagger.training.metrics import KEYS
+
+
+def infer(chosen: Configuration, folder: Path) -> None:
+    """Predict held-out events, write the predictions down and report on them."""
+    assert isinstance(chosen.mode, Inference)
+    source = held_out_events(chosen)
+    if source is None:
+        raise ConfigurationError(
+            "mode=inference needs events to read, and data=synthetic has none. Say data=generated or data=real."
+        )
+    device = trained_device(chosen, folder)
+    size = chosen.run.minibatch_size
+    with source as file:
+        entries = entries_from(file, chosen.mode.start_index, chosen.run.iterations * size)
+        LOGGER.info("Inference on %d of %d entries of %s", len(entries), len(file), file.path)
+        throughput, found = Throughput(size), []
+        target = folder / "predictions.h5"
+        with PredictionWriter(target, source=file, downsample=chosen.data.downsample) as writer:
+            table = MetricTable(folder / "ana_metrics.csv")
+            start = time.perf_counter()
+            with progress(len(entries), "inference") as bar:
+                for number, judged in enumerate(judge(device, file, entries, chosen)):
+                    writer.write(judged.batch, judged.prediction.numpy())
+                    found.append(judged)
+                    _note(table, chosen.mode, number, judged)
+                    bar.update(len(judged.batch.entries))
+                    throughput.add(time.perf_counter() - start)
+                    start = time.perf_counter()
+            table.close()
+        LOGGER.info("Predictions written to %s", target)
+    means = averages(found)
+    LOGGER.info("Inference report: %d batches processed for %d entries.", len(found), len(entries))
+    for name, value in means.items():
+        LOGGER.info("  %s: %.4f", name, value)
+    for line in throughput.lines():
+        LOGGER.info(line)
+    placement = device.placement()
+    asked = f"{chosen.run.compute_mode.name}, {chosen.run.precision.name}"
+    for line in placement_lines(placement, asked=asked, samples=len(entries)):
+        LOGGER.info(line)
+    write_report(folder / "inference", placement, {"entries": len(entries), "metrics": means})
+
+
+def _values(judged: Judged) -> dict[str, float]:
+    per_plane = judged.numbers.mean(1)
+    numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
+    loss = {} if judged.loss is None else {"loss": judged.loss}
+    return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
+
+
+def _note(table: MetricTable, mode: Inference, number: int, judged: Judged) -> None:
+    values = _values(judged)
+    table.write(number, {"loss": float("nan"), **values} if "loss" not in values else values)
+    if number % mode.logging_iteration == 0:
+        numbers = ", ".join(f"{name}: {values[name]:.3g}" for name in SHOWN if name in values)
+        LOGGER.info("ana Step %d metrics: %s", number, numbers, extra={QUIET_ON_TERMINALS: True})
+
+
+def averages(found: list[Judged]) -> dict[str, float]:
+    """Every metric over all entries alike, and the loss over whole batches."""
+    per_plane = torch.cat([judged.numbers for judged in found], dim=1).mean(1)
+    numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
+    losses = [judged.loss for judged in found if judged.loss is not None]
+    loss = {"loss": sum(losses) / len(losses)} if losses else {}
+    return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}

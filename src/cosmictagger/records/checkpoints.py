@@ -1,0 +1,102 @@
+"""Checkpoints: written whole, indexed, thinned out, and found again."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cosmictagger.errors import CheckpointError
+from cosmictagger.records.whole_files import SUFFIX, write_whole
+
+INDEX = "checkpoint"
+_NAME = re.compile(r"model-(\d+)\.ckpt")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The checkpoints of one folder, of which the newest few are kept."""
+
+    folder: Path
+    keep: int = 5
+
+    def save(self, step: int, state: Mapping[str, Any]) -> Path:
+        """Write a checkpoint, then the index, then remove what is too old."""
+        path = self.folder / f"model-{step}.ckpt"
+        write_whole(path, lambda file: torch.save(dict(state), file))
+        kept = self.steps()[: self.keep]
+        lines = [f"latest: model-{step}.ckpt", *(f"{each}: model-{each}.ckpt" for each in kept)]
+        write_whole(self.folder / INDEX, "".join(f"{line}\n" for line in lines).encode())
+        for old in self.steps()[self.keep :]:
+            (self.folder / f"model-{old}.ckpt").unlink(missing_ok=True)
+        return path
+
+    def steps(self) -> list[int]:
+        """Steps with a whole checkpoint, the newest first."""
+        names = (_NAME.fullmatch(path.name) for path in self.folder.glob("model-*.ckpt"))
+        return sorted((int(name[1]) for name in names if name), reverse=True)
+
+    def latest(self) -> Path | None:
+        """The newest checkpoint that is there, whatever a crash did to the index."""
+        steps = self.steps()
+        return self.folder / f"model-{steps[0]}.ckpt" if steps else None
+
+    def sweep(self) -> None:
+        """Remove what a crash left half-written."""
+        for part in self.folder.glob(f"*{SUFFIX}"):
+            with contextlib.suppress(FileNotFoundError):
+                part.unlink()
+
+
+def find(location: str) -> Path:
+    """The checkpoint that a file, a folder of checkpoints or a run's folder means."""
+    given = Path(location)
+    if given.is_file():
+        return given
+    for folder in (given, given / "checkpoints"):
+        if (named := _named_by_index(folder)) is not None:
+            return named
+        if (latest := Checkpoints(folder).latest()) is not None:
+            return latest
+    raise CheckpointError(
+        f"mode.weights_location={location} holds no checkpoint. Name a model-<step>.ckpt or its folder."
+    )
+
+
+def _named_by_index(folder: Path) -> Path | None:
+    index = folder / INDEX
+    if not index.is_file():
+        return None
+    found = re.match(r"latest: (\S+)", index.read_text())
+    path = folder / Path(found[1]).name if found else None
+    return path if path is not None and path.is_file() else None
+
+
+def load(path: Path) -> dict[str, Any]:
+    """A checkpoint's content; nothing in it is ever executed."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "numpy" in str(error):
+            return _original(path)
+        raise CheckpointError(f"{path} cannot be read as a checkpoint: {reason}") from None
+    if not isinstance(state, dict) or "state_dict" not in state:
+        raise CheckpointError(f"{path} is not a checkpoint of CosmicTagger: it has no state_dict.")
+    return state
+
+
+def _original(path: Path) -> dict[str, Any]:
+    """A checkpoint of the original, whose learning rate is a number of numpy's; that type is let in, and no other."""
+    import numpy as np
+    from numpy._core.multiarray import scalar
+
+    kinds: list[Any] = [scalar, np.dtype, type(np.dtype(np.float64))]
+    with torch.serialization.safe_globals(kinds):
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return state

@@ -1,0 +1,52 @@
+"""The log of a run, in a file and on the console."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LOGGER = logging.getLogger("cosmictagger")
+FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
+
+QUIET_ON_TERMINALS = "step"
+"""Set on records that a progress bar stands for."""
+
+
+@contextmanager
+def process_log(folder: Path) -> Iterator[logging.Logger]:
+    """Write everything that is logged to ``process.log`` and to the console."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handlers: list[logging.Handler] = [logging.FileHandler(folder / "process.log"), _Console()]
+    level, spreads = LOGGER.level, LOGGER.propagate
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter(FORMAT))
+        LOGGER.addHandler(handler)
+    try:
+        yield LOGGER
+    finally:
+        for handler in handlers:
+            LOGGER.removeHandler(handler)
+            handler.close()
+        LOGGER.setLevel(level)
+        LOGGER.propagate = spreads
+
+
+class _Console(logging.Handler):
+    """Prints above a progress bar; on a terminal, steps are left to the bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        terminal = sys.stderr.isatty()
+        if terminal and getattr(record, QUIET_ON_TERMINALS, False):
+            return
+        line = self.format(record)
+        if terminal:
+            from tqdm import tqdm
+
+            tqdm.write(line, file=sys.stdout)
+        else:
+            print(line, flush=True)

@@ -1,0 +1,32 @@
+"""The account of where and how a run was really done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cosmictagger.devices.base import Placement
+from cosmictagger.records.whole_files import write_whole
+
+
+def placement_lines(placement: Placement, *, asked: str, samples: int) -> Iterator[str]:
+    """Placement in words, beside what was asked for."""
+    yield "-- PLACEMENT --"
+    yield f"asked for.......: {asked}"
+    yield f"device..........: {placement.device}"
+    yield f"backend.........: {placement.backend}"
+    yield f"tier............: {placement.tier}"
+    yield f"precision.......: {placement.precision}"
+    yield f"optimizer.......: {placement.optimizer}, stepped {placement.updates} times"
+    yield f"samples seen....: {samples}"
+    if placement.peak_memory_bytes is not None:
+        yield f"peak memory.....: {placement.peak_memory_bytes / 2**30:.2f} GiB"
+
+
+def write_report(folder: Path, placement: Placement, numbers: dict[str, Any]) -> None:
+    """The same for programs to read: ``report.json``."""
+    content = {"placement": asdict(placement), **numbers}
+    write_whole(folder / "report.json", (json.dumps(content, indent=1) + "\n").encode())

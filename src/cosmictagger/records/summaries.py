@@ -1,0 +1,44 @@
+"""TensorBoard files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosmictagger.errors import ConfigurationError
+
+PICTURE_PERIOD = 25
+"""Pictures are written whenever so many steps are done."""
+
+
+class Summaries:
+    """The events of one folder, ``train`` or ``test``."""
+
+    def __init__(self, folder: Path, *, resumed_at: int = 0) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigurationError(
+                "run.saver=true writes TensorBoard files and needs the package tensorboard. Install it, or say run.saver=false."
+            ) from None
+        self._writer: Any = SummaryWriter(str(folder), purge_step=resumed_at or None)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Add the scalars of a step."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def draw(self, step: int, prediction: NDArray[Any], label: NDArray[Any]) -> None:
+        """Add prediction and label of one event (3, H, W): background black, cosmic grey, neutrino white."""
+        for name, planes in (("prediction", prediction), ("label", label)):
+            for number, plane in enumerate(planes):
+                picture = plane.astype(np.float32)[None] * 0.5
+                self._writer.add_image(f"{name}/plane_{number}", picture, step)
+
+    def close(self) -> None:
+        """Write what is left and close."""
+        self._writer.close()

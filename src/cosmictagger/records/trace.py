@@ -1,0 +1,24 @@
+"""Chrome traces of single steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+TRACED = 5
+"""How many of a run's first steps are traced: each file is large."""
+
+
+@contextmanager
+def traced(folder: Path, step: int, *, wanted: bool) -> Iterator[None]:
+    """Write ``timeline_<step>.json`` for what happens meanwhile."""
+    if not wanted:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with torch.profiler.profile() as profile:
+        yield
+    profile.export_chrome_trace(str(folder / f"timeline_{step}.json"))

@@ -1,0 +1,153 @@
+"""The training loop: validate, train, write down, save, again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cosmictagger.data.loader import Loader
+from cosmictagger.devices.base import AnyBatch, Device, Outcome
+from cosmictagger.devices.inputs import tensors
+from cosmictagger.records.checkpoints import Checkpoints
+from cosmictagger.records.progress import Bar, progress
+from cosmictagger.records.summaries import PICTURE_PERIOD
+from cosmictagger.records.trace import TRACED, traced
+from cosmictagger.training.journal import Journal
+from cosmictagger.training.metrics import KEYS
+from cosmictagger.training.schedule import Schedule
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Periods:
+    """How often things are done, in steps."""
+
+    validation: int
+    checkpoint: int
+    accumulation: int = 1
+    pictures: int | None = None
+    """None draws none."""
+
+
+@dataclass(kw_only=True)
+class Training:
+    """A training under way: everything that a checkpoint has to bring back is reachable from here."""
+
+    device: Device
+    loader: Loader
+    held_out: Loader | None
+    schedule: Schedule
+    checkpoints: Checkpoints
+    journal: Journal
+    periods: Periods
+    trace_folder: Path | None = None
+    step: int = 0
+    """Updates done, in this run and those that it resumed."""
+
+    samples: int = 0
+    """Events seen, likewise."""
+
+    def run(self, iterations: int) -> None:
+        """Do so many steps, and save the last one."""
+        with progress(iterations, "training") as bar:
+            for number in range(iterations):
+                self._iterate(number, bar)
+        if self.step % self.periods.checkpoint:
+            self.save()
+
+    def _iterate(self, number: int, bar: Bar) -> None:
+        began, watch = time.time(), _Parts()
+        if self.held_out is not None and self.step and self.step % self.periods.validation == 0:
+            watch.time("val", self.validate)
+        with traced(self.trace_folder or Path(), self.step, wanted=self.trace_folder is not None and number < TRACED):
+            batches = watch.time("io", lambda: [next(self.loader) for _ in range(self.periods.accumulation)])
+            rate = self.schedule.rate(self.step)
+            outcome = watch.time("train", lambda: self.device.train(batches, rate))
+        watch.time("log", lambda: self._note(outcome, batches, rate, watch, bar))
+        self.step += 1
+        if self.step % self.periods.checkpoint == 0:
+            watch.time("checkpoint", self.save)
+        seconds = watch.total()
+        self.journal.profile.add(number, began, {**outcome.seconds, **watch.seconds, "iteration": seconds})
+        self.journal.throughput.add(seconds, outcome.seconds.get("compilation", 0.0))
+
+    def _note(self, outcome: Outcome, batches: list[AnyBatch], rate: float, watch: _Parts, bar: Bar) -> None:
+        images = sum(len(batch.entries) for batch in batches)
+        self.samples += images
+        io, train = watch.seconds["io"], watch.seconds["train"]
+        values = _values(outcome.metrics, outcome.loss) | {
+            "learning_rate": rate,
+            "global_step_per_sec": 1.0 / (io + train),
+            "images_per_second": images / (io + train),
+            "io_fetch_time": io,
+            "step_time": train,
+        }
+        self.journal.note("train", self.step, values, io=io, seconds=train)
+        if self.periods.pictures and self.step % PICTURE_PERIOD == 0:
+            self._draw("train", batches[0])
+        bar.update(1)
+        bar.set_postfix_str(f"loss {outcome.loss:.3g}, {values['images_per_second']:.2g} images/s")
+
+    def validate(self) -> None:
+        """Compare one batch of held-out events with its labels."""
+        assert self.held_out is not None
+        batch = next(self.held_out)
+        found = self.device.evaluate(batch)
+        self.journal.note("test", self.step, _values(found.metrics, found.loss))
+
+    def _draw(self, kind: str, batch: AnyBatch) -> None:
+        prediction = self.device.evaluate(batch).prediction[0].numpy()
+        _, label = tensors(batch, torch.device("cpu"))
+        self.journal.draw(kind, self.step, prediction, label[0].numpy())
+
+    def save(self) -> None:
+        """Write a checkpoint of everything."""
+        self.checkpoints.save(self.step, self.state())
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on as if nothing had happened; tensors and plain values alone."""
+        held_out = {} if self.held_out is None else self.held_out.state()
+        return {
+            "global_step": self.step,
+            **self.device.state(),
+            "scheduler": {"last_epoch": self.step, "peak": float(self.schedule.peak)},
+            "data": {"train": self.loader.state(), "held_out": held_out, "samples": self.samples},
+            "random": torch.get_rng_state(),
+        }
+
+    def restore(self, state: dict[str, Any], *, everything: bool = True) -> None:
+        """Go on from a checkpoint; without ``everything``, the data begin anew."""
+        self.device.restore(state)
+        self.step = int(state["global_step"])
+        if not everything or "data" not in state:
+            return
+        self.loader.restore(state["data"]["train"])
+        if self.held_out is not None and state["data"]["held_out"]:
+            self.held_out.restore(state["data"]["held_out"])
+        self.samples = int(state["data"]["samples"])
+        torch.set_rng_state(state["random"])
+
+
+def _values(metrics: torch.Tensor, loss: float) -> dict[str, float]:
+    return {**dict(zip(KEYS, metrics.tolist(), strict=True)), "loss": loss}
+
+
+class _Parts:
+    """Times the parts of an iteration."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._start = time.perf_counter()
+
+    def time(self, part: str, do: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        result = do()
+        self.seconds[part] = time.perf_counter() - start
+        return result
+
+    def total(self) -> float:
+        return time.perf_counter() - self._start

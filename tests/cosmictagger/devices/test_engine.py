@@ -1,0 +1,58 @@
+"""The engine's device on a processor: state, and going on from it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
+from cosmictagger.configuration.network import A21
+from cosmictagger.data.events import Batch
+from cosmictagger.devices.engine import EngineDevice
+from cosmictagger.networks.uresnet import build
+from cosmictagger.training.optimizer import build_optimizer
+from cosmictagger.training.precision import NUMBERS
+
+NETWORK = replace(A21, depth=1, n_initial_filters=4, bottleneck_deepest=6, blocks_deepest_layer=1, blocks_per_layer=1)
+
+
+def batch(seed):
+    generator = np.random.default_rng(seed)
+    return Batch(
+        image=generator.random((1, 3, 8, 12), dtype=np.float32),
+        label=generator.integers(0, 3, (1, 3, 8, 12)).astype(np.uint8),
+        entries=np.arange(1),
+        event_ids=np.zeros((1, 3), np.int64),
+    )
+
+
+def device():
+    torch.manual_seed(0)
+    network = build(NETWORK)
+    optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), 1e-3)
+    return EngineDevice(network, optimizer, LossBalanceScheme.focal, NUMBERS[Precision.float32], "cpu")
+
+
+@pytest.mark.slow
+def test_a_device_goes_on_from_the_state_of_another():
+    first, whole, second = device(), device(), device()
+    expected = [whole.train([batch(number)], 1e-3).loss for number in range(4)][2:]
+    for number in range(2):
+        first.train([batch(number)], 1e-3)
+    second.restore(first.state())
+    assert [second.train([batch(number)], 1e-3).loss for number in (2, 3)] == expected
+
+
+@pytest.mark.slow
+def test_the_placement_is_what_the_engine_recorded():
+    trained = device()
+    outcome = trained.train([batch(0)], 1e-3)
+    assert outcome.seconds["compilation"] > 0
+    placement = trained.placement()
+    assert (placement.device, placement.backend, placement.tier, placement.updates) == (
+        "cpu",
+        "pilotage cpu",
+        "graph",
+        1,
+    )
