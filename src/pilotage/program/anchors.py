@@ -9,7 +9,8 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from pilotage.errors import CaptureError
-from pilotage.program.labels import labels_of, updated
+from pilotage.program.exceptions import watched
+from pilotage.program.labels import EXCEPTIONS, labels_of, updated
 from pilotage.program.program import Action, Program
 
 aten = torch.ops.aten
@@ -23,7 +24,10 @@ def tensor_names(program: Program) -> list[str]:
 
 
 def anchored(program: Program, names: Sequence[str]) -> Program:
-    """The program with these values behind its outputs, those of each micro-batch as they are at their place in the step."""
+    """The program with these values behind its outputs, those of each micro-batch as they are at their place in the step.
+
+    Flags of floating-point exceptions have to come last.
+    """
     if not names:
         return program
     action, computation = next(iter(program.computations.items()))
@@ -31,12 +35,17 @@ def anchored(program: Program, names: Sequence[str]) -> Program:
         raise CaptureError(
             f"{', '.join(names)} cannot be anchored in the eager tier, which has no graph. Use the graph tier."
         )
-    graph, ranks = _with_outputs(computation.graph, program, names)
+    graph, ranks = _with_outputs(computation.graph, program, [name for name in names if name != EXCEPTIONS])
+    operations: tuple[str, ...] = ()
+    if EXCEPTIONS in names:
+        graph, operations = watched(graph)
+        ranks = (*ranks, 1)
     return replace(
         program,
         computations={**program.computations, action: replace(computation, graph=graph)},
         anchors=tuple(names),
         output_ranks=ranks,
+        watched_operations=operations,
     )
 
 
@@ -62,6 +71,7 @@ def _with_outputs(source: GraphModule, program: Program, names: Sequence[str]) -
                 f"The program has no tensor named {name!r}. Choose one of: {', '.join(tensor_names(program))}."
             )
         ranks.append(_rank(old))
+        anchors[-1].meta["val"] = old.meta["val"]
     results = [copies[node] for node in last.args[0]]
     graph.output([*results, *anchors])
     return GraphModule(source, graph), tuple(ranks)

@@ -9,6 +9,8 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 
 LOSS = "loss"
+EXCEPTIONS = "floating-point exceptions"
+"""A flag for each operation that may make what is no number; `Program.watched_operations` names them."""
 
 _LABELS = "pilotage_labels"
 

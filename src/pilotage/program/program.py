@@ -40,6 +40,9 @@ class Computation:
     whole: bool = False
     """Takes all copies of grouped parameters at once, and not those of one replica."""
 
+    checks_late: bool = False
+    """Its last output, which nobody asked for, tells whether the loss is finite."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
@@ -62,6 +65,9 @@ class Program:
 
     output_ranks: tuple[int, ...] = ()
     """How many dimensions outputs and anchors have in one micro-batch; known where there are anchors."""
+
+    watched_operations: tuple[str, ...] = ()
+    """What the flags of floating-point exceptions stand for, where they are anchored."""
 
     plan: OptimizerPlan | None = None
     written_inputs: tuple[int, ...] = ()
