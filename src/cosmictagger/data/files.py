@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EventFile:
-    """The events of one file; any number of threads may read at once."""
+    """The events of one file, every pixel of them; any number of threads may read at once."""
 
     def __init__(
         self, path: str | Path, *, image: str = layout.IMAGE_PRODUCER, label: str = layout.LABEL_PRODUCER

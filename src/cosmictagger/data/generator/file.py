@@ -15,7 +15,7 @@ from cosmictagger.data.generator.event import GeneratedEvent, generate_event
 from cosmictagger.data.generator.progress import Progress
 from cosmictagger.data.writer import EventWriter, pixel_ids
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 """Part of the name of a generated file: events of another version are other events."""
 _EVENTS_PER_TASK = 8
 

@@ -83,7 +83,10 @@ def _hadrons(random: np.random.Generator, energy: float) -> list[Particle]:
     weights = np.array([{PROTON_PDG: 0.5, NEUTRON_PDG: 0.4}.get(kind, 1.6) for kind in kinds])
     masses = sum(135.0 for kind in kinds if kind in (PI_PLUS_PDG, PI_ZERO_PDG))
     shares = random.dirichlet(weights * 2) * max(energy - masses, 60.0)
-    spread = np.where(np.array(kinds) == PROTON_PDG, 0.9, 0.7)
+    protons = np.array(kinds) == PROTON_PDG
+    # The nucleus keeps part of what its protons were given.
+    shares[protons] *= random.uniform(0.35, 0.8, np.count_nonzero(protons))
+    spread = np.where(protons, 0.9, 0.7)
     angles = np.minimum(np.abs(random.normal(0, spread)), np.pi)
     headings = tilted(random, np.repeat(_BEAM[None], len(kinds), 0), angles)
     return [Particle(kind, float(share), way) for kind, share, way in zip(kinds, shares, headings, strict=True)]

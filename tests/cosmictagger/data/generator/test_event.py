@@ -56,13 +56,11 @@ def test_the_planes_see_the_same_vertex(events):
 
 def test_the_planes_see_the_same_times_and_about_the_same_charge(events):
     for event in events:
-        spans, totals = [], []
-        for plane in event.pictures.planes:
-            mine = plane.label == NEUTRINO
-            spans.append(np.percentile(plane.row[mine], (5, 50, 95)))
-            totals.append(plane.charge[mine].sum(dtype=np.float64))
-        assert np.ptp(spans, axis=0).max() < 60
-        assert max(totals) < 2 * min(totals)
+        neutrinos = [(plane, plane.label == NEUTRINO) for plane in event.pictures.planes]
+        totals = [plane.charge[mine].sum(dtype=np.float64) for plane, mine in neutrinos]
+        times = [np.average(plane.row[mine], weights=plane.charge[mine]) for plane, mine in neutrinos]
+        assert np.ptp(times) < 12
+        assert max(totals) < 1.3 * min(totals)
 
 
 def test_the_energy_of_each_particle_lies_in_every_plane(events):
