@@ -17,6 +17,8 @@ def plain_environment(monkeypatch):
     """A developer's own settings decide nothing here."""
     for name in ("PILOTAGE_BACKEND", "PILOTAGE_TIER", "PILOTAGE_LOG_LEVEL"):
         monkeypatch.delenv(name, raising=False)
+    # Nothing is compiled beside a test that does not ask for it, and no test leaves anything in the user's cache.
+    monkeypatch.setenv("PILOTAGE_CACHE_DIR", "off")
 
 
 def pytest_configure() -> None:

@@ -9,12 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pilotage.errors import PilotageError
+from pilotage.version import VERSION
 
 if TYPE_CHECKING:
     from pilotage.door import CompiledModel, inference, training
     from pilotage.program.loss import mark_loss
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = ["CompiledModel", "PilotageError", "inference", "mark_loss", "training"]
 

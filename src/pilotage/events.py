@@ -51,5 +51,23 @@ class Warned:
     message: str
 
 
-Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Noted:
+    """Something that explains how the program runs."""
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TierChanged:
+    """A program goes on in another tier."""
+
+    tier: str
+    updates: int
+    """Updates that were done before."""
+
+    reason: str
+
+
+Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned | Noted | TierChanged
 Listener: TypeAlias = Callable[[Event], None]

@@ -10,7 +10,7 @@ import logging
 import sys
 from typing import TextIO
 
-from pilotage.events import BackendChosen, Event, Warned
+from pilotage.events import BackendChosen, Event, Noted, TierChanged, Warned
 from pilotage.options import environment
 
 logger = logging.getLogger("pilotage")
@@ -21,6 +21,10 @@ def log_event(event: Event) -> None:
     match event:
         case BackendChosen():
             _say(logging.INFO, f"Running {_named(event.program)}on {event.device}, tier {event.tier}: {event.reason}.")
+        case TierChanged():
+            _say(logging.INFO, f"Going on in the tier {event.tier} after update {event.updates}: {event.reason}.")
+        case Noted():
+            _say(logging.DEBUG, event.message)
         case Warned():
             _say(logging.WARNING, event.message)
         case _:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
-from pilotage.backends.walk import Forgive
+from pilotage.backends.walk import Calls, Forgive
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -56,6 +56,11 @@ class Backend(Protocol):
         """Why it cannot be used on this machine; None if it can."""
         ...
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
-        """Make a program ready to run; failures of its steps are told to ``forgive``."""
+    @property
+    def patience(self) -> float:
+        """After how many seconds of work it pays to compile a program beside it."""
+        ...
+
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
+        """Make a program ready to run, with its graphs or with compiled code; failures of steps are told to ``forgive``."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pilotage.backends.base import Executable
-from pilotage.backends.walk import Forgive, WalkedExecutable
+from pilotage.backends.walk import Calls, Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -17,13 +17,14 @@ class CpuBackend:
     name = "cpu"
     device = torch.device("cpu")
     devices = (device,)
-    tiers = (Tier.GRAPH, Tier.EAGER)
+    tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
+    patience = 60.0
     stops_at_losses = True
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""
         return None
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
         """Make a program ready to run."""
-        return WalkedExecutable(program, schedule, forgive)
+        return WalkedExecutable(program, schedule, forgive, calls)

@@ -6,7 +6,7 @@ import torch
 
 from pilotage.backends.base import Executable
 from pilotage.backends.cuda_graph import CudaGraphExecutable
-from pilotage.backends.walk import Forgive, WalkedExecutable
+from pilotage.backends.walk import Calls, Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.program.program import Computation, Program
 from pilotage.program.schedule import Schedule
@@ -17,7 +17,8 @@ class CudaBackend:
 
     name = "cuda"
     device = torch.device("cuda", 0)
-    tiers = (Tier.GRAPH, Tier.EAGER)
+    tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
+    patience = 0.0
     stops_at_losses = False
 
     @property
@@ -31,9 +32,9 @@ class CudaBackend:
             return f"torch {torch.__version__} is built without CUDA"
         return None if torch.cuda.is_available() else "no CUDA device answers"
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
         """Make a program ready to run."""
-        walked = WalkedExecutable(program, schedule, forgive)
+        walked = WalkedExecutable(program, schedule, forgive, calls)
         if not all(map(_can_be_recorded, program.computations.values())):
             return walked
         return CudaGraphExecutable(walked, program)

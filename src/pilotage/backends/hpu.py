@@ -15,7 +15,7 @@ from torch import Tensor
 from pilotage.backends.base import Executable
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
-from pilotage.backends.walk import Forgive, WalkedExecutable
+from pilotage.backends.walk import Calls, Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -30,6 +30,7 @@ class HpuBackend:
     device = torch.device("hpu")
     devices = (device,)
     tiers = (Tier.GRAPH, Tier.EAGER)
+    patience = float("inf")
     stops_at_losses = False
 
     def problem(self) -> str | None:
@@ -41,9 +42,9 @@ class HpuBackend:
         is_there = torch.get_device_module("hpu").is_available()
         return None if is_there else "no Gaudi device answers"
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive) -> Executable:
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
         """Make a program ready to run."""
-        return _MarkedExecutable(WalkedExecutable(program, schedule, forgive))
+        return _MarkedExecutable(WalkedExecutable(program, schedule, forgive, calls))
 
 
 class _MarkedExecutable:

@@ -21,6 +21,8 @@ class Choice:
     backend: Backend
     tier: Tier
     reason: str
+    rises: bool = False
+    """Whether the program may go on to a faster tier; not if the user has chosen one."""
 
     def __str__(self) -> str:
         return f"Running on {self.backend.device}, tier {self.tier.value}: {self.reason}."
@@ -40,7 +42,8 @@ def choose(backend: str | None = None, tier: Tier | None = None) -> Choice:
             f"The {chosen.name} backend has no tier {wanted.value!r}. "
             f"Choose one of: {', '.join(tier.value for tier in chosen.tiers)}."
         )
-    return Choice(chosen, wanted or chosen.tiers[0], reason)
+    rises = wanted is None and Tier.COMPILED in chosen.tiers
+    return Choice(chosen, wanted or chosen.tiers[0], reason, rises)
 
 
 def _choose_backend(name: str | None) -> tuple[Backend, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,20 +10,29 @@ from torch import Tensor
 
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
-from pilotage.program.program import Computation, Program
+from pilotage.program.program import Action, Computation, Program
 from pilotage.program.rewrites import without_checks
 from pilotage.program.schedule import Schedule, Step
-from pilotage.program.steps import unchecked
+from pilotage.program.steps import NOT_FINITE, unchecked
 from pilotage.program.straight_line import straight_line
 
 Call = Callable[..., list[Tensor]]
+Calls = Mapping[Action, Call]
+"""What runs each action."""
 
 
 class StepFailure(Exception):
     """A step raised; carries what is needed to find out why."""
 
     def __init__(
-        self, step: Step, number: int, computation: Computation, arguments: list[Tensor], streams: RandomStreams
+        self,
+        step: Step,
+        number: int,
+        computation: Computation,
+        arguments: list[Tensor],
+        streams: RandomStreams,
+        *,
+        is_late: bool = False,
     ) -> None:
         super().__init__(f"step {number} ({step.action.value}) failed")
         self.step = step
@@ -31,6 +40,8 @@ class StepFailure(Exception):
         self.computation = computation
         self.arguments = arguments
         self.streams = streams
+        self.is_late = is_late
+        """Whether the step has run to its end, and the arguments are no longer those that it began with."""
 
 
 Forgive = Callable[[StepFailure, Exception], bool]
@@ -40,11 +51,12 @@ Forgive = Callable[[StepFailure, Exception], bool]
 class WalkedExecutable:
     """Runs a program's graphs, or in the eager tier its Python, one step after the other."""
 
-    def __init__(self, program: Program, schedule: Schedule, forgive: Forgive) -> None:
+    def __init__(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> None:
         self._program = program
         self._schedule = schedule
         self._forgive = forgive
-        self._calls = {action: _call(computation) for action, computation in program.computations.items()}
+        self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
+        self._looks_late = True
         self._checked = program.checks_loss
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -62,6 +74,8 @@ class WalkedExecutable:
         for number, step in enumerate(self._schedule.steps):
             batch = [] if step.micro_batch is None else batches[step.micro_batch]
             outputs = self._run_step(number, step, state, streams, batch)
+            if self._program.computations[step.action].checks_late:
+                self._look_at(outputs.pop(), number, step, streams)
             if step.result is not None:
                 collected.put(step.result, outputs, self._constants)
         return collected.together(self._constants)
@@ -93,6 +107,12 @@ class WalkedExecutable:
                 raise failure from error
         self._stop_checking()
         return self._run_step(number, step, state, streams, batch)
+
+    def _look_at(self, finite: Tensor, number: int, step: Step, streams: RandomStreams) -> None:
+        if self._looks_late and not bool(finite):
+            computation = self._program.computations[step.action]
+            self._looks_late = False
+            self._forgive(StepFailure(step, number, computation, [], streams, is_late=True), RuntimeError(NOT_FINITE))
 
     def _before(
         self, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]

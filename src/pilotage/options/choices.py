@@ -51,7 +51,9 @@ class Tier(Enum):
     EAGER = "eager"
     """Not captured: the module's Python runs at each step. For breakpoints and prints."""
     GRAPH = "graph"
-    """The captured graph as it is."""
+    """The captured graph as it is, ready at once."""
+    COMPILED = "compiled"
+    """The captured graph as machine code."""
 
 
 class Accumulation(Enum):

@@ -22,6 +22,19 @@ def cache_directory() -> Path:
     return base / "pilotage"
 
 
+def executable_cache() -> Path | None:
+    """Where compiled code is kept: PILOTAGE_CACHE_DIR, or in the user's cache; None where it is ``off``."""
+    value = os.environ.get("PILOTAGE_CACHE_DIR")
+    if value and value.lower() == "off":
+        return None
+    return Path(value).expanduser() if value else cache_directory() / "executables"
+
+
+def of_child(**changes: str) -> dict[str, str]:
+    """The environment for a process that is started from here."""
+    return {**os.environ, **changes}
+
+
 def cpp_compiler() -> str:
     """The C++ compiler that torch's Inductor calls on Linux: CXX, or g++."""
     return os.environ.get("CXX") or "g++"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
@@ -36,7 +37,10 @@ class Execution:
     """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""
 
     tier: Tier | None = None
-    """How the program is executed; None takes PILOTAGE_TIER, then the backend's default."""
+    """How the program is executed, from the first step to the last; None takes PILOTAGE_TIER, then what is fastest."""
+
+    cache_directory: Path | None = None
+    """Where compiled code is kept; None takes PILOTAGE_CACHE_DIR, then the user's own cache."""
 
     nonfinite_loss: NonFiniteLoss = NonFiniteLoss.WARN
     """What happens when a loss is NaN or infinite."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 from torch.fx import GraphModule, Node
 
@@ -33,7 +35,7 @@ def tidy(graph: GraphModule) -> GraphModule:
             # Nothing requires a gradient when the graph runs, so detaching is the identity.
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
-    graph.graph.eliminate_dead_code(lambda node: bool(node.is_impure() or hidden_writes(node)))
+    graph.graph.eliminate_dead_code(_is_kept)
     graph.recompile()
     return graph
 
@@ -79,13 +81,62 @@ def _refuse_collectives(graph: GraphModule) -> None:
             )
 
 
-def without_checks(graph: GraphModule) -> GraphModule:
-    """A copy of a graph that no longer looks at its loss."""
+def copied(graph: GraphModule) -> GraphModule:
+    """A graph of its own over the same constants."""
     copy = GraphModule(graph, torch.fx.Graph())
     copy.graph.output(copy.graph.graph_copy(graph.graph, {}))
+    return copy
+
+
+def without_checks(graph: GraphModule) -> GraphModule:
+    """A copy of a graph that no longer looks at its loss."""
+    copy = copied(graph)
     for node in list(copy.graph.nodes):
         if node.target is aten._assert_async.msg:
             copy.graph.erase_node(node)
-    copy.graph.eliminate_dead_code()
+    copy.graph.eliminate_dead_code(_is_kept)
     copy.recompile()
     return copy
+
+
+def with_declared_writes(graph: GraphModule) -> GraphModule:
+    """A copy in which no operation changes an argument that its schema does not name."""
+    copy = copied(graph)
+    for node in list(copy.graph.nodes):
+        if node.target is aten.cudnn_batch_norm_backward.default:
+            _declare_backward(copy, node)
+        elif node.target in _RUNNING_STATISTICS:
+            _declare_statistics(copy, node)
+    copy.graph.eliminate_dead_code(_is_kept)
+    copy.recompile()
+    return copy
+
+
+def _is_kept(node: Node) -> bool:
+    return bool(node.is_impure() or hidden_writes(node))
+
+
+def _declare_statistics(graph: GraphModule, node: Node) -> None:
+    source, weight, bias, mean, _, *rest = node.args
+    with graph.graph.inserting_before(node):
+        if mean is None:
+            declared = graph.graph.call_function(
+                aten._native_batch_norm_legit.no_stats, (source, weight, bias, *rest), {}
+            )
+        else:
+            declared = graph.graph.call_function(aten._native_batch_norm_legit.default, tuple(node.args), {})
+    node.replace_all_uses_with(declared)
+    for user in list(declared.users):
+        # What cuDNN keeps for its own backward; nothing needs it any more.
+        if user.target is operator.getitem and user.args[1] == 3:
+            graph.graph.erase_node(user)
+    graph.graph.erase_node(node)
+
+
+def _declare_backward(graph: GraphModule, node: Node) -> None:
+    source, gradient, weight, mean, variance, save_mean, save_variance, epsilon, _ = node.args
+    arguments = (gradient, source, weight, mean, variance, save_mean, save_variance, True, epsilon, [True, True, True])
+    with graph.graph.inserting_before(node):
+        declared = graph.graph.call_function(aten.native_batch_norm_backward.default, arguments, {})
+    node.replace_all_uses_with(declared)
+    graph.graph.erase_node(node)

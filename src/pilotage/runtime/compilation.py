@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from torch import nn
+from torch import Tensor, nn
 
+from pilotage.backends.base import Backend, Executable
+from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice, choose
 from pilotage.backends.streams import RandomStreams, seeds_for
-from pilotage.backends.walk import Forgive
+from pilotage.backends.walk import Calls, Forgive
 from pilotage.errors import OptionError
-from pilotage.events import BackendChosen, CompilationProgress, Event, Warned
+from pilotage.events import BackendChosen, CompilationProgress, Event, TierChanged, Warned
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
@@ -23,6 +26,7 @@ from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule, make_schedule
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
+from pilotage.runtime.ascent import Ascent, ascent_for
 from pilotage.runtime.session import Session
 from pilotage.runtime.synthetic import SyntheticInputs
 
@@ -44,6 +48,8 @@ class Compilation:
     parsers: Parsers
     tell: Callable[[Event], None]
     forgive: Forgive
+    sample: Callable[[], Sequence[Tensor]]
+    """Gives the inputs of one micro-batch."""
 
     def session(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Session:
         """Capture and load the program; its state is still to be put on the device."""
@@ -65,11 +71,14 @@ class Compilation:
         placed = place(program, choice.backend.devices)
         if placed.homes:
             self.tell(Warned(message=_SHARED_OUT))
-        return Session(
+        session = Session(
             choice=choice,
+            captured=program,
             program=program,
             schedule=schedule,
             executable=choice.backend.load(placed.program, schedule, self.forgive),
+            reload=partial(_reload, choice.backend, schedule, self.forgive),
+            tier=Tier.GRAPH if choice.tier is Tier.COMPILED else choice.tier,
             homes=placed.homes,
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
@@ -77,6 +86,50 @@ class Compilation:
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
+        if not placed.homes:
+            self._begin_ascent(session)
+        return session
+
+    def _begin_ascent(self, session: Session) -> None:
+        """Take compiled code that is there, or prepare to compile; where the tier is pinned to it, compile at once."""
+        choice, must_compile = session.choice, session.choice.tier is Tier.COMPILED
+        if not choice.rises and not must_compile:
+            return
+        if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and session.program.checks_loss:
+            if must_compile:
+                raise OptionError(
+                    "nonfinite_loss is 'raise', and compiled code cannot stop in a step. Use the tier 'graph'."
+                )
+            return
+        ascent = ascent_for(
+            session.captured,
+            session.schedule,
+            choice.backend.device,
+            patience=choice.backend.patience,
+            directory=self.execution.cache_directory,
+            must_compile=must_compile,
+            tell=self.tell,
+        )
+        if ascent is None:
+            return
+        session.ascent = ascent
+        entry = ascent.find()
+        if must_compile and (entry is None or entry.tuning.tier is not Tier.COMPILED):
+            entry = self._compile_now(ascent, session)
+        if entry is not None:
+            session.go_up(entry)
+            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"compiled before ({entry.tuning.gain})"))
+
+    def _compile_now(self, ascent: Ascent, session: Session) -> Entry:
+        self.tell(CompilationProgress(fraction=0.85, doing="compiling"))
+        buffers = [buffer.detach() for _, buffer in self.module.named_buffers()]
+        ascent.cache.forget(ascent.fingerprint)
+        ascent.start(self.sample(), buffers)
+        entry = ascent.finish()
+        if entry is None or entry.tuning.tier is not Tier.COMPILED:
+            reason = "see the warning above" if entry is None else entry.tuning.reason
+            raise OptionError(f"The tier is 'compiled', but the program could not be compiled: {reason}. Use 'graph'.")
+        return entry
 
     def _choice(self) -> Choice:
         choice = choose(self.execution.backend, self.execution.tier)
@@ -127,3 +180,9 @@ class Compilation:
             mode=self.execution.output_mode or default,
             period=self.execution.output_period,
         )
+
+
+def _reload(
+    backend: Backend, schedule: Schedule, forgive: Forgive, program: Program, calls: Calls | None
+) -> Executable:
+    return backend.load(program, schedule, forgive, calls)

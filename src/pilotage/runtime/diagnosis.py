@@ -24,6 +24,14 @@ def is_nonfinite_loss(error: BaseException) -> bool:
     return NOT_FINITE in str(error)
 
 
+def late_notice(failure: StepFailure, updates: int) -> str:
+    """What can be said of a loss that was looked at when its step was over."""
+    return (
+        f"The loss at update {updates + failure.step.iteration + 1} is not finite. Compiled code tells it after the update: "
+        f"run with PILOTAGE_TIER=graph to learn which operation is to blame. {_LOSS_ADVICE} Training goes on, unchecked."
+    )
+
+
 def explain(failure: StepFailure, error: Exception, updates: int) -> PilotageError | None:
     """What a failed step means to the user; None if the error speaks for itself."""
     where = f"at update {updates + failure.step.iteration + 1}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from pilotage.backends.walk import Forgive, StepFailure
 from pilotage.errors import NotCompiledError, OptionError
-from pilotage.events import CompilationProgress, Event, Listener, StepsRun, Warned
+from pilotage.events import CompilationProgress, Event, Listener, StepsRun, TierChanged, Warned
 from pilotage.optim.comparing import changed_constants, with_values_of
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, ReplicaGrouping
@@ -21,10 +22,11 @@ from pilotage.program.layout import Groups
 from pilotage.program.model import modes_of
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
+from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together
 from pilotage.runtime.call import BoundCall, CallBinder
 from pilotage.runtime.compilation import Compilation
-from pilotage.runtime.diagnosis import explain, is_nonfinite_loss
+from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
@@ -55,7 +57,8 @@ class Executor:
         self.record = RunRecord()
         self.modes = modes_of(module)
         """Which parts of the module were in training mode when it was wrapped."""
-        self._listeners = tuple(listeners)
+        # Not a method: what tells must not keep the executor alive that holds it.
+        self._tell = partial(_tell_all, tuple(listeners))
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
@@ -93,8 +96,28 @@ class Executor:
             # A call that fails may have done some of its updates.
             self._weights.note_change()
         call.write_back(session.program.written_inputs)
-        self._count(session, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self._count(session, seconds)
+        if session.ascent is not None:
+            self._climb(session, call, seconds)
         return outputs
+
+    def _climb(self, session: Session, call: BoundCall, seconds: float) -> None:
+        """Change over to compiled code if it is there."""
+        assert session.ascent is not None
+        state, inputs = session.attached, session.program.inputs
+        entry = session.ascent.after_call(
+            seconds, lambda: _first_micro_batch(call, inputs), lambda: list(state.buffers().values())
+        )
+        if entry is None:
+            return
+        if not session.is_at_home_in(entry):
+            self.detach()
+        session.go_up(entry)
+        if session.state is None:
+            self.attach()
+        self.record.tier_changes.append((self.record.updates, session.tier.value))
+        self._tell(TierChanged(tier=session.tier.value, updates=self.record.updates, reason=entry.tuning.gain))
 
     @property
     def output_structure(self) -> Structure:
@@ -125,7 +148,8 @@ class Executor:
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
         with torch.inference_mode(False), torch.enable_grad():
-            self._start(self._compilation().session(call.arguments, micro_batch))
+            first = partial(_first_micro_batch, call, micro_batch)
+            self._start(self._compilation(first).session(call.arguments, micro_batch))
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
 
@@ -133,7 +157,8 @@ class Executor:
         """Load a program that was captured before, in another process for instance."""
         self._kept = optimizer
         self.plan = program.plan
-        self._start(self._compilation().session_of(program))
+        made_up = partial(_made_up, program.inputs)
+        self._start(self._compilation(made_up).session_of(program))
 
     def _start(self, session: Session) -> None:
         session.parked, self._kept = self._kept, None
@@ -165,6 +190,8 @@ class Executor:
     def destroy(self) -> None:
         """Bring the weights home and drop the program; the next call compiles anew."""
         self._weights.let_go()
+        if self._session is not None:
+            self._session.stop_ascent()
         self._session = None
         self._binder.forget()
 
@@ -246,7 +273,7 @@ class Executor:
             self._weights.refresh(session.state)
         return session
 
-    def _compilation(self) -> Compilation:
+    def _compilation(self, sample: Callable[[], Sequence[Tensor]]) -> Compilation:
         return Compilation(
             module=self.module,
             modes=self.modes,
@@ -256,11 +283,15 @@ class Executor:
             parsers=self._parsers,
             tell=self._tell,
             forgive=_weakly(self._forgive),
+            sample=sample,
         )
 
     def _forgive(self, failure: StepFailure, error: Exception) -> bool:
         if self.execution.nonfinite_loss is not NonFiniteLoss.WARN or not is_nonfinite_loss(error):
             return False
+        if failure.is_late:
+            self._tell(Warned(message=late_notice(failure, self.record.updates)))
+            return True
         self._tell(Warned(message=f"{explain(failure, error, self.record.updates)} Training goes on, unchecked."))
         return True
 
@@ -273,7 +304,7 @@ class Executor:
         return explain(failure, cause, updates) or cause
 
     def _count(self, session: Session, seconds: float) -> None:
-        device, tier, schedule = session.device, session.choice.tier.value, session.schedule
+        device, tier, schedule = session.device, session.tier.value, session.schedule
         self.record.count(device, tier, schedule.micro_batches, schedule.updates)
         self._tell(
             StepsRun(
@@ -285,9 +316,19 @@ class Executor:
             )
         )
 
-    def _tell(self, event: Event) -> None:
-        for listener in self._listeners:
-            listener(event)
+
+def _tell_all(listeners: Sequence[Listener], event: Event) -> None:
+    for listener in listeners:
+        listener(event)
+
+
+def _first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tensor]:
+    pairs = zip(call.inputs, parts, strict=True)
+    return [tensor.reshape(-1)[: part.elements].reshape(part.shape).clone() for tensor, part in pairs]
+
+
+def _made_up(parts: Sequence[TensorSpec]) -> list[Tensor]:
+    return [torch.zeros(part.shape, dtype=part.dtype) for part in parts]
 
 
 def _weakly(forgive: Forgive) -> Forgive:

@@ -17,6 +17,9 @@ class RunRecord:
     steps: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Micro-batches by (device, tier)."""
 
+    tier_changes: list[tuple[int, str]] = field(default_factory=list)
+    """Updates done, and the tier from then on."""
+
     def count(self, device: str, tier: str, micro_batches: int, updates: int) -> None:
         """Note one host call."""
         self.calls += 1

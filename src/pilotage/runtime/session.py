@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,17 +11,22 @@ import torch
 from torch import Tensor
 
 from pilotage.backends.base import Executable
+from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
+from pilotage.backends.walk import Calls
 from pilotage.errors import AttachmentError, InputError
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
+from pilotage.program.channels_last import in_channels_last
+from pilotage.program.late_checks import with_late_checks
 from pilotage.program.layout import Counter, Slot
 from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure
+from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.synthetic import SyntheticInputs
 
 
@@ -40,7 +45,12 @@ class Session:
     """Everything that exists between compiling a program and destroying it."""
 
     choice: Choice
+    captured: Program
+    """The program as it was captured."""
+
     program: Program
+    """The program in the form that is run."""
+
     schedule: Schedule
     executable: Executable
     streams: RandomStreams
@@ -62,6 +72,18 @@ class Session:
 
     parked: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
+
+    tier: Tier
+    """How the program is executed at present."""
+
+    channels_last: bool = False
+    """Whether weights of four dimensions are stored channels-last."""
+
+    ascent: Ascent | None = None
+    """The way to compiled code, as long as it may be gone."""
+
+    reload: Callable[[Program, Calls | None], Executable]
+    """Makes another form of the program ready to run."""
 
     @cached_property
     def device(self) -> str:
@@ -114,6 +136,28 @@ class Session:
                 inputs[position].copy_(moved[position])
         return outputs
 
+    def is_at_home_in(self, entry: Entry) -> bool:
+        """Whether the state already lies as compiled code wants it."""
+        return self.channels_last == entry.tuning.channels_last
+
+    def go_up(self, entry: Entry) -> None:
+        """Run what was found to be fastest from now on; the program is detached where its state has to lie otherwise."""
+        self.stop_ascent()
+        tuning = entry.tuning
+        captured, late = self.captured, with_late_checks(self.captured)
+        form = late if tuning.tier is Tier.COMPILED else captured
+        self.program = in_channels_last(form) if tuning.channels_last else form
+        device = self.choice.backend.device
+        calls = entry.code(device, self.program.computations) if tuning.tier is Tier.COMPILED else None
+        self.executable = self.reload(self.program, calls)
+        self.channels_last, self.tier = tuning.channels_last, tuning.tier
+
+    def stop_ascent(self) -> None:
+        """Compile nothing any more."""
+        if self.ascent is not None:
+            self.ascent.stop()
+            self.ascent = None
+
     def refuse_other_autocast(self) -> None:
         """Raise where a call is made under another automatic mixed precision than the capture."""
         captured, present = self.program.autocast, autocast_type(self.choice.backend.device.type)
@@ -125,7 +169,7 @@ class Session:
 
     def _surroundings(self) -> AbstractContextManager[object]:
         """A captured graph has its casts built in; the eager tier's Python still needs autocast."""
-        eager = self.choice.tier is Tier.EAGER
+        eager = self.tier is Tier.EAGER
         return nullcontext() if eager else without_autocast(self.choice.backend.device.type)
 
     def optimizer_state(self) -> OptimizerState | None:

@@ -51,7 +51,7 @@ def store(
     """Write a compiled model to a file."""
     session = executor.session
     # The optimizer's numbers may have changed since the program was captured.
-    program, constants = program_to_data(replace(session.program, plan=executor.plan))
+    program, constants = program_to_data(replace(session.captured, plan=executor.plan))
     tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
     if with_weights:
         tensors |= {f"weight/{name}": tensor for name, tensor in _weights(executor.module).items()}

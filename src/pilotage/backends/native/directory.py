@@ -1,0 +1,40 @@
+"""A place for compiled code that nobody else can write to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from pilotage.errors import OptionError
+
+
+def private_directory(path: Path) -> Path:
+    """Make sure of a directory that belongs to the user alone; compiled code is executed, so others must not reach it."""
+    path = path.expanduser().absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise OptionError(
+            f"Compiled code cannot be kept in {path}: {error.strerror}. Name another directory."
+        ) from error
+    path = path.resolve()
+    for place in (path, *path.parents):
+        if problem := _problem(place, is_own=place == path):
+            raise OptionError(
+                f"Compiled code is not kept in {path}: {place} {problem}, and compiled code is executed as it is found. "
+                f"Use a directory of your own, or take the rights away: chmod go-w {place}."
+            )
+    return path
+
+
+def _problem(place: Path, *, is_own: bool) -> str | None:
+    facts = place.stat()
+    trusted = {os.geteuid()} if is_own else {os.geteuid(), 0}
+    if facts.st_uid not in trusted:
+        return "belongs to somebody else"
+    # In a directory with the sticky bit, such as /tmp, nobody can replace what belongs to others.
+    is_sticky = bool(facts.st_mode & stat.S_ISVTX) and not is_own
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
+        return "can be written to by others"
+    return None

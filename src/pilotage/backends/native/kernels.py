@@ -1,0 +1,83 @@
+"""Kernels in files, loaded with torch alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CudaKernelFacts:
+    """What is known of a kernel besides its machine code."""
+
+    name: str
+    warps: int
+    shared: int
+    """Bytes of shared memory."""
+
+    types: str
+    """One letter for each argument."""
+
+    scratch: int
+    """How many empty arguments follow the others."""
+
+    positions: tuple[int, ...]
+    """Which arguments of a call the machine code takes."""
+
+    grids: Mapping[tuple[int, ...], tuple[int, int, int]]
+    """The grid for each set of whole numbers that the kernel is called with."""
+
+    def to_data(self) -> dict[str, Any]:
+        """The facts as plain data."""
+        return {**asdict(self), "grids": [[list(numbers), list(grid)] for numbers, grid in self.grids.items()]}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """The facts that were written as this data."""
+        grids = {tuple(numbers): tuple(grid) for numbers, grid in data["grids"]}
+        return cls(**{**data, "positions": tuple(data["positions"]), "grids": grids})
+
+
+class CudaKernel:
+    """Machine code for an NVIDIA card, launched without its compiler."""
+
+    def __init__(self, cubin: Path, facts: CudaKernelFacts, device: int) -> None:
+        launcher: Any = getattr(torch._C, "_StaticCudaLauncher")  # noqa: B009
+        self._facts = facts
+        self._launch = launcher._launch_kernel
+        self._types = facts.types + "O" * facts.scratch
+        self._scratch = (None,) * facts.scratch
+        # Newer versions of torch return the module in front of these three.
+        self._function, _, _ = launcher._load_kernel(str(cubin), facts.name, facts.shared, device)[-3:]
+
+    def run(self, *arguments: Any, stream: int) -> None:
+        """Launch it on a stream."""
+        facts = self._facts
+        grid = facts.grids[whole_numbers(arguments)]
+        taken = (*(arguments[position] for position in facts.positions), *self._scratch)
+        self._launch(self._function, *grid, facts.warps, facts.shared, self._types, taken, stream)
+
+
+def whole_numbers(arguments: tuple[Any, ...]) -> tuple[int, ...]:
+    """The arguments that a grid depends on."""
+    return tuple(argument for argument in arguments if type(argument) is int)
+
+
+def load_cpp_kernel(library: Path) -> Callable[..., None]:
+    """The function of a shared library that holds one kernel for the processor."""
+    # The library asks the environment for the address of the one function of torch that it calls.
+    address = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
+    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = str(address)
+    specification = importlib.util.spec_from_file_location(f"{library.stem}.kernel", library)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    kernel: Callable[..., None] = module.kernel
+    return kernel

@@ -1,0 +1,224 @@
+"""The compiling process: ``python -m pilotage.backends.native.worker JOB``.
+
+It measures the captured program in each memory layout, compiles the better one, checks the compiled code against the
+graph, measures again, and leaves the result in the cache. It ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pilotage.backends.native.cache import NativeCache, write_manifest
+from pilotage.backends.native.code import NativeCode
+from pilotage.backends.native.compiler import compile_graph
+from pilotage.backends.native.job import Job
+from pilotage.backends.native.measuring import best_seconds
+from pilotage.backends.native.precision import set_precision
+from pilotage.backends.native.tuning import Tuning
+from pilotage.backends.native.wrapper import NotSelfContained
+from pilotage.backends.state import DeviceState
+from pilotage.options.choices import Tier
+from pilotage.program.channels_last import has_channels_last, in_channels_last
+from pilotage.program.program import Action, Computation, Program
+from pilotage.program.specification import TensorSpec
+from pilotage.program.straight_line import straight_line
+
+Calls = Mapping[Action, Callable[..., list[Tensor]]]
+
+_POLITENESS = 10
+"""How much we let others go first."""
+
+_WORTH_IT = 0.98
+"""Another way than the plain graph has to take less than this share of its time."""
+
+_WORTH_COMPILING = 1.3
+"""A memory layout is compiled for unless its graph takes this much longer than the other one's."""
+
+
+def main(path: str) -> None:
+    """Do one job."""
+    threading.Thread(target=_end_with_parent, args=(Path(path).parent,), daemon=True).start()
+    os.nice(_POLITENESS)
+    job = Job.read(Path(path))
+    torch.set_num_threads(job.threads)
+    set_precision(job.precision)
+    cache = NativeCache(job.cache)
+    with cache.compiling(job.fingerprint):
+        # Another process may have compiled it meanwhile.
+        if cache.folder(job.fingerprint).is_dir():
+            return
+        with cache.building(job.fingerprint) as folder:
+            write_manifest(folder, job.fingerprint, _tune(job, folder))
+
+
+def _end_with_parent(scratch: Path) -> None:
+    """The parent holds the other end of our standard input, and never writes."""
+    sys.stdin.read()
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def _tune(job: Job, folder: Path) -> Tuning:
+    layouts = {False: job.program}
+    if has_channels_last(job.program):
+        layouts[True] = in_channels_last(job.program)
+    reference = _results(_Trial(job, job.program))
+    ways = {Way(Tier.GRAPH, stored): _Trial(job, program) for stored, program in layouts.items()}
+    seconds = _measure(ways, job.device)
+    best = min(seconds.values())
+    problem = ""
+    for way in list(ways):
+        if seconds[way] > best * _WORTH_COMPILING:
+            continue
+        try:
+            calls = _compile(ways[way], job, folder / str(way.channels_last))
+        except NotSelfContained as error:
+            problem = str(error)
+            continue
+        ways[Way(Tier.COMPILED, way.channels_last)] = _Trial(job, ways[way].program, calls)
+    right = {way: trial for way, trial in ways.items() if _agrees(reference, _results(trial.afresh()))}
+    if len(right) < len(ways):
+        problem = (
+            problem or f"of {', '.join(map(str, ways))} only {', '.join(map(str, right))} computes what the graph does"
+        )
+    seconds = _measure(right, job.device)
+    chosen = _choose(seconds, job)
+    _keep(chosen, folder)
+    return Tuning(
+        tier=chosen.tier,
+        channels_last=chosen.channels_last,
+        seconds={str(way): value for way, value in seconds.items()},
+        reason=problem,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of running the program."""
+
+    tier: Tier
+    channels_last: bool
+
+    def __str__(self) -> str:
+        return f"{self.tier.value}, channels last" if self.channels_last else self.tier.value
+
+
+def _measure(ways: Mapping[Way, _Trial], device: torch.device) -> dict[Way, float]:
+    seconds = best_seconds({str(way): trial.run for way, trial in ways.items()}, device)
+    return {way: seconds[str(way)] for way in ways}
+
+
+def _choose(seconds: Mapping[Way, float], job: Job) -> Way:
+    """The fastest; the plain graph, where nothing gains enough and nothing else was asked for."""
+    plain = Way(Tier.GRAPH, channels_last=False)
+    compiled = [way for way in seconds if way.tier is Tier.COMPILED]
+    if job.must_compile and compiled:
+        return min(compiled, key=seconds.__getitem__)
+    fastest = min(seconds, key=seconds.__getitem__)
+    return fastest if seconds[fastest] < _WORTH_IT * seconds[plain] else plain
+
+
+def _keep(chosen: Way, folder: Path) -> None:
+    """Leave the chosen code alone in the folder."""
+    for stored in (False, True):
+        built = folder / str(stored)
+        if chosen.tier is Tier.COMPILED and chosen.channels_last == stored:
+            for part in list(built.iterdir()):
+                part.rename(folder / part.name)
+        shutil.rmtree(built, ignore_errors=True)
+
+
+def _compile(trial: _Trial, job: Job, folder: Path) -> Calls:
+    for action, computation in trial.program.computations.items():
+        assert computation.graph is not None
+        compile_graph(computation.graph, trial.arguments(action), folder / action.value)
+    return {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
+
+
+class _Trial:
+    """A program with made-up weights, run as one host call would run it."""
+
+    def __init__(self, job: Job, program: Program, calls: Calls | None = None) -> None:
+        self.program = program
+        self._job = job
+        self._calls = calls or {action: _straight(part) for action, part in program.computations.items()}
+        pools = Action.UPDATE in program.computations
+        self.state = DeviceState(program.layout, program.plan, job.device, 1, pools)
+        self._inputs = [tensor.to(job.device) for tensor in job.inputs]
+        generator = torch.Generator().manual_seed(0)
+        weights = {name: _made_up(spec, generator) for name, spec in program.layout.parameters.items()}
+        self.state.load_weights(weights, job.buffers)
+
+    def afresh(self) -> _Trial:
+        """The same from the beginning."""
+        return _Trial(self._job, self.program, self._calls)
+
+    def arguments(self, action: Action) -> list[Tensor]:
+        """What the computation of an action is given."""
+        computation = self.program.computations[action]
+        state = self.state.arguments(computation.sections, 0, whole=computation.whole)
+        return [*state, *([] if action is Action.UPDATE else self._inputs)]
+
+    def run(self) -> list[Tensor]:
+        """Every action as often as one host call runs it, but for its device iterations."""
+        outputs: list[Tensor] = []
+        for action, count in self._job.runs.items():
+            for _ in range(count):
+                outputs += self._calls[action](*self.arguments(action))
+        return outputs
+
+    def everything(self) -> list[Tensor]:
+        """The state as it is now."""
+        return [
+            *self.state.parameters.values(),
+            *self.state.buffers().values(),
+            *self.state.slots.values(),
+            self.state.flat_gradients,
+        ]
+
+
+def _straight(computation: Computation) -> Callable[..., list[Tensor]]:
+    assert computation.graph is not None
+    return straight_line(computation.graph)
+
+
+def _made_up(specification: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Random weights of a sensible size; the same ones however they are stored."""
+    tensor = torch.zeros(specification.shape, dtype=specification.dtype)
+    if not tensor.is_floating_point():
+        return tensor
+    fan_in = max(1, tensor.numel() // max(1, tensor.shape[0] if tensor.dim() else 1))
+    return tensor.normal_(generator=generator).mul_(fan_in**-0.5)
+
+
+def _results(trial: _Trial) -> list[Tensor]:
+    torch.manual_seed(0)
+    outputs = trial.run()
+    return [tensor.detach().clone() for tensor in (*outputs, *trial.everything())]
+
+
+def _agrees(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
+    """Whether another way computes the same; kernels that mistake a layout, or a compiler, are off by far."""
+    return all(_is_close(left, right) for left, right in zip(expected, found, strict=True) if left.numel())
+
+
+def _is_close(left: Tensor, right: Tensor) -> bool:
+    tolerance = 5e-2 if left.dtype in (torch.float16, torch.bfloat16) else 1e-2
+    wide = torch.complex128 if left.is_complex() else torch.float64
+    left, right = left.to(wide), right.to(wide)
+    scale = float(left.abs().nan_to_num(posinf=0.0).max().clamp_min(1e-3))
+    return torch.allclose(left, right, rtol=tolerance, atol=scale * tolerance, equal_nan=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,106 @@
+"""The Python that Inductor writes around its kernels, made to stand alone.
+
+Inductor's wrapper imports the whole compiler in order to find its kernels again, which takes seconds. What runs is one
+function that allocates, calls kernels and returns; here everything else is taken out, and the kernels are put in from
+outside.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_KEPT_MODULES = frozenset({"torch", "math", "cmath", "ctypes", "torch._C"})
+"""What a wrapper may import; all other imports are part of the compiler."""
+
+_HARNESS = frozenset({"get_args", "benchmark_compiled_module"})
+"""Functions for trying a wrapper out by hand."""
+
+
+class NotSelfContained(Exception):
+    """A wrapper needs something of the compiler at run time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A wrapper that stands alone."""
+
+    source: str
+    kernels: tuple[str, ...]
+    """The names that kernels have to be put in under."""
+
+
+def stand_alone(source: str) -> Wrapper:
+    """Take the compiler out of a wrapper."""
+    kernels: list[str] = []
+    body = [statement for statement in ast.parse(source).body if _is_kept(statement, kernels)]
+    used = _externals(body)
+    if missing := sorted(name for name in used if not hasattr(ExternKernels(), name)):
+        raise NotSelfContained(f"the compiled code calls {', '.join(missing)} of the compiler")
+    return Wrapper(ast.unparse(ast.Module(body, type_ignores=[])), tuple(kernels))
+
+
+def load(wrapper: Wrapper, kernels: Mapping[str, Any], name: str) -> Any:
+    """The function of a wrapper: takes a list of tensors, which it empties, and returns a tuple of tensors."""
+    namespace: dict[str, Any] = {"__name__": name, "extern_kernels": ExternKernels(), "align": _align, **kernels}
+    exec(compile(wrapper.source, f"<native code {name}>", "exec"), namespace)
+    return namespace["call"]
+
+
+class ExternKernels:
+    """Torch's own kernels under the names that wrappers call them by."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    @staticmethod
+    def bias_addmm(
+        bias: Tensor, left: Tensor, right: Tensor, *, out: Tensor, alpha: float = 1, beta: float = 1
+    ) -> Tensor:
+        """A product plus a bias; a bias that is the same in every row goes in as one row."""
+        row = bias[0] if bias.stride(0) == 0 or bias.shape[0] == 1 else bias
+        return torch.addmm(row, left, right, out=out, alpha=alpha, beta=beta)
+
+
+def _align(size: int) -> int:
+    return math.ceil(size / 64) * 64
+
+
+def _is_kept(statement: ast.stmt, kernels: list[str]) -> bool:
+    match statement:
+        case ast.Import(names=names):
+            return all(alias.name in _KEPT_MODULES for alias in names)
+        case ast.ImportFrom(module=module):
+            return module in _KEPT_MODULES
+        case ast.FunctionDef(name=name):
+            return name not in _HARNESS
+        case ast.If() | ast.Delete():
+            return False
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if _mentions(value, "async_compile"):
+            kernels.append(name)
+            return False
+        case ast.Assign(value=value):
+            return not _mentions(value, "AsyncCompile") and not _mentions(value, "_SymmetricMemory")
+    return not _mentions(statement, "async_compile")
+
+
+def _mentions(tree: ast.AST, name: str) -> bool:
+    return any(
+        (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+        for node in ast.walk(tree)
+    )
+
+
+def _externals(body: Iterable[ast.stmt]) -> set[str]:
+    return {
+        node.attr
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "extern_kernels"
+    }

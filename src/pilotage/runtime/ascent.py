@@ -1,0 +1,181 @@
+"""From the captured graph to compiled code, while the program runs.
+
+The first step never waits for the slow compiler. The program runs as a graph, a process beside it compiles, and at the
+end of some later call the executor changes over. What was compiled once is found again at the next start.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pilotage.backends.native.cache import Entry, NativeCache
+from pilotage.backends.native.job import Job
+from pilotage.backends.native.precision import precision_settings
+from pilotage.backends.native.process import CompilingProcess
+from pilotage.backends.native.surroundings import surroundings
+from pilotage.errors import CaptureError, OptionError, ProgramFileError
+from pilotage.events import Event, Noted, Warned
+from pilotage.options import environment
+from pilotage.program.fingerprint import Fingerprint, fingerprint
+from pilotage.program.late_checks import with_late_checks
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+Sample = Callable[[], Sequence[Tensor]]
+"""Gives the inputs of one micro-batch."""
+
+
+@dataclass(kw_only=True)
+class Ascent:
+    """The way of one program to its compiled code."""
+
+    program: Program
+    fingerprint: Fingerprint
+    cache: NativeCache
+    device: torch.device
+    schedule: Schedule
+    patience: float
+    """Seconds of work on the graph before compiling begins."""
+
+    tell: Callable[[Event], None]
+    must_compile: bool = False
+    _worked: float = field(default=0.0, init=False)
+    _process: CompilingProcess | None = field(default=None, init=False)
+    _next_look: float = field(default=0.0, init=False)
+    _is_over: bool = field(default=False, init=False)
+
+    def find(self) -> Entry | None:
+        """What was compiled before; a miss is told with its reason."""
+        try:
+            entry = self.cache.find(self.fingerprint)
+        except ProgramFileError as error:
+            self.tell(Warned(message=f"{error} It is compiled again."))
+            return None
+        if entry is None:
+            why = self.cache.why_missing(self.fingerprint)
+            self.tell(Noted(message=f"No compiled code for this program in {self.cache.root}: {why}."))
+        return entry
+
+    def after_call(self, seconds: float, sample: Sample, buffers: Sample) -> Entry | None:
+        """Told of each call; returns the compiled code once it is there."""
+        if self._is_over:
+            return None
+        self._worked += seconds
+        if self._process is None:
+            if self._worked >= self.patience:
+                self.start(sample(), buffers())
+            return None
+        now = time.monotonic()
+        if now < self._next_look:
+            return None
+        self._next_look = now + _SECONDS_BETWEEN_LOOKS
+        return None if self._process.is_running else self._outcome()
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a compiler works beside the program."""
+        return self._process is not None and self._process.is_running
+
+    def start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
+        """Start the compiler."""
+        cores = len(os.sched_getaffinity(0))
+        self._process = CompilingProcess(
+            Job(
+                program=self.program,
+                fingerprint=self.fingerprint,
+                cache=self.cache.root,
+                device=self.device,
+                runs=Counter(step.action for step in self.schedule.steps if step.iteration == 0 and step.replica == 0),
+                inputs=[tensor.detach() for tensor in sample],
+                buffers=dict(zip(self.program.layout.buffers, buffers, strict=True)),
+                threads=torch.get_num_threads(),
+                compiler_threads=max(1, min(cores - 1, 8)),
+                precision=precision_settings(),
+                must_compile=self.must_compile,
+            )
+        )
+
+    def finish(self) -> Entry | None:
+        """Wait for the compiler."""
+        assert self._process is not None
+        self._process.wait()
+        return self._outcome()
+
+    def stop(self) -> None:
+        """End the compiler, if it is at work."""
+        self._is_over = True
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _outcome(self) -> Entry | None:
+        assert self._process is not None
+        problem = self._process.problem()
+        self.stop()
+        if problem is not None:
+            self.tell(Warned(message=f"Compiling failed, the program stays on the graph tier: {problem}"))
+            return None
+        return self.cache.find(self.fingerprint)
+
+
+def ascent_for(
+    program: Program,
+    schedule: Schedule,
+    device: torch.device,
+    *,
+    patience: float,
+    directory: Path | None,
+    must_compile: bool,
+    tell: Callable[[Event], None],
+) -> Ascent | None:
+    """The way up for a program, or None where there is none; the reason is told."""
+    if (problem := _no_compiler(device)) is not None:
+        if must_compile:
+            raise OptionError(f"The tier is 'compiled', but {problem}. Install one, or choose the tier 'graph'.")
+        tell(Noted(message=f"The program stays on the graph tier: {problem}."))
+        return None
+    root = directory or environment.executable_cache()
+    if root is None:
+        return None
+    try:
+        return Ascent(
+            program=with_late_checks(program),
+            fingerprint=fingerprint(program, surroundings(device)),
+            cache=NativeCache(root),
+            device=device,
+            schedule=schedule,
+            patience=patience,
+            tell=tell,
+            must_compile=must_compile,
+        )
+    except (OptionError, CaptureError) as error:
+        if must_compile:
+            raise
+        tell(Warned(message=f"The program stays on the graph tier: {error}"))
+        return None
+
+
+def _no_compiler(device: torch.device) -> str | None:
+    """What is missing for compiling; a C++ compiler builds kernels for the processor and starts those of Triton."""
+    compiler = environment.cpp_compiler()
+    if shutil.which(compiler) is None:
+        return f"there is no C++ compiler ({compiler}) on this machine"
+    if device.type == "cuda" and not _has_triton():
+        return "the package triton is not installed"
+    return None
+
+
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None

@@ -1,0 +1,3 @@
+"""Which Pilotage this is."""
+
+VERSION = "0.1.0"
