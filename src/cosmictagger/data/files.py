@@ -141,7 +141,7 @@ class EventFile:
         plane = column // np.int32(width)
         column -= plane * np.int32(width)
         height, width = height >> downsample, width >> downsample
-        return ((plane * height + (row >> downsample)) * width + (column >> downsample)).astype(np.int64)
+        return np.asarray((plane * height + (row >> downsample)) * width + (column >> downsample), np.int64)
 
     def _identity(self, entries: Sequence[int] | Array) -> tuple[Array, Array]:
         chosen = np.asarray(entries, np.int64)

@@ -66,11 +66,7 @@ class Loader:
         check_downsample(downsample, source.shape)
         _check_choice("order of entries", order, tuple(ORDERS))
         _check_choice("data format", data_format, DATA_FORMATS)
-        if minibatch_size % size or not 0 <= rank < size:
-            raise DataError(
-                f"run.minibatch_size={minibatch_size} cannot be shared equally by {size} processes (this is number "
-                f"{rank}): choose a multiple of {size}."
-            )
+        _check_share(minibatch_size, rank, size)
         if sparse and data_format != "channels_first":
             raise DataError("Sparse batches are channels first; scatter them and move the axes where it is wanted.")
         workers = workers if workers is not None else _cores_to_use()
@@ -167,6 +163,14 @@ class Loader:
 def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
     if given not in allowed:
         raise DataError(f"No {what} named {given!r}. Choose one of: {', '.join(allowed)}.")
+
+
+def _check_share(minibatch_size: int, rank: int, size: int) -> None:
+    if minibatch_size % size or not 0 <= rank < size:
+        raise DataError(
+            f"run.minibatch_size={minibatch_size} cannot be shared equally by {size} processes (this is number {rank}): "
+            f"choose a multiple of {size}."
+        )
 
 
 def _cores_to_use() -> int:

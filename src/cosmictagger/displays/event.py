@@ -63,28 +63,25 @@ def _plane_panels(
     image: Array, label: Array, prediction: Array | None, vertex: tuple[int, int] | None, downsample: int
 ) -> list[Panel]:
     """The panels of one plane from top to bottom."""
-    window = window_around(label, image, vertex, downsample)
-    whole = Window(0, 0, *image.shape)
-    common = {"downsample": downsample, "vertex": vertex}
-    charge = [Panel("charge", "charge", image, each, **common) for each in (whole, window)]
+    whole, near = Window(0, 0, *image.shape), window_around(label, image, vertex, downsample)
+
+    def panel(name: str, kind: str, picture: Array, window: Window) -> Panel:
+        return Panel(name, kind, picture, window, downsample, vertex)
+
     classes = rendering.class_map(image, label)
-    truths = [Panel("truth", "classes", classes, each, **common) for each in (whole, window)]
-    charge[0] = charge[0].framed(window)
+    first = [panel("charge", "charge", image, whole).framed(near), panel("truth", "classes", classes, whole)]
+    close = panel("charge near the neutrino", "charge", image, near)
     if prediction is None:
-        return [
-            charge[0],
-            truths[0],
-            charge[1].renamed("charge near the neutrino"),
-            truths[1].renamed("truth near the neutrino"),
-        ]
-    guess = Panel("prediction", "classes", rendering.class_map(image, prediction), whole, **common)
-    guess = guess.noted(
-        f"IoU cosmic {rendering.overlap(label, prediction, COSMIC):.2f}, "
-        f"neutrino {rendering.overlap(label, prediction, NEUTRINO):.2f}"
-    )
+        return [*first, close, panel("truth near the neutrino", "classes", classes, near)]
+    guess = panel("prediction", "classes", rendering.class_map(image, prediction), whole)
     agreement = rendering.agreement_map(image, label, prediction)
-    compared = Panel("prediction and truth near the neutrino", "agreement", agreement, window, **common)
-    return [charge[0], truths[0], guess, charge[1].renamed("charge near the neutrino"), compared]
+    compared = panel("prediction and truth near the neutrino", "agreement", agreement, near)
+    return [*first, guess.noted(_overlaps(label, prediction)), close, compared]
+
+
+def _overlaps(label: Array, prediction: Array) -> str:
+    cosmic, neutrino = (rendering.overlap(label, prediction, which) for which in (COSMIC, NEUTRINO))
+    return f"IoU cosmic {cosmic:.2f}, neutrino {neutrino:.2f}"
 
 
 def _rows_of_panels(prediction: Array | None) -> int:

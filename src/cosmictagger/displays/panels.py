@@ -43,10 +43,6 @@ class Panel:
         """The same with a rectangle around the part that another panel enlarges."""
         return replace(self, frame=frame)
 
-    def renamed(self, name: str) -> Panel:
-        """The same under another name."""
-        return replace(self, name=name)
-
     def noted(self, note: str) -> Panel:
         """The same with a remark."""
         return replace(self, note=note)
@@ -75,7 +71,7 @@ def colour_bar(figure: Figure, axes: Axes, columns: Sequence[Sequence[Panel]]) -
     beside = figure.add_axes((box.x1 + 0.008, box.y0, 0.008, box.height))
     bar = figure.colorbar(ScalarMappable(_charge_scale(columns[0][0].downsample), _CHARGE_COLOURS), cax=beside)
     bar.set_label("charge", color=rendering.INK, fontsize=_SMALL + 1)
-    bar.outline.set_edgecolor(rendering.FAINT)  # type: ignore[operator]
+    bar.outline.set_edgecolor(rendering.FAINT)
     beside.tick_params(colors=rendering.INK, labelsize=_SMALL, which="both")
 
 

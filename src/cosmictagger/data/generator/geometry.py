@@ -40,7 +40,7 @@ def rows(points: Array, delay: Array | float = 0.0) -> Array:
 
 def inside(points: Array) -> Array:
     """Which points lie in the active volume."""
-    return np.all((points > LOW) & (points < HIGH), axis=1)
+    return np.asarray(np.all((points > LOW) & (points < HIGH), axis=1))
 
 
 def vertex_pixels(vertex: Array) -> tuple[tuple[int, int], ...]:

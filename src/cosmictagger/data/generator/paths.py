@@ -28,13 +28,13 @@ def tilted(random: np.random.Generator, direction: Array, angle: Array) -> Array
     first, second = _across(direction)
     azimuth = random.uniform(0, 2 * np.pi, len(direction))[:, None]
     aside = np.cos(azimuth) * first + np.sin(azimuth) * second
-    return np.cos(angle)[:, None] * direction + np.sin(angle)[:, None] * aside
+    return np.asarray(np.cos(angle)[:, None] * direction + np.sin(angle)[:, None] * aside)
 
 
 def isotropic(random: np.random.Generator, count: int) -> Array:
     """Directions of no preference."""
     vectors = random.standard_normal((count, 3))
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def _across(direction: Array) -> tuple[Array, Array]:

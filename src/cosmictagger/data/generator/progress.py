@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 Progress = Callable[[int, int], None]
 """Called with the number of events done and the number wanted."""
@@ -26,7 +27,7 @@ def terminal_progress(text: str) -> Iterator[Progress | None]:
         yield show
 
 
-def _bar_type() -> Callable[..., contextlib.AbstractContextManager[object]] | None:
+def _bar_type() -> Callable[..., contextlib.AbstractContextManager[Any]] | None:
     try:
         from tqdm import tqdm
     except ModuleNotFoundError:

@@ -32,7 +32,7 @@ class Species:
         """Energy that carries the particle so far."""
         knee = (self.scale / LEAST_LOSS) ** (-1 / self.power)
         near = self.scale / (1 + self.power) * np.minimum(left, knee) ** (1 + self.power)
-        return near + LEAST_LOSS * np.maximum(left - knee, 0)
+        return np.asarray(near + LEAST_LOSS * np.maximum(left - knee, 0))
 
     def range(self, kinetic: float) -> float:
         """How far the particle goes."""
