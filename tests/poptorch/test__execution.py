@@ -68,10 +68,10 @@ def test_the_backend_the_tier_and_the_treatment_of_losses_are_carried_over():
     assert (execution.backend, execution.tier, execution.nonfinite_loss) == ("cuda", Tier.EAGER, NonFiniteLoss.IGNORE)
 
 
-def test_floating_point_exceptions_stop_at_a_loss_that_is_no_number():
+def test_floating_point_exceptions_leave_the_loss_to_the_watch_over_all_operations():
     options = Options()
     options.Precision.enableFloatingPointExceptions(True)
-    assert execution_of(options, training=True).nonfinite_loss is NonFiniteLoss.RAISE
+    assert execution_of(options, training=True).nonfinite_loss is NonFiniteLoss.IGNORE
     assert execution_of(options.runOn(nonfinite_loss="warn"), training=True).nonfinite_loss is NonFiniteLoss.WARN
 
 

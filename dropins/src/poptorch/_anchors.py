@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pilotage.options.batching import Batching
+from pilotage.program.labels import EXCEPTIONS
 from pilotage.program.program import Program
 from pilotage.runtime.executor import Executor
 from poptorch._errors import createPoptorchError
@@ -18,6 +19,7 @@ from poptorch._types_on_device import as_device_output
 from poptorch.enums import OutputMode
 from poptorch.optim.value_names import to_ipu_param
 from poptorch.options import Options
+from poptorch.poptorch_core import Error
 
 __all__ = ["Anchors", "chosen"]
 
@@ -46,14 +48,16 @@ class Anchors:
             for short, (long, _, mode, period) in options.anchored_tensors.items()
         }
         self._values: dict[str, Tensor] = {}
+        self._watches = bool(options._Popart.options.get("enableFloatingPointChecks", False))
 
     def __bool__(self) -> bool:
-        return bool(self._anchors)
+        return bool(self._anchors) or self._watches
 
     @property
     def labels(self) -> tuple[str, ...]:
         """What the program has to bring back, in the engine's words."""
-        return tuple(label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor))
+        labels = [label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor)]
+        return (*labels, EXCEPTIONS) if self._watches else tuple(labels)
 
     def check(self, executor: Executor) -> None:
         """Raise for names that the compiled program does not have."""
@@ -67,6 +71,8 @@ class Anchors:
         """Keep the anchored tensors of a call, and return its outputs."""
         program = executor.session.program
         count = len(outputs) - len(program.anchors)
+        if self._watches:
+            _refuse_exceptions(outputs[-1], program.watched_operations)
         returned = iter(zip(outputs[count:], program.output_ranks[count:], strict=True))
         for short, anchor in self._anchors.items():
             if self._is_computed(anchor):
@@ -105,6 +111,22 @@ class Anchors:
                 "its value after the last device iteration is there: use OutputMode.Final, or one device iteration."
             )
         return False
+
+
+def _refuse_exceptions(flags: Tensor, operations: Sequence[str]) -> None:
+    """Raise if an operation has made what is no number, in whichever micro-batch."""
+    failed = flags.view(-1, max(1, len(operations))).any(0).nonzero().flatten().tolist()
+    if failed:
+        raise Error(
+            f"Floating point exception in {operations[failed[0]]}: it made NaN or infinity from numbers, or compared with "
+            f"NaN.{_others(len(failed) - 1)} poptorch.Options().Precision.enableFloatingPointExceptions(True) looks for "
+            "this; weights may have been updated with it.",
+            type="poplar_floating_point_exception",
+        )
+
+
+def _others(count: int) -> str:
+    return "" if count == 0 else f" {count} more operations did so, too."
 
 
 def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:

@@ -127,7 +127,8 @@ def _treatment_of_losses(options: Options) -> NonFiniteLoss:
     if options.exists("pilotage_nonfinite_loss"):
         return NonFiniteLoss(options.pilotage_nonfinite_loss)
     exceptions = options._Popart.options.get("enableFloatingPointChecks", False)
-    return NonFiniteLoss.RAISE if exceptions else NonFiniteLoss.WARN
+    # Every operation is watched then, and the first one to blame comes before the loss.
+    return NonFiniteLoss.IGNORE if exceptions else NonFiniteLoss.WARN
 
 
 def _backend_of(options: Options) -> str | None:

@@ -70,7 +70,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "modelName": "Names the model in the log and the directory of its profile.",
             "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for Perfetto and chrome://tracing.",
             "Precision.setPartialsType": "How half matrix products are summed up on NVIDIA cards; processors always do it in float.",
-            "Precision.enableFloatingPointExceptions": "A loss that is no number stops the run; other values do not.",
+            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call that fails raises with operation and line once it is over.",
         },
     ),
     *_rows(
