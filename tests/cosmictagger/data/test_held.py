@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.loader import Loader
+
+
+def test_held_events_are_the_files_events(generated):
+    held = HeldEvents(generated, downsample=2)
+    for entries in ([0, 3], [3, 1, 0]):
+        mine, theirs = held.batch(entries, 2), generated.batch(entries, 2)
+        assert mine.shape == theirs.shape
+        for name in ("index", "charge", "label", "entries", "event_ids"):
+            assert np.array_equal(getattr(mine, name), getattr(theirs, name))
+    assert np.array_equal(held.dense_batch([4], 2).image, generated.dense_batch([4], 2).image)
+
+
+def test_an_event_is_read_once(generated_path):
+    with EventFile(generated_path) as file:
+        held = HeldEvents(file, downsample=3)
+        expected = held.batch([0, 1], 3)
+    assert np.array_equal(held.batch([0, 1], 3).charge, expected.charge), "the file is closed by now"
+
+
+def test_a_transformed_batch_leaves_the_held_events_as_they_are(generated):
+    held = HeldEvents(generated, downsample=3)
+    before = held.batch([0], 3).charge
+    with Loader(held, minibatch_size=1, downsample=3, order="serial_access", sparse=True, img_transform=True) as loader:
+        assert np.array_equal(next(loader).charge, np.log1p(before))
+    assert np.array_equal(held.batch([0], 3).charge, before)
+
+
+def test_another_downsampling_is_refused(generated):
+    with pytest.raises(DataError, match="held at downsample 2, not at 1"):
+        HeldEvents(generated, downsample=2).batch([0], 1)
