@@ -20,7 +20,7 @@ class Executable(Protocol):
     """A program compiled for one backend."""
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule; state is changed in place."""
+        """Run one whole schedule on inputs of the host, and bring the outputs back; state is changed in place."""
         ...
 
 

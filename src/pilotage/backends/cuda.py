@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from pilotage.backends.base import Executable
-from pilotage.backends.cuda_graph import CudaGraphExecutable
+from pilotage.backends.cuda_graph import CudaGraphExecutable, can_be_recorded
 from pilotage.backends.walk import Calls, Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
-from pilotage.program.program import Computation, Program
+from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 
 
@@ -35,17 +35,6 @@ class CudaBackend:
     def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
         """Make a program ready to run."""
         walked = WalkedExecutable(program, schedule, forgive, calls)
-        if not all(map(_can_be_recorded, program.computations.values())):
+        if not all(can_be_recorded(computation, self.device) for computation in program.computations.values()):
             return walked
-        return CudaGraphExecutable(walked, program)
-
-
-def _can_be_recorded(computation: Computation) -> bool:
-    """Python of the eager tier cannot, nor can operations that need the host or another card."""
-    if computation.graph is None:
-        return False
-    unsafe, here = torch.Tag.cudagraph_unsafe, (None, CudaBackend.device)
-    return not any(
-        unsafe in getattr(node.target, "tags", ()) or node.kwargs.get("device") not in here
-        for node in computation.graph.graph.nodes
-    )
+        return CudaGraphExecutable(walked, program, schedule)

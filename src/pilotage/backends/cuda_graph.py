@@ -1,74 +1,132 @@
-"""A whole schedule as one CUDA graph."""
+"""A whole schedule as CUDA graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor
 
+from pilotage.backends.staging import InputStaging, OutputStaging
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import WalkedExecutable
-from pilotage.program.program import Program
+from pilotage.program.program import Computation, Program
+from pilotage.program.schedule import Schedule
+
+_PARTS = 4
+"""A call is recorded in so many graphs at most: while one runs, the inputs of the next come in."""
+
+_WORTH_A_PART = 1 << 16
+"""Bytes of input below which a copy of their own does not pay."""
 
 
 class CudaGraphExecutable:
-    """Walks the schedule on the first call, records it as a CUDA graph on the second, and replays it from then on.
+    """Walks the schedule on the first call, records it on the second, and replays it from then on.
 
-    The first call is real work and at the same time the warm-up that libraries need before they can be recorded.
+    The first call is real work and at the same time the warm-up that libraries need before they can be recorded. In it
+    they also choose their algorithms by trying them out.
     """
 
-    def __init__(self, walked: WalkedExecutable, program: Program) -> None:
+    def __init__(self, walked: WalkedExecutable, program: Program, schedule: Schedule) -> None:
         self._walked = walked
-        self._draws_random_numbers = program.draws_random_numbers
-        self._written_inputs = program.written_inputs
+        self._program = program
+        self._schedule = schedule
         self._stream = torch.cuda.Stream()
         self._state: DeviceState | None = None
         self._recorded: _Recording | None = None
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule."""
-        if not streams.shared and self._draws_random_numbers:
-            # A stream of one's own is put in place between the steps, which a recording cannot do.
+        """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        draws_apart = self._program.draws_random_numbers and not streams.shared
+        if draws_apart and len(streams.states) > 1:
+            # The streams of several replicas are put in place between the steps, which a recording cannot do.
             return self._walked.run(state, streams, inputs)
         if state is not self._state:
             self._state, self._recorded = state, None
             return self._warm_up(state, streams, inputs)
-        if self._recorded is None:
-            self._recorded = _Recording(self._walked, state, streams, inputs, self._stream, self._written_inputs)
-        return self._recorded.replay(inputs)
+        with streams.of_replica(0) if draws_apart else nullcontext():
+            if self._recorded is None:
+                self._recorded = self._record(state, inputs)
+            outputs = self._recorded.replay(inputs)
+        for position in self._program.written_inputs:
+            inputs[position].copy_(self._recorded.inputs[position])
+        return outputs
 
     def _warm_up(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
+        with torch.cuda.stream(self._stream), _trying_algorithms():
             outputs = self._walked.run(state, streams, inputs)
         torch.cuda.current_stream().wait_stream(self._stream)
         return outputs
 
+    def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
+        # What the warm-up has used would lie idle beside the memory of the recording.
+        torch.cuda.empty_cache()
+        with _trying_algorithms():
+            return _Recording(self._walked, self._schedule, state, inputs, self._stream)
+
 
 class _Recording:
-    """A CUDA graph with the places that its inputs come from and its outputs go to."""
+    """CUDA graphs with the places that their inputs come from and their outputs go to."""
 
     def __init__(
         self,
         walked: WalkedExecutable,
+        schedule: Schedule,
         state: DeviceState,
-        streams: RandomStreams,
         inputs: Sequence[Tensor],
         stream: torch.cuda.Stream,
-        written: Sequence[int],
     ) -> None:
-        self._written = written
-        self._inputs = [torch.empty_like(tensor, device=state.device) for tensor in inputs]
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=stream):
-            self._outputs = walked.run(state, streams, self._inputs)
+        self.inputs = [torch.empty_like(tensor, device=state.device) for tensor in inputs]
+        parts = _parts(schedule, inputs)
+        self._staging = InputStaging(self.inputs, parts)
+        self._graphs: list[torch.cuda.CUDAGraph] = []
+        walk = walked.begin(state, RandomStreams(state.device), self.inputs)
+        for steps in schedule.in_parts(parts):
+            graph = torch.cuda.CUDAGraph()
+            # One pool for all: a later part reads what an earlier one has computed.
+            pool = self._graphs[0].pool() if self._graphs else None
+            with torch.cuda.graph(graph, stream=stream, pool=pool):
+                walk.go_on(steps)
+                if len(self._graphs) == parts - 1:
+                    self._outputs = walk.outputs()
+            self._graphs.append(graph)
+        self._fetching = OutputStaging(self._outputs)
 
     def replay(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        for place, tensor in zip(self._inputs, inputs, strict=True):
-            place.copy_(tensor, non_blocking=True)
-        self._graph.replay()
-        for position in self._written:
-            inputs[position].copy_(self._inputs[position])
-        return self._outputs
+        pieces = self._staging.begin(inputs)
+        for part, graph in enumerate(self._graphs):
+            self._staging.bring(pieces, part)
+            graph.replay()
+        return self._fetching.fetch(self._outputs)
+
+
+def can_be_recorded(computation: Computation, device: torch.device) -> bool:
+    """Python of the eager tier cannot, nor can operations that need the host or another card."""
+    if computation.graph is None:
+        return False
+    unsafe, here = torch.Tag.cudagraph_unsafe, (None, device)
+    return not any(
+        unsafe in getattr(node.target, "tags", ()) or node.kwargs.get("device") not in here
+        for node in computation.graph.graph.nodes
+    )
+
+
+def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
+    """How many graphs a call is cut into; each has whole device iterations and equally many of them."""
+    volume = sum(tensor.nbytes for tensor in inputs)
+    wanted = min(_PARTS, schedule.iterations, volume // _WORTH_A_PART)
+    return next((parts for parts in range(wanted, 1, -1) if schedule.iterations % parts == 0), 1)
+
+
+@contextmanager
+def _trying_algorithms() -> Iterator[None]:
+    """Let cuDNN measure its convolutions, unless the user wants the same ones every time."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = before or not torch.backends.cudnn.deterministic
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before

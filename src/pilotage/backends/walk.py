@@ -60,33 +60,45 @@ class WalkedExecutable:
         self._checked = program.checks_loss
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule."""
+        """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        moved = [tensor.to(state.device, non_blocking=True) for tensor in inputs]
+        outputs = [output.to("cpu") for output in self.walk(state, streams, moved)]
+        for position in self._program.written_inputs:
+            if moved[position] is not inputs[position]:
+                inputs[position].copy_(moved[position])
+        return outputs
+
+    def walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run one whole schedule on inputs that are on the device; outputs stay there."""
         try:
-            return self._walk(state, streams, inputs)
+            walk = self.begin(state, streams, inputs)
+            walk.go_on(self._schedule.steps)
+            return walk.outputs()
         except BaseException:
             # Gradients of an update that never came must not leak into the next one.
             state.forget_gradients()
             raise
 
-    def _walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        collected = _Results(self._schedule)
-        batches = _micro_batches(inputs, self._schedule.micro_batches)
-        for number, step in enumerate(self._schedule.steps):
-            batch = [] if step.micro_batch is None else batches[step.micro_batch]
-            outputs = self._run_step(number, step, state, streams, batch)
-            if self._program.computations[step.action].checks_late:
-                self._look_at(outputs.pop(), number, step, streams)
-            if step.result is not None:
-                collected.put(step.result, outputs, self._constants)
-        return collected.together(self._constants)
+    def begin(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> Walk:
+        """Begin to run a schedule that is gone in parts."""
+        return Walk(self, self._schedule, state, streams, inputs)
 
     @property
-    def _constants(self) -> Sequence[int]:
+    def constants(self) -> Sequence[int]:
         """Outputs that are the same in every step; the eager tier knows them once it has run one."""
         if self._program.outputs is not None:
             return self._program.constant_outputs
         first = next(iter(self._program.computations.values())).function
         return () if first is None else first.findings.constant_outputs
+
+    def run_step(
+        self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Run one step, and look at its loss where that is left for afterwards."""
+        outputs = self._run_step(number, step, state, streams, batch)
+        if self._program.computations[step.action].checks_late:
+            self._look_at(outputs.pop(), number, step, streams)
+        return outputs
 
     def _run_step(
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
@@ -140,6 +152,38 @@ class WalkedExecutable:
                 self._calls[action] = straight_line(without_checks(computation.graph))
             elif computation.function is not None:
                 self._calls[action] = unchecked(computation.function)
+
+
+class Walk:
+    """A schedule on its way."""
+
+    def __init__(
+        self,
+        executable: WalkedExecutable,
+        schedule: Schedule,
+        state: DeviceState,
+        streams: RandomStreams,
+        inputs: Sequence[Tensor],
+    ) -> None:
+        self._executable = executable
+        self._state = state
+        self._streams = streams
+        self._results = _Results(schedule)
+        self._batches = _micro_batches(inputs, schedule.micro_batches)
+        self._done = 0
+
+    def go_on(self, steps: Sequence[Step]) -> None:
+        """Run the next steps."""
+        for step in steps:
+            batch = [] if step.micro_batch is None else self._batches[step.micro_batch]
+            outputs = self._executable.run_step(self._done, step, self._state, self._streams, batch)
+            self._done += 1
+            if step.result is not None:
+                self._results.put(step.result, outputs, self._executable.constants)
+
+    def outputs(self) -> list[Tensor]:
+        """What the steps have left for the host."""
+        return self._results.together(self._executable.constants)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,16 @@ class Schedule:
     updates: int = 0
     """How often the weights change."""
 
+    @property
+    def iterations(self) -> int:
+        """How often the device loops."""
+        return self.steps[-1].iteration + 1
+
+    def in_parts(self, parts: int) -> list[tuple[Step, ...]]:
+        """The steps cut into parts of equally many device iterations."""
+        length = self.iterations // parts
+        return [tuple(step for step in self.steps if step.iteration // length == part) for part in range(parts)]
+
 
 def make_schedule(batching: Batching, *, trains: bool, mode: OutputMode, period: int = 1) -> Schedule:
     """Lay out device iterations x accumulation x replicas, in that order of nesting."""

@@ -13,9 +13,9 @@ _ROUNDS = 7
 _SECONDS_PER_ROUND = 0.05
 
 
-def best_seconds(ways: Mapping[str, Run], device: torch.device) -> dict[str, float]:
-    """The best time of each way, in seconds a run; noise from outside hits all of them alike."""
-    timed = {name: _recorded(run) if device.type == "cuda" else run for name, run in ways.items()}
+def best_seconds(ways: Mapping[str, Run], device: torch.device, *, record: bool = False) -> dict[str, float]:
+    """The best time of each way, in seconds a run, as CUDA graphs if they can be recorded; noise hits all of them alike."""
+    timed = {name: _recorded(run) if record else run for name, run in ways.items()}
     repeats = {name: max(1, int(_SECONDS_PER_ROUND / max(_time(run, 1, device), 1e-6))) for name, run in timed.items()}
     rounds = [{name: _time(run, repeats[name], device) for name, run in timed.items()} for _ in range(_ROUNDS)]
     return {name: min(seconds[name] for seconds in rounds) for name in timed}
@@ -36,7 +36,7 @@ def _synchronize(device: torch.device) -> None:
 
 
 def _recorded(run: Run) -> Run:
-    """The same as a CUDA graph, which is how it will be run."""
+    """The same as a CUDA graph."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,16 +24,11 @@ from pilotage.backends.native.compiler import compile_graph
 from pilotage.backends.native.job import Job
 from pilotage.backends.native.measuring import best_seconds
 from pilotage.backends.native.precision import set_precision
+from pilotage.backends.native.trial import Calls, Trial
 from pilotage.backends.native.tuning import Tuning
 from pilotage.backends.native.wrapper import NotSelfContained
-from pilotage.backends.state import DeviceState
 from pilotage.options.choices import Tier
 from pilotage.program.channels_last import has_channels_last, in_channels_last
-from pilotage.program.program import Action, Computation, Program
-from pilotage.program.specification import TensorSpec
-from pilotage.program.straight_line import straight_line
-
-Calls = Mapping[Action, Callable[..., list[Tensor]]]
 
 _POLITENESS = 10
 """How much we let others go first."""
@@ -72,8 +67,8 @@ def _tune(job: Job, folder: Path) -> Tuning:
     layouts = {False: job.program}
     if has_channels_last(job.program):
         layouts[True] = in_channels_last(job.program)
-    reference = _results(_Trial(job, job.program))
-    ways = {Way(Tier.GRAPH, stored): _Trial(job, program) for stored, program in layouts.items()}
+    reference = _results(Trial(job, job.program))
+    ways = {Way(Tier.GRAPH, stored): Trial(job, program) for stored, program in layouts.items()}
     seconds = _measure(ways, job.device)
     best = min(seconds.values())
     problem = ""
@@ -85,7 +80,7 @@ def _tune(job: Job, folder: Path) -> Tuning:
         except NotSelfContained as error:
             problem = str(error)
             continue
-        ways[Way(Tier.COMPILED, way.channels_last)] = _Trial(job, ways[way].program, calls)
+        ways[Way(Tier.COMPILED, way.channels_last)] = Trial(job, ways[way].program, calls)
     right = {way: trial for way, trial in ways.items() if _agrees(reference, _results(trial.afresh()))}
     if len(right) < len(ways):
         problem = (
@@ -113,8 +108,9 @@ class Way:
         return f"{self.tier.value}, channels last" if self.channels_last else self.tier.value
 
 
-def _measure(ways: Mapping[Way, _Trial], device: torch.device) -> dict[Way, float]:
-    seconds = best_seconds({str(way): trial.run for way, trial in ways.items()}, device)
+def _measure(ways: Mapping[Way, Trial], device: torch.device) -> dict[Way, float]:
+    record = device.type == "cuda" and all(trial.can_be_recorded for trial in ways.values())
+    seconds = best_seconds({str(way): trial.run for way, trial in ways.items()}, device, record=record)
     return {way: seconds[str(way)] for way in ways}
 
 
@@ -138,70 +134,14 @@ def _keep(chosen: Way, folder: Path) -> None:
         shutil.rmtree(built, ignore_errors=True)
 
 
-def _compile(trial: _Trial, job: Job, folder: Path) -> Calls:
+def _compile(trial: Trial, job: Job, folder: Path) -> Calls:
     for action, computation in trial.program.computations.items():
         assert computation.graph is not None
         compile_graph(computation.graph, trial.arguments(action), folder / action.value)
     return {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
 
 
-class _Trial:
-    """A program with made-up weights, run as one host call would run it."""
-
-    def __init__(self, job: Job, program: Program, calls: Calls | None = None) -> None:
-        self.program = program
-        self._job = job
-        self._calls = calls or {action: _straight(part) for action, part in program.computations.items()}
-        pools = Action.UPDATE in program.computations
-        self.state = DeviceState(program.layout, program.plan, job.device, 1, pools)
-        self._inputs = [tensor.to(job.device) for tensor in job.inputs]
-        generator = torch.Generator().manual_seed(0)
-        weights = {name: _made_up(spec, generator) for name, spec in program.layout.parameters.items()}
-        self.state.load_weights(weights, job.buffers)
-
-    def afresh(self) -> _Trial:
-        """The same from the beginning."""
-        return _Trial(self._job, self.program, self._calls)
-
-    def arguments(self, action: Action) -> list[Tensor]:
-        """What the computation of an action is given."""
-        computation = self.program.computations[action]
-        state = self.state.arguments(computation.sections, 0, whole=computation.whole)
-        return [*state, *([] if action is Action.UPDATE else self._inputs)]
-
-    def run(self) -> list[Tensor]:
-        """Every action as often as one host call runs it, but for its device iterations."""
-        outputs: list[Tensor] = []
-        for action, count in self._job.runs.items():
-            for _ in range(count):
-                outputs += self._calls[action](*self.arguments(action))
-        return outputs
-
-    def everything(self) -> list[Tensor]:
-        """The state as it is now."""
-        return [
-            *self.state.parameters.values(),
-            *self.state.buffers().values(),
-            *self.state.slots.values(),
-            self.state.flat_gradients,
-        ]
-
-
-def _straight(computation: Computation) -> Callable[..., list[Tensor]]:
-    assert computation.graph is not None
-    return straight_line(computation.graph)
-
-
-def _made_up(specification: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Random weights of a sensible size; the same ones however they are stored."""
-    tensor = torch.zeros(specification.shape, dtype=specification.dtype)
-    if not tensor.is_floating_point():
-        return tensor
-    fan_in = max(1, tensor.numel() // max(1, tensor.shape[0] if tensor.dim() else 1))
-    return tensor.normal_(generator=generator).mul_(fan_in**-0.5)
-
-
-def _results(trial: _Trial) -> list[Tensor]:
+def _results(trial: Trial) -> list[Tensor]:
     torch.manual_seed(0)
     outputs = trial.run()
     return [tensor.detach().clone() for tensor in (*outputs, *trial.everything())]

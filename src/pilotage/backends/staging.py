@@ -1,0 +1,66 @@
+"""Inputs on their way from the host to a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class InputStaging:
+    """Copies the inputs of a call part by part, so that the card works on one part while the next one comes in.
+
+    Pageable memory is first copied into one of two pinned buffers that take turns; the card fetches from there on a
+    stream of its own. What is pinned already is fetched where it lies.
+    """
+
+    def __init__(self, targets: Sequence[Tensor], parts: int) -> None:
+        self._targets = [_split(target, parts) for target in targets]
+        self._parts = parts
+        self._stream = torch.cuda.Stream()
+        self._fetched = [torch.cuda.Event() for _ in range(min(2, parts))]
+        self._pinned: list[list[Tensor | None]] = [[None] * len(targets) for _ in self._fetched]
+
+    def begin(self, inputs: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+        """Cut the inputs of a call; the card must be done with those of the last one."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        return [_split(tensor, self._parts) for tensor in inputs]
+
+    def bring(self, inputs: list[Sequence[Tensor]], part: int) -> None:
+        """Start to copy one part; work on the current stream waits for it, and the host does not."""
+        turn = part % len(self._fetched)
+        # The buffer is free once the card has fetched what was in it before.
+        self._fetched[turn].synchronize()
+        with torch.cuda.stream(self._stream):
+            for position, (pieces, targets) in enumerate(zip(inputs, self._targets, strict=True)):
+                targets[part].copy_(self._fetchable(pieces[part], turn, position), non_blocking=True)
+            self._fetched[turn].record()
+        torch.cuda.current_stream().wait_event(self._fetched[turn])
+
+    def _fetchable(self, piece: Tensor, turn: int, position: int) -> Tensor:
+        if piece.is_cuda or piece.is_pinned():
+            return piece
+        pinned = self._pinned[turn][position]
+        if pinned is None or pinned.shape != piece.shape:
+            pinned = torch.empty(piece.shape, dtype=piece.dtype, pin_memory=True)
+            self._pinned[turn][position] = pinned
+        return pinned.copy_(piece)
+
+
+class OutputStaging:
+    """Brings the outputs of a call to the host with one wait."""
+
+    def __init__(self, outputs: Sequence[Tensor]) -> None:
+        self._pinned = [torch.empty_like(output, device="cpu", pin_memory=True) for output in outputs]
+
+    def fetch(self, outputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs in memory of their own on the host."""
+        for pinned, output in zip(self._pinned, outputs, strict=True):
+            pinned.copy_(output, non_blocking=True)
+        torch.cuda.current_stream().synchronize()
+        return [pinned.clone() for pinned in self._pinned]
+
+
+def _split(tensor: Tensor, parts: int) -> Sequence[Tensor]:
+    return (tensor,) if parts == 1 else tensor.tensor_split(parts)
