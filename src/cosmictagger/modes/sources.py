@@ -21,7 +21,7 @@ def training_events(chosen: Configuration) -> EventFile | SyntheticEvents:
         case Real():
             return EventFile(Path(data.data_directory) / data.file)
         case _:
-            return SyntheticEvents(chosen.run.minibatch_size, seed=data.seed)
+            return SyntheticEvents(chosen.run.minibatch_size, downsample=data.downsample, seed=data.seed)
 
 
 def held_out_events(chosen: Configuration) -> EventFile | None:

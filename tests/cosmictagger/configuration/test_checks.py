@@ -1,0 +1,82 @@
+"""Each combination that cannot be, one by one."""
+
+import re
+
+import pytest
+import torch
+
+from cosmictagger.configuration.checks import check
+from cosmictagger.configuration.compose import configuration
+from cosmictagger.data.generator.file import generate_file
+from cosmictagger.errors import ConfigurationError
+
+REFUSED = [
+    (["framework=tensorflow"], "framework=torch"),
+    (["framework.sparse=true"], "sparse"),
+    (["framework.distributed_mode=horovod"], "horovod"),
+    (["run.distributed=true"], "run.distributed=false"),
+    (["run.horovod_num_groups=2"], "horovod"),
+    (["run.compute_mode=IPU"], "Choose CPU or GPU"),
+    (["run.compute_mode=HPU"], "Choose CPU or GPU"),
+    (["run.compute_mode=XPU"], "Choose CPU or GPU"),
+    (["run.compute_mode=DPCPP"], "Choose CPU or GPU"),
+    (["run.lazy_mode=true"], "HPU"),
+    (["run.num_replicas=2"], "IPU"),
+    (["run.precision=mixed"], "bfloat16 or float32"),
+    (["run.precision=float16"], "mixed or bfloat16"),
+    (["mode.quantization_aware=true"], "quantization_aware"),
+    (["mode.optimizer.learning_rate=0"], "above 0"),
+    (["mode.optimizer.gradient_accumulation=0"], "at least 1"),
+    (["mode.checkpoint_iteration=0"], "at least 1"),
+    (["run.minibatch_size=0"], "at least 1"),
+    (["run.iterations=0"], "at least 1"),
+    (["data.downsample=-1"], "at least 0"),
+    (["network.depth=7"], "network.depth=6 or less"),
+    (["data.downsample=2"], "network.depth=5 or less"),
+    (["network.normalization=layer"], "conv_3D"),
+    (["network.filter_size_deepest=4"], "odd"),
+    (["network.weight_decay=0.1"], "TensorFlow"),
+    (["run.minibatch_size=500"], "data.events is 400"),
+    (["data.aux_events=1"], "data.aux_events is 1"),
+    (["data=real"], "There is no file /data/datasets/SBND/cosmic_tagging_1/cosmic_tagging_train.h5"),
+    (["data=synthetic", "mode=visualize"], "nothing to show"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), REFUSED, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_what_cannot_be_is_refused_in_one_line(words, message):
+    with pytest.raises(ConfigurationError, match=re.escape(message)) as refused:
+        check(configuration(["run.id=x", *words]))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
+def test_a_card_that_is_absent_is_refused():
+    with pytest.raises(ConfigurationError, match=r"run\.compute_mode=CPU"):
+        check(configuration(["run.id=x", "run.compute_mode=GPU"]))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["mode=inference", "run.precision=float16"],
+        ["run.precision=bfloat16"],
+        ["data=synthetic"],
+        ["network.depth=6", "data.downsample=1"],
+        ["network.conv_mode=conv_3D", "network.normalization=layer"],
+        ["mode=iotest", "data=synthetic"],
+    ],
+)
+def test_what_can_be_passes(words):
+    check(configuration(["run.id=x", *words]))
+
+
+def test_a_minibatch_larger_than_the_file_is_refused(tmp_path):
+    generate_file(tmp_path / "two.h5", events=2, seed=1)
+    words = ["run.id=x", "data=real", f"data.data_directory={tmp_path}", "data.file=two.h5", "data.aux_file=two.h5"]
+    check(configuration([*words, "run.minibatch_size=2"]))
+    with pytest.raises(ConfigurationError, match="which holds 2 events"):
+        check(configuration([*words, "run.minibatch_size=3"]))

@@ -1,0 +1,95 @@
+"""Command lines as configurations."""
+
+import pytest
+
+from cosmictagger.configuration.choices import ComputeMode, Connection, ConvMode, ModeKind, Norm, Precision
+from cosmictagger.configuration.compose import MEMBERS, configuration, resolved_lines
+from cosmictagger.configuration.data import Generated, Real, Synthetic
+from cosmictagger.configuration.recipes import RECIPES
+from cosmictagger.errors import ConfigurationError
+
+
+def test_the_defaults_are_not_hostile():
+    chosen = configuration(["run.id=x"])
+    assert chosen.framework.name == "torch"
+    assert not chosen.run.distributed
+    assert isinstance(chosen.data, Generated)
+    assert chosen.run.compute_mode is ComputeMode.CPU
+    assert chosen.output_dir == "output/torch/uresnet/x/"
+    assert (chosen.run.lazy_mode, chosen.run.num_replicas) == (False, 1)
+
+
+def test_compute_modes_have_their_numbers():
+    numbers = {mode.name: mode.value for mode in ComputeMode}
+    assert numbers == {"CPU": 0, "GPU": 1, "DPCPP": 2, "XPU": 3, "HPU": 4, "IPU": 5}
+    assert configuration(["run.id=x", "run.compute_mode=5"]).run.compute_mode is ComputeMode.IPU
+
+
+def test_words_may_be_given_by_number():
+    assert configuration(["run.id=x", "run.precision=2"]).run.precision is Precision.bfloat16
+    assert configuration(["run.id=x", "network.connections=1"]).network.connections is Connection.sum
+
+
+@pytest.mark.parametrize("mode", ["train", "iotest", "inference", "visualize"])
+@pytest.mark.parametrize(("data", "kind"), [("real", Real), ("synthetic", Synthetic), ("generated", Generated)])
+def test_every_mode_goes_with_every_kind_of_data(mode, data, kind):
+    chosen = configuration([f"mode={mode}", f"data={data}", "run.id=x"])
+    assert chosen.mode.name is ModeKind[mode]
+    assert type(chosen.data) is kind
+
+
+@pytest.mark.parametrize("network", MEMBERS["network"])
+def test_a_preset_may_be_changed_field_by_field(network):
+    assert configuration([f"network={network}", "network.depth=4", "run.id=x"]).network.depth == 4
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_composes(recipe):
+    assert configuration(["run.id=x"], recipe).run.id == "x"
+
+
+def test_the_recipes_are_the_originals():
+    deterministic = configuration(["run.id=x"], "a21-deterministic")
+    assert (deterministic.data.seed, deterministic.framework.seed) == (12345, 54321)
+    assert (deterministic.run.minibatch_size, deterministic.run.iterations) == (32, 5000)
+    assert configuration(["run.id=x"], "SCC_21").network.normalization is Norm.none
+    samba = configuration(["run.id=x"], "sn-at")
+    assert (samba.network.conv_mode, samba.network.depth, samba.data.downsample) == (ConvMode.conv_3D, 7, 0)
+    assert configuration(["run.id=x"], "polaris").network.bottleneck_deepest == 96
+    assert configuration(["run.id=x"], "a21").data.synthetic
+
+
+def test_environment_variables_are_taken_as_they_come():
+    chosen = configuration(["run.id=x", "framework.environment_variables.FOO=bar"])
+    assert chosen.framework.environment_variables == {"FOO": "bar"}
+
+
+def test_the_network_is_told_the_format_of_the_data():
+    chosen = configuration(["run.id=x", "data.data_format=channels_last"])
+    assert chosen.network.data_format is chosen.data.data_format
+
+
+@pytest.mark.parametrize(
+    ("words", "recipe", "message"),
+    [
+        ([], "config", "id"),
+        (["run.id=x", "run.foo=3"], "config", "foo"),
+        (["run.id=x", "network=vgg"], "config", "uresnet3d"),
+        (["run.id=x", "run.precision=double"], "config", "bfloat16"),
+        (["run.id=x", "run.iterations=many"], "config", "run.iterations"),
+        (["run.id=x", "mode=iotest", "mode.checkpoint_iteration=3"], "config", "checkpoint_iteration"),
+        (["run.id=x", "nonsense"], "config", "nonsense"),
+        (["run.id=x"], "frontier", "polaris"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_one_line(words, recipe, message):
+    with pytest.raises(ConfigurationError, match=message) as refused:
+        configuration(words, recipe)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_whole_configuration_can_be_printed():
+    lines = resolved_lines(configuration(["run.id=x"]))
+    assert lines == sorted(lines)
+    assert "run.id........................: x" in lines
+    assert "output_dir....................: output/torch/uresnet/x/" in lines

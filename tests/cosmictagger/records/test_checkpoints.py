@@ -1,0 +1,69 @@
+"""Checkpoints: whole, indexed, few, and found again."""
+
+import numpy as np
+import pytest
+import torch
+
+from cosmictagger.errors import CheckpointError
+from cosmictagger.records.checkpoints import Checkpoints, find, load
+
+
+def state(step):
+    return {"global_step": step, "state_dict": {"weight": torch.full((2,), float(step))}, "optimizer": {}}
+
+
+def test_the_newest_five_are_kept_and_indexed(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in (5, 10, 15, 20, 25, 30, 100):
+        checkpoints.save(step, state(step))
+    assert checkpoints.steps() == [100, 30, 25, 20, 15]
+    assert (tmp_path / "checkpoint").read_text().splitlines() == [
+        "latest: model-100.ckpt",
+        "100: model-100.ckpt",
+        "30: model-30.ckpt",
+        "25: model-25.ckpt",
+        "20: model-20.ckpt",
+        "15: model-15.ckpt",
+    ]
+    assert load(checkpoints.latest())["global_step"] == 100
+
+
+def test_a_half_written_file_is_no_checkpoint_and_is_swept_away(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, state(1))
+    (tmp_path / "model-2.ckpt.part").write_bytes(b"half")
+    assert checkpoints.latest().name == "model-1.ckpt"
+    checkpoints.sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "model-1.ckpt"]
+
+
+def test_a_checkpoint_holds_plain_data_alone(tmp_path):
+    path = Checkpoints(tmp_path).save(3, state(3))
+    assert torch.load(path, weights_only=True)["global_step"] == 3
+
+
+@pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/model-7.ckpt"])
+def test_weights_are_found_by_run_folder_or_file(tmp_path, place):
+    Checkpoints(tmp_path / "checkpoints").save(7, state(7))
+    assert find(str(tmp_path / place)) == tmp_path / "checkpoints/model-7.ckpt"
+
+
+def test_a_place_without_weights_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        find(str(tmp_path))
+
+
+def test_a_checkpoint_of_the_original_with_numpys_numbers_loads(tmp_path):
+    path = tmp_path / "model-1.ckpt"
+    torch.save(state(1) | {"scheduler": {"_last_lr": [np.float64(1e-3)]}}, path)
+    assert load(path)["global_step"] == 1
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "model-1.ckpt"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        load(path)
+    torch.save({"something": 1}, path)
+    with pytest.raises(CheckpointError, match="no state_dict"):
+        load(path)

@@ -1,0 +1,28 @@
+"""Tables that go on where a run was resumed."""
+
+from cosmictagger.records.tables import MetricTable
+
+
+def written(path, steps, *, resumed_at=0):
+    table = MetricTable(path, resumed_at=resumed_at)
+    for step in steps:
+        table.write(step, {"loss": step / 4, "mIoU": 1.0})
+    table.close()
+    return path.read_text()
+
+
+def test_a_table_has_a_header_and_five_decimals(tmp_path):
+    assert written(tmp_path / "a.csv", [0, 1]) == "step,loss,mIoU\n0,0.00000,1.00000\n1,0.25000,1.00000\n"
+
+
+def test_a_resumed_run_repeats_no_line_and_leaves_none_cut(tmp_path):
+    whole = written(tmp_path / "whole.csv", range(6))
+    written(tmp_path / "part.csv", range(5))
+    with (tmp_path / "part.csv").open("a") as file:
+        file.write("5,0.1")
+    assert written(tmp_path / "part.csv", range(3, 6), resumed_at=3) == whole
+
+
+def test_a_new_run_begins_a_new_table(tmp_path):
+    written(tmp_path / "a.csv", range(9))
+    assert written(tmp_path / "a.csv", [0]) == "step,loss,mIoU\n0,0.00000,1.00000\n"
