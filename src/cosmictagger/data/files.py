@@ -152,8 +152,6 @@ class EventFile:
             raise DataError(f"{self.path}: no event {entry}; it holds events 0 to {len(self) - 1}.")
 
     def _check_agreement(self) -> None:
-        if len(self) == 0:
-            raise DataError(f"{self.path}: holds no events. Generate or copy it again.")
         if len(self._label) != len(self) or self._label.shape != self.shape:
             raise DataError(
                 f"{self.path}: {len(self)} events of charge {self.shape} beside {len(self._label)} of labels "

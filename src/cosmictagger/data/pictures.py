@@ -96,6 +96,8 @@ class Pictures:
         return first, count
 
     def _common_shape(self, meta: Array) -> tuple[int, int]:
+        if len(self) == 0:
+            raise self._damaged("it holds no events")
         if len(meta) < len(self) * PLANES:
             raise self._damaged(f"image_meta has {len(meta)} rows for {len(self)} events of {PLANES} planes")
         sizes = np.unique(meta["number_of_voxels"], axis=0)

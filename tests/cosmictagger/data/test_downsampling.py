@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
@@ -25,6 +25,7 @@ def blocks(picture, factor):
     return picture.reshape(planes, height // factor, factor, width // factor, factor)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.tuples(planes(), planes(), planes()), DOWNSAMPLES)
 def test_charge_is_the_mean_of_its_block_and_the_label_its_highest(three, downsample):
     event = SparseEvent(SHAPE, three)
@@ -35,6 +36,7 @@ def test_charge_is_the_mean_of_its_block_and_the_label_its_highest(three, downsa
     assert np.array_equal(coarse_label, blocks(label, 2**downsample).max(axis=(2, 4)))
 
 
+@settings(max_examples=40, deadline=None)
 @given(planes(), st.integers(1, 4))
 def test_charges_are_added_one_by_one_in_single_precision(plane, downsample):
     coarse = downsample_event(SparseEvent(SHAPE, (plane,) * 3), downsample).planes[0]
@@ -47,6 +49,7 @@ def test_charges_are_added_one_by_one_in_single_precision(plane, downsample):
     assert len(coarse) == len(sums)
 
 
+@settings(max_examples=40, deadline=None)
 @given(planes(), st.integers(0, 2), st.integers(0, 2))
 def test_two_halvings_are_one_quartering(plane, first, second):
     event = SparseEvent(SHAPE, (plane,) * 3)
@@ -56,6 +59,7 @@ def test_two_halvings_are_one_quartering(plane, first, second):
     np.testing.assert_allclose(twice.dense()[0], once.dense()[0], rtol=1e-5)
 
 
+@settings(max_examples=40, deadline=None)
 @given(planes(), st.integers(1, 4))
 def test_pixels_stay_in_the_order_of_the_file(plane, downsample):
     coarse = downsample_event(SparseEvent(SHAPE, (plane,) * 3), downsample).planes[0]

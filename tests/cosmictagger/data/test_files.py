@@ -123,6 +123,11 @@ def put(table, field, value, row=0, producer=layout.IMAGE_PRODUCER):
     return change
 
 
+def empty(file, group):
+    for name in file[group]:
+        file[f"{group}/{name}"].resize(0, axis=0)
+
+
 def put_in_both(table, field, value, row):
     changes = [put(table, field, value, row, producer) for producer in (layout.IMAGE_PRODUCER, layout.LABEL_PRODUCER)]
     return lambda file: [change(file) for change in changes]
@@ -131,6 +136,8 @@ def put_in_both(table, field, value, row):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda file: empty(file, layout.sparse_group(layout.IMAGE_PRODUCER)), "it holds no events"),
+        (lambda file: empty(file, layout.sparse_group(layout.LABEL_PRODUCER)), "it holds no events"),
         (put("extents", "N", 2), "event 0 has 2 planes in place of 3"),
         (put("extents", "first", 10**6), "voxel_extents has 15 rows"),
         (put("voxel_extents", "N", 10**9), "voxels has"),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.data.errors import DataError
@@ -9,6 +9,7 @@ from cosmictagger.data.orders import ORDERS, entries_of
 SIZES = st.integers(1, 40).flatmap(lambda events: st.tuples(st.just(events), st.integers(1, events)))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(ORDERS)), SIZES, st.integers(0, 1000), st.integers(0, 2**62))
 def test_every_batch_is_full_and_from_the_file(order, sizes, batch, seed):
     events, minibatch_size = sizes
@@ -20,6 +21,7 @@ def test_every_batch_is_full_and_from_the_file(order, sizes, batch, seed):
     assert np.array_equal(entries, again)
 
 
+@settings(max_examples=40, deadline=None)
 @given(SIZES, st.integers(0, 5), st.integers(0, 2**62))
 def test_a_shuffled_epoch_has_every_event_once(sizes, epoch, seed):
     events, minibatch_size = sizes
@@ -31,6 +33,7 @@ def test_a_shuffled_epoch_has_every_event_once(sizes, epoch, seed):
     assert sorted(drawn) == list(range(events))[: len(drawn)] or len(drawn) < events
 
 
+@settings(max_examples=40, deadline=None)
 @given(SIZES, st.integers(0, 100), st.integers(0, 2**62))
 def test_blocks_are_consecutive(sizes, batch, seed):
     events, minibatch_size = sizes

@@ -1,7 +1,7 @@
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.data import layout
@@ -37,6 +37,7 @@ def tables(tmp_path_factory):
         yield {name: Table(path, file[name], layout.VOXEL) for name in file}
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([*WAYS, "packed"]), st.integers(0, ROWS), st.integers(0, ROWS))
 def test_rows_are_the_same_however_they_are_stored(tables, way, start, length):
     stop = min(start + length, ROWS)

@@ -1,10 +1,11 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.displays.rendering import agreement_map, class_map, overlap, pooled
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 7))
 def test_no_pixel_is_lost_by_pooling(height, width, factor):
     picture = np.zeros((height, width))

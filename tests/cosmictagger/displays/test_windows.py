@@ -1,10 +1,11 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.displays.windows import window_around
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 319), st.integers(0, 511)), max_size=20),
     st.none() | st.tuples(st.integers(0, 1279), st.integers(0, 2047)),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.data.generator.geometry import HIGH, LOW, columns, inside, rows, vertex_pixels
@@ -15,6 +15,7 @@ def test_real_vertices_appear_where_the_real_pictures_have_them(real_file):
         assert np.abs(distance).max() <= 3
 
 
+@settings(max_examples=40, deadline=None)
 @given(POINTS)
 def test_points_inside_fall_on_the_wires_that_exist(point):
     assert inside(point[None])[0]
@@ -25,12 +26,14 @@ def test_points_inside_fall_on_the_wires_that_exist(point):
     assert 0 <= rows(point[None])[0] < 1280
 
 
+@settings(max_examples=40, deadline=None)
 @given(POINTS)
 def test_each_half_of_the_rows_is_one_drift_volume(point):
     assume(abs(point[0]) > 1e-6)
     assert (rows(point[None])[0] < 640) == (point[0] < 0)
 
 
+@settings(max_examples=40, deadline=None)
 @given(POINTS, st.floats(1, 300))
 def test_what_comes_late_looks_nearer_to_the_cathode(point, delay):
     late, early = rows(point[None], delay)[0], rows(point[None])[0]
