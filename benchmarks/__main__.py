@@ -6,13 +6,30 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import call_overhead, cosmic_reading, report, tutorial
+from benchmarks import (
+    call_overhead,
+    cosmic_reading,
+    cosmic_step,
+    device_loop,
+    epoch,
+    first_step,
+    large_models,
+    memory,
+    report,
+    tutorial,
+)
 from pilotage.backends.registry import backends, choose
 
 BENCHMARKS: dict[str, Callable[[str, int], report.Table]] = {
     "tutorial": tutorial.measure,
     "call_overhead": call_overhead.measure,
+    "device_loop": device_loop.measure,
+    "large_models": large_models.measure,
+    "first_step": first_step.measure,
+    "epoch": epoch.measure,
+    "memory": memory.measure,
     "cosmic_reading": cosmic_reading.measure,
+    "cosmic_step": cosmic_step.measure,
 }
 
 

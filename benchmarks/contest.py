@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
+
 
 @dataclass
 class Contender:
@@ -36,3 +38,9 @@ def take_turns(contenders: list[Contender], rounds: int) -> None:
         order = contenders if number % 2 == 0 else contenders[::-1]
         for contender in order:
             contender.run()
+
+
+def synchronized(device: str) -> None:
+    """Wait for the device, so that a clock measures its work and not its queue."""
+    if device != "cpu":
+        torch.get_device_module(device).synchronize()

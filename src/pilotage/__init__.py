@@ -12,15 +12,17 @@ from pilotage.errors import PilotageError
 from pilotage.version import VERSION
 
 if TYPE_CHECKING:
+    from pilotage.data.normalized import Normalized
     from pilotage.door import CompiledModel, inference, training
     from pilotage.program.loss import mark_loss
 
 __version__ = VERSION
 
-__all__ = ["CompiledModel", "PilotageError", "inference", "mark_loss", "training"]
+__all__ = ["CompiledModel", "Normalized", "PilotageError", "inference", "mark_loss", "training"]
 
 _HOMES = {
     "CompiledModel": "pilotage.door",
+    "Normalized": "pilotage.data.normalized",
     "inference": "pilotage.door",
     "mark_loss": "pilotage.program.loss",
     "training": "pilotage.door",

@@ -8,6 +8,7 @@ for images, labels in loader:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -115,6 +116,7 @@ def execution(
     broadcast_buffers: bool = True,
     backend: str | None = None,
     tier: str | Tier | None = None,
+    cache_directory: str | Path | None = None,
     nonfinite_loss: str | NonFiniteLoss = NonFiniteLoss.WARN,
 ) -> Execution:
     """The options of a compiled model, from plain numbers and words."""
@@ -129,6 +131,7 @@ def execution(
         broadcast_buffers=broadcast_buffers,
         backend=backend,
         tier=None if tier is None else _named(Tier, tier, "tier"),
+        cache_directory=None if cache_directory is None else Path(cache_directory),
         nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
@@ -10,7 +11,6 @@ from pilotage.options.choices import Accumulation, NonFiniteLoss, Pooling, Reduc
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
-from poptorch._logging import logger
 from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
@@ -41,7 +41,6 @@ def execution_of(options: Options, *, training: bool) -> Execution:
     """What these options ask of the engine for a training or an inference program."""
     if not training:
         _check_inference(options)
-    _warn_of_unanswered(options)
     own = resolved(options, training=training)
     return Execution(
         batching=batching_of(own),
@@ -53,6 +52,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         broadcast_buffers=own.broadcast_buffers,
         backend=_backend_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
+        cache_directory=_cache_directory(own),
         nonfinite_loss=_treatment_of_losses(own),
         accumulation=_accumulation_of(own),
         synthetic_inputs=own._Popart.options.get("syntheticDataMode", 0) != 0,
@@ -90,14 +90,9 @@ def uses_ipu_model(options: Options) -> bool:
     return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
 
 
-def _warn_of_unanswered(options: Options) -> None:
-    """Say which settings the engine does not act on yet, though the results are right without them."""
+def _cache_directory(options: Options) -> Path | None:
     told = options._Popart.options
-    unanswered = {
-        "enableExecutableCaching": bool(told.get("enableEngineCaching", False)),
-    }
-    for setting in (name for name, is_set in unanswered.items() if is_set):
-        logger.warning("poptorch.Options().%s has no effect on this engine yet; the model runs without it.", setting)
+    return Path(told["cachePath"]) if told.get("enableEngineCaching", False) else None
 
 
 def _check_inference(options: Options) -> None:

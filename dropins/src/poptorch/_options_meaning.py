@@ -67,16 +67,11 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "enableSyntheticData": "Inputs are made up once, normal numbers or zeros, and those of the host are left alone; outputs are returned.",
             "sourceLocationExcludes": "Hides files from the places named in messages.",
             "appendToLocationExcludes": "Hides files from the places named in messages.",
+            "enableExecutableCaching": "Programs are compiled at once, beside the run, and kept in this directory.",
             "modelName": "Names the model in the log and the directory of its profile.",
             "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for Perfetto and chrome://tracing.",
             "Precision.setPartialsType": "How half matrix products are summed up on NVIDIA cards; processors always do it in float.",
             "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call that fails raises with operation and line once it is over.",
-        },
-    ),
-    *_rows(
-        Meaning.PENDING,
-        {
-            "enableExecutableCaching": "Names the directory of compiled programs; a warning says so.",
         },
     ),
     *_rows(

@@ -35,6 +35,11 @@ def of_child(**changes: str) -> dict[str, str]:
     return {**os.environ, **changes}
 
 
+def leave(name: str, value: str) -> None:
+    """Leave a message for native code that looks for it in the environment."""
+    os.environ[name] = value
+
+
 def cpp_compiler() -> str:
     """The C++ compiler that torch's Inductor calls on Linux: CXX, or g++."""
     return os.environ.get("CXX") or "g++"

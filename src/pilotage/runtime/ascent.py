@@ -6,9 +6,7 @@ end of some later call the executor changes over. What was compiled once is foun
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +20,7 @@ from pilotage.backends.native.cache import Entry, NativeCache
 from pilotage.backends.native.job import Job
 from pilotage.backends.native.precision import precision_settings
 from pilotage.backends.native.process import CompilingProcess
+from pilotage.backends.native.requirements import missing_compiler
 from pilotage.backends.native.surroundings import surroundings
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import Event, Noted, Warned
@@ -141,7 +140,7 @@ def ascent_for(
     tell: Callable[[Event], None],
 ) -> Ascent | None:
     """The way up for a program, or None where there is none; the reason is told."""
-    if (problem := _no_compiler(device)) is not None:
+    if (problem := missing_compiler(device)) is not None:
         if must_compile:
             raise OptionError(f"The tier is 'compiled', but {problem}. Install one, or choose the tier 'graph'.")
         tell(Noted(message=f"The program stays on the graph tier: {problem}."))
@@ -165,17 +164,3 @@ def ascent_for(
             raise
         tell(Warned(message=f"The program stays on the graph tier: {error}"))
         return None
-
-
-def _no_compiler(device: torch.device) -> str | None:
-    """What is missing for compiling; a C++ compiler builds kernels for the processor and starts those of Triton."""
-    compiler = environment.cpp_compiler()
-    if shutil.which(compiler) is None:
-        return f"there is no C++ compiler ({compiler}) on this machine"
-    if device.type == "cuda" and not _has_triton():
-        return "the package triton is not installed"
-    return None
-
-
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None

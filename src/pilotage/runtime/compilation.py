@@ -105,7 +105,8 @@ class Compilation:
             session.captured,
             session.schedule,
             choice.backend.device,
-            patience=choice.backend.patience,
+            # Who names a directory for compiled code wants it filled.
+            patience=choice.backend.patience if self.execution.cache_directory is None else 0.0,
             directory=self.execution.cache_directory,
             must_compile=must_compile,
             tell=self.tell,

@@ -26,6 +26,11 @@ class RunRecord:
         self.updates += updates
         self.steps[device, tier] += micro_batches
 
+    @property
+    def latest_tier(self) -> str | None:
+        """The tier of the last step; None before the first."""
+        return next(reversed(self.steps), (None, None))[1]
+
     def __str__(self) -> str:
         places = ", ".join(f"{count} on {device} ({tier})" for (device, tier), count in self.steps.items())
         return f"{self.calls} calls, {self.updates} updates; steps: {places or 'none'}"

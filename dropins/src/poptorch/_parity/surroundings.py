@@ -12,14 +12,13 @@ TABLES = (
         sort=Sort.VARIABLES,
         rows=rows(
             works="POPTORCH_DEFAULT_OPTIONS POPTORCH_LOG_LEVEL POPTORCH_LOG_DEST OMPI_COMM_WORLD_SIZE "
-            "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL",
+            "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL POPTORCH_CACHE_DIR",
             differs={
                 "POPTORCH_IPU_MODEL": "runs on the CPU backend",
                 "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
                 "POPLAR_ENGINE_OPTIONS": "only what it says of autoReport counts",
             },
             later={
-                "POPTORCH_CACHE_DIR": "the option is set by it; programs are not kept there yet",
                 "POPTORCH_EXPORT_PROTO_FILE": "",
                 "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "",
                 "PVTI_OPTIONS": "torch's profiler shows tracepoints meanwhile",
@@ -49,6 +48,9 @@ TABLES = (
             noted={
                 "Tracepoints of executors: modelCompilation, loadExecutable, compileAndExport, saveExecutableToFile, "
                 "modelExecution": "in torch's profiler",
+                "Compiled programs are kept in the directory of `enableExecutableCaching`": "machine code, compiled beside the "
+                "run",
+                "Processes that share a cache compile once": "",
             },
             differs={
                 "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for Perfetto "
@@ -57,10 +59,6 @@ TABLES = (
             absent={
                 "Tracepoints graphPreprocessing and dataset.__getitem__": "capturing is part of modelCompilation, and data "
                 "sets are read in other processes",
-            },
-            later={
-                "Compiled programs are kept in the directory of `enableExecutableCaching`": "",
-                "Processes that share a cache compile once": "",
             },
         ),
     ),

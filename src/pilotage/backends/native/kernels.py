@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import torch
+
+from pilotage.options import environment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +74,7 @@ def load_cpp_kernel(library: Path) -> Callable[..., None]:
     """The function of a shared library that holds one kernel for the processor."""
     # The library asks the environment for the address of the one function of torch that it calls.
     address = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
-    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = str(address)
+    environment.leave("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(address))
     specification = importlib.util.spec_from_file_location(f"{library.stem}.kernel", library)
     assert specification is not None
     assert specification.loader is not None

@@ -1,0 +1,101 @@
+"""The device loop: the tutorial's classifier on one batch size, one call after the other, against everybody's best."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+import pilotage
+from benchmarks.contest import Contender, synchronized, take_turns
+from benchmarks.peers import peers
+from benchmarks.report import Row, Table
+from examples.fashion_mnist.model import GarmentClassifier
+
+BATCH = 16
+STEPS = 200
+
+
+def measure(device: str, rounds: int) -> Table:
+    """Steps per second by tier, device iterations and precision."""
+    torch.manual_seed(0)
+    model, batch = GarmentClassifier().train(), (torch.randn(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,)))
+    with Tf32(True):
+        fused = {name: _repeated(step, device) for name, step in peers(model, batch, _fused(device), device).items()}
+        ours = {
+            f"Pilotage, {tier}, deviceIterations {iterations}": _ours(batch, device, tier, iterations)
+            for tier in ("graph", "compiled")
+            for iterations in (1, 50)
+        }
+        contenders = [Contender(name, run) for name, run in {**fused, **ours}.items()]
+        take_turns(contenders, rounds)
+    strict: list[Contender] = []
+    if device == "cuda":
+        with Tf32(False):
+            strict = [
+                Contender(
+                    "Pilotage, compiled, deviceIterations 50, strict float32", _ours(batch, device, "compiled", 50)
+                )
+            ]
+            take_turns(strict, rounds)
+    return _table([*contenders, *strict], device)
+
+
+def _table(contenders: list[Contender], device: str) -> Table:
+    median = {each.name: each.median for each in contenders}
+    eager = median["eager PyTorch"]
+    best_compile = max(value for name, value in median.items() if name.startswith("torch.compile"))
+    ours = median["Pilotage, compiled, deviceIterations 50"]
+    precision = "float32 with TF32 allowed, " if device == "cuda" else ""
+    return Table(
+        title=f"Device loop: tutorial classifier, batch {BATCH}, {precision}SGD with momentum, on {device}",
+        command=f"make bench DEVICE={device} ARGS='--only device_loop'",
+        rows=[Row(name, value, "steps/s", value / eager) for name, value in median.items()],
+        verdict=f"{ours / eager:.1f} times eager PyTorch, {ours / best_compile:.1f} times the best of torch.compile.",
+        details={"rates": {each.name: each.rates for each in contenders}},
+    )
+
+
+class Tf32:
+    """While active, float32 products may or may not be rounded to TF32."""
+
+    def __init__(self, allowed: bool) -> None:
+        self._allowed = allowed
+
+    def __enter__(self) -> None:
+        self._before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+        torch.set_float32_matmul_precision("high" if self._allowed else "highest")
+        torch.backends.cudnn.allow_tf32 = self._allowed
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_float32_matmul_precision(self._before[0])
+        torch.backends.cudnn.allow_tf32 = self._before[1]
+
+
+def _fused(device: str):
+    return lambda parameters: torch.optim.SGD(parameters, lr=0.001, momentum=0.9, fused=device == "cuda")
+
+
+def _repeated(step, device: str):
+    def run() -> int:
+        for _ in range(STEPS):
+            step()
+        synchronized(device)
+        return STEPS
+
+    return run
+
+
+def _ours(batch: tuple[Tensor, ...], device: str, tier: str, iterations: int):
+    torch.manual_seed(0)
+    model = GarmentClassifier().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+    trainer = pilotage.training(model, optimizer, device_iterations=iterations, backend=device, tier=tier)
+    images, labels = (tensor.repeat(iterations, *[1] * (tensor.dim() - 1)) for tensor in batch)
+
+    def run() -> int:
+        calls = max(STEPS // iterations, 8)
+        for _ in range(calls):
+            trainer(images, labels)
+        return calls * iterations
+
+    return run

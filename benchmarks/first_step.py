@@ -1,0 +1,65 @@
+"""How long a user waits for the first step, in a process of its own: with an empty cache, and with a warm one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchmarks.report import Row, Table
+
+_PROGRAM = """
+import json, sys, time
+import torch
+device, name = sys.argv[1:]
+if device == "cuda":
+    torch.zeros(1, device="cuda")
+import pilotage
+if name == "tutorial":
+    from examples.fashion_mnist.model import GarmentClassifier
+    model = GarmentClassifier().train()
+    batch = torch.randn(16, 1, 28, 28), torch.randint(0, 10, (16,))
+else:
+    from benchmarks.large_models import encoder
+    model = encoder()
+    batch = torch.randn(8, 128, 768), torch.randn(8, 128, 768)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+trainer = pilotage.training(model, optimizer, backend=device, **json.loads(sys.stdin.read()))
+start = time.perf_counter()
+trainer(*batch)
+print(json.dumps([time.perf_counter() - start, trainer.record.latest_tier]))
+"""
+
+
+def measure(device: str, rounds: int) -> Table:
+    """Seconds from the call of the wrapped model to its finished first step; the context of the card is made before."""
+    rows = []
+    for name in ("tutorial", "encoder, 12 layers"):
+        with tempfile.TemporaryDirectory() as cache:
+            cold, _ = _first_step(device, name, {"cache_directory": cache})
+            _first_step(device, name, {"cache_directory": cache, "tier": "compiled"})
+            warm, tier = min(
+                _first_step(device, name, {"cache_directory": cache, "tier": "compiled"}) for _ in range(3)
+            )
+        rows += [Row(f"{name}, empty cache", cold, "s"), Row(f"{name}, warm cache, tier {tier}", warm, "s")]
+    return Table(
+        title=f"Time to the first finished step, on {device}",
+        command=f"make bench DEVICE={device} ARGS='--only first_step'",
+        rows=rows,
+        verdict=f"The tutorial's first step: {rows[0].value:.2f} s with an empty cache, {rows[1].value:.2f} s with a warm one.",
+    )
+
+
+def _first_step(device: str, name: str, options: dict[str, str]) -> tuple[float, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, device, name],
+        input=json.dumps(options),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    seconds, tier = json.loads(done.stdout.splitlines()[-1])
+    return seconds, tier

@@ -1,0 +1,20 @@
+"""What compiling needs on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+
+import torch
+
+from pilotage.options import environment
+
+
+def missing_compiler(device: torch.device) -> str | None:
+    """What is missing; a C++ compiler builds kernels for the processor, and what starts those of Triton."""
+    compiler = environment.cpp_compiler()
+    if shutil.which(compiler) is None:
+        return f"there is no C++ compiler ({compiler}) on this machine"
+    if device.type == "cuda" and importlib.util.find_spec("triton") is None:
+        return "the package triton is not installed"
+    return None
