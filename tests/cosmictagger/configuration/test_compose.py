@@ -30,9 +30,16 @@ def test_words_may_be_given_by_number():
     assert configuration(["run.id=x", "network.connections=1"]).network.connections is Connection.sum
 
 
-@pytest.mark.parametrize("mode", ["train", "iotest", "inference", "visualize"])
-@pytest.mark.parametrize(("data", "kind"), [("real", Real), ("synthetic", Synthetic), ("generated", Generated)])
-def test_every_mode_goes_with_every_kind_of_data(mode, data, kind):
+@pytest.mark.parametrize(
+    ("mode", "data", "kind"),
+    [
+        ("train", "real", Real),
+        ("iotest", "synthetic", Synthetic),
+        ("inference", "real", Real),
+        ("visualize", "generated", Generated),
+    ],
+)
+def test_every_mode_and_every_kind_of_data_can_be_named(mode, data, kind):
     chosen = configuration([f"mode={mode}", f"data={data}", "run.id=x"])
     assert chosen.mode.name is ModeKind[mode]
     assert type(chosen.data) is kind
