@@ -103,3 +103,9 @@ def test_a_function_that_closes_over_what_does_not_exist_yet_can_be_wrapped():
     model = FunctionModule(forward)
     later = 2
     assert model(torch.ones(1)).item() == 3.0
+
+
+def test_torchs_own_functions_can_be_wrapped():
+    x = torch.tensor([1.0, 4.0])
+    assert torch.equal(poptorch.inferenceModel(torch.log)(x), torch.log(x))
+    assert torch.equal(poptorch.inferenceModel(torch.add)(x, x, alpha=2), torch.add(x, x, alpha=2))

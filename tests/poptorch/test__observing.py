@@ -270,3 +270,16 @@ def test_anchors_are_part_of_a_saved_program(model, tmp_path):
     assert torch.equal(loaded.getAnchoredTensor("hidden"), torch.relu(model.fc1(x)))
     with pytest.raises(poptorch.Error, match="anchored_tensors from"):
         poptorch.inferenceModel(model).loadExecutable(file)
+
+
+def test_the_watch_over_operations_is_part_of_a_saved_program(tmp_path):
+    file = tmp_path / "model.poptorch"
+    chosen = poptorch.Options()
+    chosen.Precision.enableFloatingPointExceptions(True)
+    poptorch.inferenceModel(torch.log, chosen).compileAndExport(file, torch.ones(2))
+    loaded = poptorch.load(file)
+    assert loaded(torch.ones(2)).tolist() == [0.0, 0.0]
+    with pytest.raises(poptorch.Error, match="Floating point exception"):
+        loaded(torch.zeros(2))
+    with pytest.raises(poptorch.Error, match="enableFloatingPointExceptions from True to False"):
+        poptorch.load(file, edit_opts_fn=lambda options: options.Precision.enableFloatingPointExceptions(False))

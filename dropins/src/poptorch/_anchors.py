@@ -71,7 +71,7 @@ class Anchors:
         """Keep the anchored tensors of a call, and return its outputs."""
         program = executor.session.program
         count = len(outputs) - len(program.anchors)
-        if self._watches:
+        if program.watched_operations:
             _refuse_exceptions(outputs[-1], program.watched_operations)
         returned = iter(zip(outputs[count:], program.output_ranks[count:], strict=True))
         for short, anchor in self._anchors.items():

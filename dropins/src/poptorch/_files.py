@@ -127,7 +127,10 @@ def _seed(options: Options) -> int | None:
 
 
 def _anchors(options: Options) -> dict[str, Any]:
-    return {"anchored_tensors": [long_name for long_name, *_ in options.anchored_tensors.values()]}
+    return {
+        "anchored_tensors": [long_name for long_name, *_ in options.anchored_tensors.values()],
+        "enableFloatingPointExceptions": bool(options._Popart.options.get("enableFloatingPointChecks", False)),
+    }
 
 
 def _refuse_other_settings(compiled: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:

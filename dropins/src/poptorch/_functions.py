@@ -17,9 +17,25 @@ class FunctionModule(nn.Module):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self.forward = function
+        self.forward = function if _tells_its_arguments(function) else _taking_anything(function)
         used = {id(module): module for module in _modules_in(_reached(function))}
         self.parts = nn.ModuleList(used.values())
+
+
+def _tells_its_arguments(function: Callable[..., Any]) -> bool:
+    """Whether Python knows what a function takes; of most of torch's own it does not."""
+    try:
+        inspect.signature(function)
+    except ValueError:
+        return False
+    return True
+
+
+def _taking_anything(function: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return forward
 
 
 def _reached(function: Any) -> Iterator[Any]:

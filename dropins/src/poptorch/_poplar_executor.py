@@ -289,11 +289,14 @@ class PoplarExecutor(Observing, NeverLost):
 
     # Inside
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self) -> AbstractContextManager[object]:
         """Raise errors under their PopTorch name, with a line of the files that are not excluded."""
-        with translated(), leaving_out(self._options._source_location_excludes):
-            yield
+        if not self._options._source_location_excludes:
+            return translated()
+        stack = ExitStack()
+        stack.enter_context(translated())
+        stack.enter_context(leaving_out(self._options._source_location_excludes))
+        return stack
 
     def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
         """A method of the module; where it returns the module, so that ``model = model.method()`` is written, the wrapper."""

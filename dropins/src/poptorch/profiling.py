@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -26,14 +25,11 @@ class Channel:
             setattr(obj, method, self._traced(getattr(obj, method), method))
         return obj
 
-    @contextmanager
-    def tracepoint(self, name: str) -> Iterator[None]:
+    def tracepoint(self, name: str) -> AbstractContextManager[object]:
         """Show the time of this block under a name."""
         if not torch._C._autograd._profiler_enabled():
-            yield
-            return
-        with torch.profiler.record_function(f"{self.name}: {name}"):
-            yield
+            return nullcontext()
+        return torch.profiler.record_function(f"{self.name}: {name}")
 
     def _traced(self, function: Any, name: str) -> Any:
         @functools.wraps(function)
