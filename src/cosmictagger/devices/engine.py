@@ -13,6 +13,7 @@ import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.learnt import as_slots, as_torch
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.training.metrics import KEYS
@@ -49,10 +50,11 @@ class EngineDevice:
         # Results must not depend on when a faster executable is ready, so the tier is pinned.
         self._evaluation = pilotage.inference(EvaluationStep(network, scheme), backend=backend, tier="graph")
         network.train()
+        self._step = MarkedStep(network, scheme)
         self._training = None
         if optimizer is not None:
             self._training = pilotage.training(
-                MarkedStep(network, scheme),
+                self._step,
                 optimizer,
                 backend=backend,
                 tier="graph",
@@ -87,7 +89,8 @@ class EngineDevice:
         start = time.perf_counter()
         self._training.compile(image, label)
         if self._restored is not None:
-            self._training.load_optimizer_state_dict(self._restored)
+            assert self._optimizer is not None
+            self._training.load_optimizer_state_dict(as_slots(self._restored, self._step, self._optimizer))
             self._restored = None
         return time.perf_counter() - start
 
@@ -100,8 +103,8 @@ class EngineDevice:
     def state(self) -> dict[str, Any]:
         """Weights, and what the optimizer has learnt on the device."""
         learnt: Any = self._restored or {}
-        if self._training is not None and self._training.record.updates:
-            learnt = self._training.optimizer_state_dict()
+        if self._training is not None and self._optimizer is not None and self._training.record.updates:
+            learnt = as_torch(self._training.optimizer_state_dict(), self._step, self._optimizer)
         return on_host({"state_dict": self._network.state_dict(), "optimizer": learnt})
 
     def restore(self, state: Mapping[str, Any]) -> None:

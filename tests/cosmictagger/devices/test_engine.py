@@ -10,6 +10,7 @@ from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind,
 from cosmictagger.configuration.network import A21
 from cosmictagger.data.events import Batch
 from cosmictagger.devices.engine import EngineDevice
+from cosmictagger.devices.plain import PlainDevice
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBERS
@@ -27,11 +28,18 @@ def batch(seed):
     )
 
 
-def device():
+def parts(kind):
     torch.manual_seed(0)
     network = build(NETWORK)
-    optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), 1e-3)
-    return EngineDevice(network, optimizer, LossBalanceScheme.focal, NUMBERS[Precision.float32], "cpu")
+    return network, build_optimizer(kind, network.parameters(), 1e-3), LossBalanceScheme.focal
+
+
+def device(kind=OptimizerKind.adam):
+    return EngineDevice(*parts(kind), NUMBERS[Precision.float32], "cpu")
+
+
+def plain(kind=OptimizerKind.adam):
+    return PlainDevice(*parts(kind), NUMBERS[Precision.float32], torch.device("cpu"))
 
 
 @pytest.mark.slow
@@ -56,3 +64,18 @@ def test_the_placement_is_what_the_engine_recorded():
         "graph",
         1,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OptimizerKind)
+def test_a_run_may_go_on_with_another_device(kind):
+    whole, first = plain(kind), device(kind)
+    expected = [whole.train([batch(number)], 1e-3).loss for number in range(6)]
+    for number in range(2):
+        first.train([batch(number)], 1e-3)
+    second, third = plain(kind), device(kind)
+    second.restore(first.state())
+    found = [second.train([batch(number)], 1e-3).loss for number in (2, 3)]
+    third.restore(second.state())
+    found += [third.train([batch(number)], 1e-3).loss for number in (4, 5)]
+    assert found == pytest.approx(expected[2:], rel=1e-5)
