@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +14,7 @@ from poptorch._block_record import Visit
 from poptorch._compile_hooks import around_forward
 from poptorch._forward_run import ForwardRun
 from poptorch._ipu_checks import check_ipu_count, check_pipeline_depth, pipeline_stages
+from poptorch._module_scopes import module_scopes
 from poptorch._substitution import _OverwriteContextManager
 from poptorch.options import Options
 
@@ -29,7 +30,8 @@ def capturing(module: nn.Module, options: Options, *, training: bool) -> Iterato
     Keep the result as long as the program: it holds the host functions that the program calls.
     """
     capture = Capture(options, training=training)
-    with around_forward(), _OverwriteContextManager(), capture.following(module):
+    names = module_scopes(module) if options._module_namescope_enabled else nullcontext()
+    with around_forward(), _OverwriteContextManager(), names, capture.following(module):
         yield capture
 
 

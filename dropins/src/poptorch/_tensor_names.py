@@ -12,6 +12,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.anchors import tensor_names
 from pilotage.program.labels import LOSS, gradient_of, input_number, updated
 from pilotage.program.program import Program
+from pilotage.program.stages import scoped_name
 from poptorch.optim.value_names import to_ipu_param
 
 __all__ = ["intermediate_representation", "label_of", "names_in"]
@@ -62,8 +63,8 @@ def intermediate_representation(program: Program) -> str:
 
 def _operation(node: Node) -> dict[str, Any]:
     return {
-        "name": node.name,
+        "name": scoped_name(node),
         "type": str(node.target),
-        "inputs": [{"name": value.name} for value in node.all_input_nodes],
-        "outputs": [{"name": node.name}],
+        "inputs": [{"name": scoped_name(value)} for value in node.all_input_nodes],
+        "outputs": [{"name": scoped_name(node)}],
     }

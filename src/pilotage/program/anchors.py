@@ -12,6 +12,7 @@ from pilotage.errors import CaptureError
 from pilotage.program.exceptions import watched
 from pilotage.program.labels import EXCEPTIONS, labels_of, updated
 from pilotage.program.program import Action, Program
+from pilotage.program.stages import scoped_name
 
 aten = torch.ops.aten
 
@@ -20,7 +21,7 @@ def tensor_names(program: Program) -> list[str]:
     """Everything that can be anchored: labels first, then the operations under the names of the graph."""
     nodes = _nodes(program)
     labels = [name for node in nodes for name in labels_of(node)]
-    return [*labels, *_updated_here(program), *(node.name for node in nodes if node.op == "call_function")]
+    return [*labels, *_updated_here(program), *(scoped_name(node) for node in nodes if node.op == "call_function")]
 
 
 def anchored(program: Program, names: Sequence[str]) -> Program:
@@ -91,6 +92,7 @@ def _by_name(nodes: Iterable[Node]) -> dict[str, Node]:
     known = list(nodes)
     return {
         **{node.name: node for node in known if node.op == "call_function"},
+        **{scoped_name(node): node for node in known if node.op == "call_function"},
         **{name: node for node in known for name in labels_of(node)},
     }
 

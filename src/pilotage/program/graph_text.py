@@ -16,7 +16,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from pilotage.errors import CaptureError, ProgramFileError
 from pilotage.program.labels import add_label, labels_of
-from pilotage.program.stages import set_stage, stage_of
+from pilotage.program.stages import scope_of, set_scope, set_stage, stage_of
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"getitem": operator.getitem}
 
@@ -52,6 +52,7 @@ def graph_to_data(graph: GraphModule) -> tuple[list[dict[str, Any]], dict[str, T
                 "kwargs": _to_data(dict(node.kwargs), numbers),
                 "line": node.meta.get("stack_trace"),
                 "stage": stage_of(node),
+                "scope": scope_of(node),
                 "labels": list(labels_of(node)),
             }
         )
@@ -73,6 +74,8 @@ def graph_from_data(nodes: list[dict[str, Any]], constants: Mapping[str, Tensor]
             node.meta["stack_trace"] = entry["line"]
         if entry.get("stage") is not None:
             set_stage(node, entry["stage"])
+        if entry.get("scope"):
+            set_scope(node, entry["scope"])
         for label in entry.get("labels", ()):
             add_label(node, label)
         made.append(node)

@@ -1,13 +1,14 @@
-"""Which stage of a pipeline each operation of a graph belongs to.
+"""Where in a model each operation of a graph comes from: the stage of a pipeline, and the names around it.
 
-Whoever runs forward says which stage it is in; backward follows the stage of the operation that it differentiates.
+Whoever runs forward says where it is; backward follows the operation that it differentiates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.fx import Node
@@ -15,13 +16,27 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _STAGE = "pilotage_stage"
+_SCOPE = "pilotage_scope"
 
-_current: ContextVar[int | None] = ContextVar("pilotage_stage", default=None)
+_Place: TypeAlias = tuple[int | None, str]
+
+_stage: ContextVar[int | None] = ContextVar("pilotage_stage", default=None)
+_scope: ContextVar[str] = ContextVar("pilotage_scope", default="")
 
 
 def enter_stage(number: int | None) -> None:
     """Let all operations from here on belong to a stage, or to none."""
-    _current.set(number)
+    _stage.set(number)
+
+
+@contextmanager
+def in_scope(name: str) -> Iterator[None]:
+    """Put the operations of the block under a name, inside of the names around it."""
+    token = _scope.set(f"{_scope.get()}{name}/")
+    try:
+        yield
+    finally:
+        _scope.reset(token)
 
 
 def stage_of(node: Node) -> int | None:
@@ -35,35 +50,61 @@ def set_stage(node: Node, stage: int) -> None:
     node.meta[_STAGE] = stage
 
 
+def scoped_name(node: Node) -> str:
+    """The name of an operation, after the names that it was put under: ``encoder/layer/addmm``."""
+    return f"{scope_of(node)}{node.name}"
+
+
+def scope_of(node: Node) -> str:
+    """The names that an operation was put under, each with a slash behind it."""
+    scope: str = node.meta.get(_SCOPE, "")
+    return scope
+
+
+def set_scope(node: Node, scope: str) -> None:
+    """Put an operation under names, each with a slash behind it."""
+    node.meta[_SCOPE] = scope
+
+
 class StageNotes(TorchDispatchMode):
-    """While active, notes the stage of each operation that is captured."""
+    """While active, notes where each operation that is captured comes from."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._of_sequence: dict[int, int] = {}
+        self._of_sequence: dict[int, _Place] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run an operation, and note the stage of what it leaves in the graph."""
-        stage, capture = self._stage(), get_proxy_mode()
-        if stage is None or capture is None:
+        """Run an operation, and note where what it leaves in the graph comes from."""
+        place, capture = self._place(), get_proxy_mode()
+        if place == _NOWHERE or capture is None:
             return func(*args, **(kwargs or {}))
         root = capture.tracer.graph._root
         last = root.prev
         result = func(*args, **(kwargs or {}))
         node = root.prev
         while node is not last:
-            set_stage(node, stage)
+            _mark(node, place)
             node = node.prev
         return result
 
-    def _stage(self) -> int | None:
+    def _place(self) -> _Place:
         differentiated: Any = torch._C._current_autograd_node()
         if differentiated is not None:
-            return self._of_sequence.get(differentiated._sequence_nr())
-        stage = _current.get()
-        if stage is not None:
-            # The number that autograd gave to this operation. Operations without one must not take the last one's.
-            self._of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, stage)
-        return stage
+            return self._of_sequence.get(differentiated._sequence_nr(), _NOWHERE)
+        place = (_stage.get(), _scope.get())
+        # The number that autograd gave to this operation. Operations without one must not take the last one's.
+        self._of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
+        return place
+
+
+_NOWHERE: _Place = (None, "")
+
+
+def _mark(node: Node, place: _Place) -> None:
+    stage, scope = place
+    if stage is not None:
+        set_stage(node, stage)
+    if scope:
+        set_scope(node, scope)

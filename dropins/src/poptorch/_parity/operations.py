@@ -32,9 +32,9 @@ TABLES = (
             works="identity_loss ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update "
             "CPU ctc_beam_search_decoder fps nearest Block Block.start Block.useAutoId BeginBlock BlockFunction "
             "removeBlocks LegacyBeginBlockFn",
+            noted={"NameScope": "In the names of operations."},
             differs={
                 "recomputationCheckpoint": "the tensors themselves: nothing is recomputed yet to save memory",
-                "NameScope": "checked; there is no IPU profile to show the name in",
                 "Attribute": "nests and restores; there is no IPU compiler to read the attributes",
                 "set_available_memory": "the tensor itself: the memory of tiles means nothing here",
                 "serializedMatMul": "the product, computed in one piece",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
+from pilotage.program.stages import in_scope
 from poptorch._requirements import require
 
 _attributes: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar(
@@ -20,19 +22,23 @@ def present_attributes() -> Mapping[str, Mapping[str, Any]]:
 
 
 class NameScope:
-    """Groups the operations of a ``with`` block under a name, as PopVision shows them."""
+    """Groups the operations of a ``with`` block under a name, as ``getTensorNames`` and the operations of a program show."""
 
     def __init__(self, name: str) -> None:
         require(isinstance(name, str), f"The name of a poptorch.NameScope is a string, not {name!r}.")
         self.name = name
+        self._entered: list[AbstractContextManager[None]] = []
 
     def __enter__(self) -> Self:
+        scope = in_scope(self.name)
+        scope.__enter__()
+        self._entered.append(scope)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is left to undo."""
+        self._entered.pop().__exit__(kind, error, trace)
 
 
 class Attribute:

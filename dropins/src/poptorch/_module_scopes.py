@@ -1,0 +1,46 @@
+"""Operations under the names of the parts of a model that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from pilotage.program.stages import in_scope
+
+__all__ = ["module_scopes"]
+
+
+@contextmanager
+def module_scopes(module: nn.Module) -> Iterator[None]:
+    """Put what each part of a module computes in the block under the name of the part."""
+    scopes = _Scopes()
+    with ExitStack() as handles:
+        for path, part in module.named_modules():
+            if path:
+                enter = partial(scopes.enter, path.replace(".", "/"))
+                handles.enter_context(part.register_forward_pre_hook(enter, prepend=True))
+                handles.enter_context(part.register_forward_hook(scopes.leave, always_call=True))
+        yield
+
+
+class _Scopes:
+    """Enters the scope of a part before its forward, and leaves it behind, even if forward fails."""
+
+    def __init__(self) -> None:
+        self._entered: list[tuple[str, AbstractContextManager[None]]] = []
+
+    def enter(self, path: str, part: nn.Module, args: Any) -> None:
+        """Enter a part; inside of another one, by the rest of its path."""
+        around = f"{self._entered[-1][0]}/" if self._entered else ""
+        scope = in_scope(path.removeprefix(around))
+        scope.__enter__()
+        self._entered.append((path, scope))
+
+    def leave(self, part: nn.Module, args: Any, result: Any) -> None:
+        """Leave the part that was entered last."""
+        if self._entered:
+            self._entered.pop()[1].__exit__(None, None, None)
