@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.detector import NEUTRINO
 from cosmictagger.data.events import Batch
 from cosmictagger.data.files import EventFile
 from cosmictagger.devices.base import Device
@@ -34,6 +35,11 @@ class Judged:
 
     loss: float | None
     """None where the batch had to be filled up."""
+
+    @property
+    def neutrino_pixels(self) -> torch.Tensor:
+        """How many pixels of each event are labelled as neutrino, over all planes."""
+        return torch.from_numpy((self.batch.label == NEUTRINO).sum((1, 2, 3)))
 
 
 def trained_device(chosen: Configuration, folder: Path) -> Device:

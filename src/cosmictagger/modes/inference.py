@@ -19,7 +19,10 @@ from cosmictagger.records.report import placement_lines, write_report
 from cosmictagger.records.tables import MetricTable
 from cosmictagger.records.throughput import Throughput
 from cosmictagger.training.journal import SHOWN
-from cosmictagger.training.metrics import KEYS
+from cosmictagger.training.metrics import KEYS, NAMES
+
+CLEAR = 10
+"""Neutrino pixels that an event needs to be worth asking for its neutrino."""
 
 
 def infer(chosen: Configuration, folder: Path) -> None:
@@ -50,17 +53,20 @@ def infer(chosen: Configuration, folder: Path) -> None:
                     start = time.perf_counter()
             table.close()
         LOGGER.info("Predictions written to %s", target)
-    means = averages(found)
+    means, clear = averages(found), averages(found, neutrino_pixels=CLEAR)
     LOGGER.info("Inference report: %d batches processed for %d entries.", len(found), len(entries))
     for name, value in means.items():
         LOGGER.info("  %s: %.4f", name, value)
+    LOGGER.info("Of events with at least %d neutrino pixels:", CLEAR)
+    for name in NAMES:
+        LOGGER.info("  Average/%s: %.4f", name, clear[f"Average/{name}"])
     for line in throughput.lines():
         LOGGER.info(line)
     placement = device.placement()
     asked = f"{chosen.run.compute_mode.name}, {chosen.run.precision.name}"
     for line in placement_lines(placement, asked=asked, samples=len(entries)):
         LOGGER.info(line)
-    write_report(folder / "inference", placement, {"entries": len(entries), "metrics": means})
+    write_report(folder / "inference", placement, {"entries": len(entries), "metrics": means, "metrics_clear": clear})
 
 
 def _values(judged: Judged) -> dict[str, float]:
@@ -78,10 +84,11 @@ def _note(table: MetricTable, mode: Inference, number: int, judged: Judged) -> N
         LOGGER.info("ana Step %d metrics: %s", number, numbers, extra={QUIET_ON_TERMINALS: True})
 
 
-def averages(found: list[Judged]) -> dict[str, float]:
-    """Every metric over all entries alike, and the loss over whole batches."""
-    per_plane = torch.cat([judged.numbers for judged in found], dim=1).mean(1)
+def averages(found: list[Judged], *, neutrino_pixels: int = 0) -> dict[str, float]:
+    """Every metric over all entries alike that have so many neutrino pixels, and the loss over whole batches."""
+    wanted = torch.cat([judged.neutrino_pixels for judged in found]) >= neutrino_pixels
+    per_plane = torch.cat([judged.numbers for judged in found], dim=1)[:, wanted].mean(1)
     numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
     losses = [judged.loss for judged in found if judged.loss is not None]
-    loss = {"loss": sum(losses) / len(losses)} if losses else {}
+    loss = {"loss": sum(losses) / len(losses)} if losses and not neutrino_pixels else {}
     return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cosmictagger.configuration.choices import ComputeMode, DataFormat
@@ -10,6 +11,9 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.files import EventFile
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.synthetic import SyntheticEvents
+
+EVENTS_PER_PROCESS = 40
+"""Fewer are drawn sooner than a process is started for them."""
 
 
 def training_events(chosen: Configuration) -> EventFile | SyntheticEvents:
@@ -40,8 +44,10 @@ def _generated(data: Generated, events: int, seed: int) -> EventFile:
     from cosmictagger.data.generator.file import generated_file
     from cosmictagger.data.generator.progress import terminal_progress
 
+    workers = min(len(os.sched_getaffinity(0)), max(events // EVENTS_PER_PROCESS, 1))
     with terminal_progress(f"drawing {events} events") as told:
-        return EventFile(generated_file(Path(data.data_directory), events=events, seed=seed, progress=told))
+        folder = Path(data.data_directory)
+        return EventFile(generated_file(folder, events=events, seed=seed, workers=workers, progress=told))
 
 
 def loader_for(chosen: Configuration, source: EventFile | SyntheticEvents, order: str) -> Loader:
