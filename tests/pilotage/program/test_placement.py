@@ -146,12 +146,19 @@ def assert_equal_on_cards(session, placed, cards):
 
 
 @pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-@pytest.mark.parametrize("options", [{}, {"gradient_accumulation": 3}], ids=["one graph", "pooled"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="one graph"),
+        pytest.param({"gradient_accumulation": 3}, id="pooled", marks=pytest.mark.slow),
+    ],
+)
 def test_training_on_cards_gives_the_same_numbers(make, options):
     session, placed, _ = programs(Staged(0, 1, 2), make, **options)
     assert_equal_on_cards(session, placed, 3)
 
 
+@pytest.mark.slow
 def test_what_looks_at_all_gradients_at_once_gives_the_same_numbers():
     module = Staged(0, 1, 2)
     names = {id(parameter): name for name, parameter in module.named_parameters()}
@@ -189,6 +196,7 @@ class Reader(nn.Module):
             enter_stage(None)
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_stages_is_copied_to_the_second_and_trained_in_the_first():
     module = Reader()
     step = pilotage.training(module, OPTIMIZERS["adam"](module.parameters()))
