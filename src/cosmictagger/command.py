@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cosmictagger.data.errors import DataError
@@ -85,7 +86,7 @@ def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:
     return recipe, rest
 
 
-def _hydra():  # type: ignore[no-untyped-def]
+def _hydra() -> ModuleType:
     try:
         from cosmictagger.configuration import compose
     except ImportError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cosmictagger.command import main as run
 
 FOLDER = Path("output/cosmic")
+HELD_OUT = 40
 OPTIONS = (
     "run.id=cosmic",
     f"output_dir={FOLDER}",
@@ -18,7 +19,7 @@ OPTIONS = (
     "data.downsample=4",
     "data.img_transform=true",
     "data.events=160",
-    "data.aux_events=40",
+    f"data.aux_events={HELD_OUT}",
     "data.seed=1",
     "framework.seed=1",
     "run.minibatch_size=4",
@@ -40,7 +41,7 @@ def main() -> int:
     if code := run(["mode=visualize", *OPTIONS, "mode.events=4"]):
         return code
     before, after = iou
-    print(f"\nCosmic IoU on {40} held-out events: {before:.3f} after one step, {after:.3f} after {STEPS}.")
+    print(f"\nCosmic IoU on {HELD_OUT} held-out events: {before:.3f} after one step, {after:.3f} after {STEPS}.")
     print(
         f"Metrics: {FOLDER}/train_metrics.csv and test_metrics.csv; events: {FOLDER}/displays/; log: {FOLDER}/process.log"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from cosmictagger.errors import CheckpointError
@@ -49,8 +48,3 @@ def on_host(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [on_host(part) for part in value]
     return value
-
-
-def random_state() -> Tensor:
-    """Where torch's random stream stands."""
-    return torch.get_rng_state()

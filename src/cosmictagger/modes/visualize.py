@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cosmictagger.configuration.mode import Visualize
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.events import Array
 from cosmictagger.data.files import EventFile
 from cosmictagger.displays.event import draw_event
 from cosmictagger.modes.evaluation import entries_from, judge, trained_device
@@ -47,7 +48,15 @@ def _draw_plain(chosen: Configuration, folder: Path, file: EventFile, entries: l
         _draw(chosen, folder, file, entry, batch.image[0], batch.label[0], None)
 
 
-def _draw(chosen, folder, file, entry, image, label, prediction) -> None:  # type: ignore[no-untyped-def]
+def _draw(
+    chosen: Configuration,
+    folder: Path,
+    file: EventFile,
+    entry: int,
+    image: Array,
+    label: Array,
+    prediction: Array | None,
+) -> None:
     path = folder / "displays" / f"event_{entry}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     title = f"{chosen.run.id}, event {entry}"

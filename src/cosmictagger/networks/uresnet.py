@@ -63,7 +63,7 @@ def build(network: Network, compute_type: torch.dtype = torch.float32) -> UResNe
     built = UResNet(network, compute_type)
     for module in built.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
-            module.to(memory_format=torch.channels_last)
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return built
 
 

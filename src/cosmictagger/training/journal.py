@@ -29,7 +29,7 @@ class Journal:
         logging_iteration: int = 1,
         summary_iteration: int = 1,
     ) -> None:
-        kinds = {"train": "train", "test": "test"}
+        kinds = ("train", "test")
         self._tables = {kind: MetricTable(folder / f"{kind}_metrics.csv", resumed_at=resumed_at) for kind in kinds}
         self._summaries = {kind: Summaries(folder / kind, resumed_at=resumed_at) for kind in kinds} if saver else {}
         self._logging, self._summarizing = logging_iteration, summary_iteration
