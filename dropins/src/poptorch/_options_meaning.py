@@ -72,7 +72,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "disableModuleNamescope": "Leaves the parts of the model out of the names of operations.",
             "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for Perfetto and chrome://tracing.",
             "Precision.setPartialsType": "How half matrix products are summed up on NVIDIA cards; processors always do it in float.",
-            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call that fails raises with operation and line once it is over.",
+            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call that fails raises with operation and line once it is over. Not in the eager tier.",
         },
     ),
     *_rows(
