@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosmictagger.data import layout
+from cosmictagger.data.canvases import Canvases
 from cosmictagger.data.detector import COSMIC, NEUTRINO, PLANES
 from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
 from cosmictagger.data.errors import DataError
@@ -30,6 +31,7 @@ class EventFile:
         self, path: str | Path, *, image: str = layout.IMAGE_PRODUCER, label: str = layout.LABEL_PRODUCER
     ) -> None:
         self.path = Path(path)
+        self._canvases = Canvases()
         self._file = _open(self.path)
         try:
             self._image, self._label = (Pictures(self.path, self._file, producer) for producer in (image, label))
@@ -101,7 +103,7 @@ class EventFile:
         """Several events, scattered straight into dense pictures: equal to ``batch(...).dense()`` and faster."""
         check_downsample(downsample, self.shape)
         shape = (len(entries), PLANES, *(side >> downsample for side in self.shape))
-        image, label = np.zeros(shape, np.float32), np.zeros(shape, np.uint8)
+        image, label = (self._canvases.zeros(shape, kind) for kind in (np.float32, np.uint8))
         for position, entry in enumerate(entries):
             places, charge, truth = self._voxels(int(entry))
             _scatter(image[position], label[position], self._pixels(places, downsample), charge, truth, downsample)

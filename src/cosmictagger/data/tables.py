@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array
+from cosmictagger.data.inflating import ChunkError, fastest_inflate
 
 if TYPE_CHECKING:
     import h5py
@@ -20,12 +20,13 @@ _GZIP_FILTER = 1
 class Table:
     """A one-dimensional dataset whose chunks are fetched raw: HDF5's lock is held for the fetch alone.
 
-    HDF5 decompresses under one lock for the whole process; ``zlib`` here lets other threads go on meanwhile.
+    HDF5 decompresses under one lock for the whole process; decompressing here lets other threads go on meanwhile.
     """
 
     def __init__(self, path: Path, dataset: h5py.Dataset, row: np.dtype[np.void]) -> None:
         self._path, self._dataset = path, dataset
         self._row = row
+        self._inflate = fastest_inflate()
         self._rows_per_chunk = self._directly_readable(row)
 
     def __len__(self) -> int:
@@ -40,7 +41,7 @@ class Table:
             )
         try:
             return self._decompressed(start, stop) if self._rows_per_chunk else self._through_hdf5(start, stop)
-        except (OSError, zlib.error, RuntimeError, ValueError, MemoryError) as error:
+        except (OSError, ChunkError, RuntimeError, ValueError, MemoryError) as error:
             raise DataError(
                 f"{self._path}: rows {start} to {stop} of {self._dataset.name} cannot be read ({error}). "
                 "The file is damaged: copy it again from its source, or generate it anew."
@@ -73,7 +74,7 @@ class Table:
     def _chunk(self, first_row: int) -> memoryview:
         mask, raw = self._dataset.id.read_direct_chunk((first_row,))
         size = self._rows_per_chunk * self._row.itemsize
-        data = raw if mask else zlib.decompress(raw, bufsize=size)
+        data = raw if mask else self._inflate(raw, size)
         if len(data) != size:
             raise ValueError(f"a chunk holds {len(data)} bytes in place of {size}")
         return memoryview(data)

@@ -1,0 +1,63 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+
+from cosmictagger.data.canvases import Canvases
+
+SHAPE = (3, 20, 30)
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_an_array_that_is_let_go_comes_back_as_zeros():
+    canvases = Canvases()
+    array = canvases.zeros(SHAPE, np.float32)
+    array[...] = 7
+    first = address(array)
+    del array
+    again = canvases.zeros(SHAPE, np.float32)
+    assert address(again) == first
+    assert again.dtype == np.float32
+    assert not again.any()
+
+
+def test_an_array_in_use_is_left_alone():
+    canvases = Canvases()
+    held = canvases.zeros(SHAPE, np.uint8)
+    view = canvases.zeros(SHAPE, np.uint8).reshape(-1)[5:]
+    tensor = torch.from_numpy(canvases.zeros(SHAPE, np.uint8))
+    used = {address(held), address(view.base), tensor.data_ptr()}
+    assert len(used) == 3
+    assert address(canvases.zeros(SHAPE, np.uint8)) not in used
+
+
+def test_shapes_and_types_are_kept_apart():
+    canvases = Canvases()
+    canvases.zeros(SHAPE, np.uint8)
+    assert canvases.zeros((30, 20, 3), np.uint8).shape == (30, 20, 3)
+    assert canvases.zeros(SHAPE, np.float32).dtype == np.float32
+
+
+def test_no_more_arrays_are_kept_than_said():
+    canvases = Canvases(most_kept=2)
+    arrays = [canvases.zeros(SHAPE, np.uint8) for _ in range(5)]
+    places = [address(array) for array in arrays]
+    del arrays
+    again = [canvases.zeros(SHAPE, np.uint8) for _ in range(2)]
+    assert {address(array) for array in again} == set(places[:2])
+
+
+def test_threads_never_share_an_array():
+    canvases = Canvases()
+
+    def mark(number):
+        array = canvases.zeros((200,), np.int64)
+        assert not array.any()
+        array[...] = number
+        return bool((array == number).all())
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(mark, range(1, 2000)))
