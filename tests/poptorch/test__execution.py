@@ -173,16 +173,8 @@ def test_open_modes_are_decided_in_a_copy():
     assert options.anchored_tensors["follows"] == ["a", True, None, 1]
 
 
-@pytest.mark.parametrize(
-    ("change", "setting"),
-    [
-        (lambda options: options.enableExecutableCaching("programs"), "enableExecutableCaching"),
-    ],
-)
-def test_a_setting_without_effect_is_said_once(change, setting, caplog):
-    options = Options()
-    execution_of(options, training=True)
-    assert not caplog.messages
-    change(options)
-    execution_of(options, training=True)
-    assert [setting in message for message in caplog.messages] == [True]
+def test_the_directory_of_compiled_programs_is_carried_over(tmp_path):
+    assert execution_of(Options(), training=True).cache_directory is None
+    options = Options().enableExecutableCaching(tmp_path)
+    assert execution_of(options, training=True).cache_directory == tmp_path
+    assert execution_of(options.enableExecutableCaching(None), training=True).cache_directory is None

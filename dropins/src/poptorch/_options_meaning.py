@@ -12,7 +12,6 @@ class Meaning(Enum):
     """How far an option reaches."""
 
     EFFECT = "works"
-    PENDING = "checked and stored; it has no effect yet"
     IPU_ONLY = "stored only: can matter only on IPU silicon"
     DEPRECATED = "accepted; without effect in PopTorch too"
     OWN = "not in PopTorch"

@@ -10,7 +10,6 @@ from poptorch._parity.rows import Row, Sort, Status, Table, rows
 _STATUS = {
     Meaning.EFFECT: Status.WORKS,
     Meaning.DEPRECATED: Status.WORKS,
-    Meaning.PENDING: Status.LATER,
     Meaning.IPU_ONLY: Status.DIFFERS,
 }
 
