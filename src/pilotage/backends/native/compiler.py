@@ -25,6 +25,9 @@ _CHOICES: Mapping[str, Any] = {
     "layout_optimization": False,
     # The number of threads is the one at run time, and not the compiler's.
     "cpp.dynamic_threads": True,
+    # Triton cuts the names of its files short, and then cannot find the machine code of kernels with long names.
+    "triton.descriptive_names": False,
+    "cpp.descriptive_names": False,
     # The caches of the compiler hold pickles; ours holds none.
     "fx_graph_cache": False,
 }

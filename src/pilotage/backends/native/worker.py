@@ -24,9 +24,8 @@ from pilotage.backends.native.compiler import compile_graph
 from pilotage.backends.native.job import Job
 from pilotage.backends.native.measuring import best_seconds
 from pilotage.backends.native.precision import set_precision
-from pilotage.backends.native.trial import Calls, Trial
+from pilotage.backends.native.trial import Trial
 from pilotage.backends.native.tuning import Tuning
-from pilotage.backends.native.wrapper import NotSelfContained
 from pilotage.options.choices import Tier
 from pilotage.program.channels_last import has_channels_last, in_channels_last
 
@@ -64,28 +63,24 @@ def _end_with_parent(scratch: Path) -> None:
 
 
 def _tune(job: Job, folder: Path) -> Tuning:
-    layouts = {False: job.program}
+    plain = Trial(job, job.program)
+    reference = _results(plain)
+    ways = {Way(Tier.GRAPH, channels_last=False): plain}
+    problems: list[str] = []
     if has_channels_last(job.program):
-        layouts[True] = in_channels_last(job.program)
-    reference = _results(Trial(job, job.program))
-    ways = {Way(Tier.GRAPH, stored): Trial(job, program) for stored, program in layouts.items()}
+        stored = Trial(job, in_channels_last(job.program))
+        if _runs(stored, problems):
+            ways[Way(Tier.GRAPH, channels_last=True)] = stored
     seconds = _measure(ways, job.device)
     best = min(seconds.values())
-    problem = ""
     for way in list(ways):
         if seconds[way] > best * _WORTH_COMPILING:
             continue
-        try:
-            calls = _compile(ways[way], job, folder / str(way.channels_last))
-        except NotSelfContained as error:
-            problem = str(error)
-            continue
-        ways[Way(Tier.COMPILED, way.channels_last)] = Trial(job, ways[way].program, calls)
+        compiled = _compiled(ways[way], job, folder / str(way.channels_last), problems)
+        if compiled is not None:
+            ways[Way(Tier.COMPILED, way.channels_last)] = compiled
     right = {way: trial for way, trial in ways.items() if _agrees(reference, _results(trial.afresh()))}
-    if len(right) < len(ways):
-        problem = (
-            problem or f"of {', '.join(map(str, ways))} only {', '.join(map(str, right))} computes what the graph does"
-        )
+    problems += [f"{way} computes something else than the graph" for way in ways if way not in right]
     seconds = _measure(right, job.device)
     chosen = _choose(seconds, job)
     _keep(chosen, folder)
@@ -93,8 +88,40 @@ def _tune(job: Job, folder: Path) -> Tuning:
         tier=chosen.tier,
         channels_last=chosen.channels_last,
         seconds={str(way): value for way, value in seconds.items()},
-        reason=problem,
+        reason="; ".join(problems),
     )
+
+
+def _runs(trial: Trial, problems: list[str]) -> bool:
+    """Whether all kernels take the layout; some insist on the other one."""
+    try:
+        trial.run()
+    except RuntimeError as error:
+        problems.append(f"channels last: {_first_line(error)}")
+        return False
+    return True
+
+
+def _compiled(trial: Trial, job: Job, folder: Path, problems: list[str]) -> Trial | None:
+    """The same with compiled code; None where the compiler or its code fails."""
+    try:
+        for action, computation in trial.program.computations.items():
+            assert computation.graph is not None
+            compile_graph(computation.graph, trial.arguments(action), folder / action.value)
+        calls = {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
+        compiled = Trial(job, trial.program, calls)
+        compiled.run()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        problems.append(_first_line(error))
+        return None
+    return compiled
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +159,6 @@ def _keep(chosen: Way, folder: Path) -> None:
             for part in list(built.iterdir()):
                 part.rename(folder / part.name)
         shutil.rmtree(built, ignore_errors=True)
-
-
-def _compile(trial: Trial, job: Job, folder: Path) -> Calls:
-    for action, computation in trial.program.computations.items():
-        assert computation.graph is not None
-        compile_graph(computation.graph, trial.arguments(action), folder / action.value)
-    return {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
 
 
 def _results(trial: Trial) -> list[Tensor]:
