@@ -7,7 +7,7 @@ for images, labels in loader:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,12 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
 from pilotage.options.execution import Execution
+from pilotage.program.layout import Slot
 from pilotage.program.loss import mark_loss
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.record import RunRecord
+from pilotage.runtime.session import OptimizerState
 
 
 class CompiledModel(NeverLost):
@@ -48,6 +50,21 @@ class CompiledModel(NeverLost):
         """Take over the optimizer's present values, a new learning rate for instance."""
         compiled = self._executor.plan if self._executor.is_compiled else None
         self._executor.set_plan(_plan(optimizer, self._executor.module, like=compiled))
+
+    def optimizer_state_dict(self) -> dict[str, Any]:
+        """What the optimizer has learnt, as tensors and plain numbers on the host; empty before the first call."""
+        state = self._executor.session.optimizer_state() if self._executor.is_compiled else None
+        if state is None:
+            return {}
+        slots = {f"{slot.name}/{slot.parameter}": tensor for slot, tensor in state.slots.items()}
+        return {"slots": slots, "updates": state.updates, "loss_scale": state.loss_scale}
+
+    def load_optimizer_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Train on from what an optimizer had learnt; compile the model first."""
+        slots = {Slot(*name.split("/", 1)): tensor for name, tensor in state["slots"].items()}
+        self._executor.set_optimizer_state(
+            OptimizerState(slots=slots, updates=state["updates"], loss_scale=state["loss_scale"])
+        )
 
     def detach(self) -> None:
         """Free the device; the next call takes it again."""

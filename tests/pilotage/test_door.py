@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -141,3 +142,32 @@ def test_the_record_says_where_each_step_ran():
     model = pilotage.inference(nn.Linear(2, 2), device_iterations=3)
     model(torch.ones(6, 2))
     assert str(model.record) == "1 calls, 0 updates; steps: 3 on cpu (graph)"
+
+
+def test_what_the_optimizer_has_learnt_goes_on_elsewhere():
+    batches = [torch.randn(4, 3) for _ in range(6)]
+
+    def trainer():
+        torch.manual_seed(1)
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        return model, pilotage.training(model, optimizer, loss=lambda output, _: output.pow(2).mean(), backend="cpu")
+
+    undisturbed, trains_on = trainer()
+    assert trains_on.optimizer_state_dict() == {}
+    for batch in batches:
+        trains_on(batch, batch)
+
+    first, begins = trainer()
+    for batch in batches[:3]:
+        begins(batch, batch)
+    weights, learnt = copy.deepcopy(first.state_dict()), begins.optimizer_state_dict()
+
+    second, ends = trainer()
+    second.load_state_dict(weights)
+    ends.compile(batches[0], batches[0])
+    ends.load_optimizer_state_dict(learnt)
+    for batch in batches[3:]:
+        ends(batch, batch)
+    assert torch.equal(second.weight, undisturbed.weight)
+    assert torch.equal(second.bias, undisturbed.bias)
