@@ -14,7 +14,7 @@ from cosmictagger.displays.rendering import COSMIC_COLOUR, MISSED_COLOUR, NEUTRI
 
 @pytest.fixture(scope="module")
 def event():
-    made = generate_event(21, 1)
+    made = generate_event(21, 0)
     image, label = made.pictures.dense()
     return image, label, truth_from_row(made.particles[0], made.vertex_pixels)
 
@@ -27,7 +27,7 @@ def dots_of(picture, colour):
 @pytest.mark.slow
 def test_tracks_are_visible_at_full_size(event, tmp_path):
     image, label, truth = event
-    path = draw_event(tmp_path / "pictures" / "event.png", image, label, title="Event 1", truth=truth)
+    path = draw_event(tmp_path / "pictures" / "event.png", image, label, title="Event 0", truth=truth)
     picture = imread(path)
     assert picture.shape[1] > 1500
     assert dots_of(picture, COSMIC_COLOUR) > 3000
