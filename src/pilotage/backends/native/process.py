@@ -11,6 +11,7 @@ import sys
 import tempfile
 import weakref
 from pathlib import Path
+from typing import BinaryIO
 
 from pilotage.backends.native.job import Job
 from pilotage.options import environment
@@ -32,7 +33,7 @@ class CompilingProcess:
             env=_environment(self._scratch, job.compiler_threads),
             start_new_session=True,
         )
-        self._end = weakref.finalize(self, _finish, self._process, self._scratch)
+        self._end = weakref.finalize(self, _finish, self._process, self._messages, self._scratch)
 
     @property
     def is_running(self) -> bool:
@@ -65,7 +66,7 @@ def _environment(scratch: Path, threads: int) -> dict[str, str]:
     )
 
 
-def _finish(process: subprocess.Popen[bytes], scratch: Path) -> None:
+def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, scratch: Path) -> None:
     if process.poll() is None:
         # Its own children, compilers among them, are in its process group.
         with contextlib.suppress(ProcessLookupError):
@@ -73,4 +74,5 @@ def _finish(process: subprocess.Popen[bytes], scratch: Path) -> None:
         process.wait()
     if process.stdin is not None:
         process.stdin.close()
+    messages.close()
     shutil.rmtree(scratch, ignore_errors=True)

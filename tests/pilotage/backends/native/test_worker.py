@@ -1,0 +1,167 @@
+"""What the compiling process decides, and that its code computes what the graph does."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.backends.native.worker import Way, _agrees, _choose
+from pilotage.errors import OptionError, ProgramFileError
+from pilotage.options.choices import Tier
+
+GRAPH, COMPILED = Way(Tier.GRAPH, channels_last=False), Way(Tier.COMPILED, channels_last=False)
+STORED = Way(Tier.COMPILED, channels_last=True)
+
+
+class Job:
+    must_compile = False
+
+
+class Insisting(Job):
+    must_compile = True
+
+
+@pytest.mark.parametrize(
+    ("seconds", "job", "chosen"),
+    [
+        ({GRAPH: 1.0, COMPILED: 0.5}, Job, COMPILED),
+        ({GRAPH: 1.0, COMPILED: 0.5, STORED: 0.4}, Job, STORED),
+        ({GRAPH: 1.0, COMPILED: 0.99}, Job, GRAPH),
+        ({GRAPH: 1.0, COMPILED: 2.0}, Job, GRAPH),
+        ({GRAPH: 1.0, COMPILED: 2.0}, Insisting, COMPILED),
+        ({GRAPH: 1.0}, Insisting, GRAPH),
+    ],
+)
+def test_the_fastest_way_is_taken_if_it_gains_enough(seconds, job, chosen):
+    assert _choose(seconds, job) == chosen
+
+
+def test_results_that_are_off_by_far_are_refused():
+    right = [torch.arange(5.0), torch.tensor([True]), torch.zeros(0)]
+    assert _agrees(right, [tensor.clone() for tensor in right])
+    assert _agrees(right, [right[0] * 1.001, right[1], right[2]])
+    assert not _agrees(right, [right[0].flip(0), right[1], right[2]])
+    assert not _agrees(right, [right[0], ~right[1], right[2]])
+
+
+class Perceptron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Dropout(0.25), nn.Linear(8, 3))
+
+    def forward(self, x, y):
+        return nn.functional.cross_entropy(self.layers(x), y)
+
+
+class Pictures(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.GroupNorm(2, 4), nn.Flatten()
+        )
+        self.last = nn.Linear(36, 3)
+
+    def forward(self, x, y):
+        return nn.functional.cross_entropy(self.last(self.layers(x)), y)
+
+
+def perceptron():
+    return Perceptron(), torch.randn(24, 6), torch.randint(0, 3, (24,))
+
+
+def pictures():
+    return Pictures(), torch.randn(24, 2, 8, 8), torch.randint(0, 3, (24,))
+
+
+CASES = {
+    "perceptron with dropout": (perceptron, {"device_iterations": 2}),
+    "pictures": (pictures, {}),
+    "accumulation and replicas": (perceptron, {"gradient_accumulation": 2, "replicas": 2, "seed": 3}),
+    "pictures, accumulation": (pictures, {"gradient_accumulation": 3, "outputs": "all"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", ["perceptron with dropout", *(pytest.param(c, marks=pytest.mark.long) for c in list(CASES)[1:])]
+)
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, pytest.param(torch.optim.AdamW, marks=pytest.mark.long)])
+def test_compiled_code_trains_as_the_graph_does(tmp_path, case, optimizer):
+    make, options = CASES[case]
+    torch.manual_seed(0)
+    model, x, y = make()
+    losses, models = {}, {}
+    for tier in ("graph", "compiled"):
+        models[tier] = copy.deepcopy(model)
+        trainer = pilotage.training(
+            models[tier],
+            optimizer(models[tier].parameters(), lr=0.05),
+            backend="cpu",
+            tier=tier,
+            cache_directory=tmp_path,
+            **options,
+        )
+        torch.manual_seed(7)
+        losses[tier] = torch.stack([trainer(x, y).mean() for _ in range(4)])
+        assert trainer.record.latest_tier == tier
+    assert torch.allclose(losses["graph"], losses["compiled"], rtol=1e-4, atol=1e-6)
+    for (name, left), right in zip(
+        models["graph"].state_dict().items(), models["compiled"].state_dict().values(), strict=True
+    ):
+        assert torch.allclose(left, right, rtol=1e-3, atol=1e-5), name
+
+
+@pytest.mark.slow
+def test_compiled_code_checks_what_it_is_given(tmp_path):
+    torch.manual_seed(0)
+    model, x, y = perceptron()
+    trainer = pilotage.training(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=tmp_path
+    )
+    trainer(x, y)
+    session = trainer._executor.session
+    action, computation = next(iter(session.program.computations.items()))
+    code = session.executable._calls[action]
+    good = [*session.attached.arguments(computation.sections, 0), x, y]
+    before = [tensor.clone() for tensor in good]
+    for wrong in (x[:12], x.double(), torch.randn(6, 24).t(), x.to("meta")):
+        with pytest.raises(ProgramFileError, match="compiled for"):
+            code(*good[:-2], wrong, y)
+    with pytest.raises(ProgramFileError, match="tensors and was given"):
+        code(*good[:-1])
+    assert all(torch.equal(left, right) for left, right in zip(before, good, strict=True))
+    # An input in the middle of a word is copied to where the code may read it.
+    odd = torch.empty(x.numel() + 1)[1:].view_as(x).copy_(x)
+    assert torch.isfinite(code(*good[:-2], odd, y)[0])
+
+
+def test_a_step_that_has_to_stop_cannot_be_compiled(tmp_path):
+    model, x, y = perceptron()
+    trainer = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        backend="cpu",
+        tier="compiled",
+        nonfinite_loss="raise",
+        cache_directory=tmp_path,
+    )
+    with pytest.raises(OptionError, match="cannot stop in a step"):
+        trainer(x, y)
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_not_finite_is_told_after_the_update(tmp_path, caplog):
+    model, x, y = perceptron()
+    trainer = pilotage.training(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=tmp_path
+    )
+    trainer(x, y)
+    with caplog.at_level("WARNING", logger="pilotage"):
+        trainer(x * float("inf"), y)
+        trainer(x, y)
+    (notice,) = [record.message for record in caplog.records if "not finite" in record.message]
+    assert notice.startswith("The loss at update 2 is not finite")

@@ -1,0 +1,177 @@
+"""From the graph to compiled code while the program runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.errors import OptionError
+from pilotage.runtime.ascent import Ascent
+
+
+def trainer(cache, **options):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+    heard = []
+    wrapped = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
+        loss=nn.MSELoss(),
+        backend="cpu",
+        cache_directory=cache,
+        listeners=[heard.append],
+        **options,
+    )
+    return model, wrapped, heard
+
+
+BATCH = torch.randn(4, 8, generator=torch.Generator().manual_seed(1)), torch.ones(4, 1)
+
+
+def said(heard):
+    return [getattr(event, "message", "") for event in heard]
+
+
+def until_over(wrapped, seconds=180):
+    deadline = time.monotonic() + seconds
+    while wrapped._executor.session.ascent is not None and wrapped._executor.session.ascent._process is not None:
+        wrapped(*BATCH)
+        assert time.monotonic() < deadline
+    return wrapped.record
+
+
+@pytest.mark.slow
+def test_the_first_step_waits_for_no_compiler_and_a_later_one_changes_over(tmp_path):
+    plain_model, plain, _ = trainer(None, tier="graph")
+    model, wrapped, heard = trainer(tmp_path)
+    wrapped(*BATCH)
+    assert wrapped.record.latest_tier == "graph"
+    assert wrapped._executor.session.ascent.is_compiling
+    record = until_over(wrapped)
+    assert any("cache is empty" in message for message in said(heard))
+    (entry,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert (entry / "manifest.json").exists()
+    for _ in range(record.calls):
+        plain(*BATCH)
+    assert torch.allclose(model[0].weight, plain_model[0].weight, rtol=1e-4, atol=1e-6)
+
+    # Found at once by the next one, or known to be no gain.
+    _, again, heard = trainer(tmp_path, tier="compiled")
+    again(*BATCH)
+    assert again.record.latest_tier == "compiled"
+
+
+@pytest.mark.slow
+def test_a_damaged_entry_is_named_and_compiled_again(tmp_path):
+    _, first, _ = trainer(tmp_path, tier="compiled")
+    first(*BATCH)
+    library = next(tmp_path.rglob("*.so"))
+    content = library.read_bytes()
+    # A new file: the first model still runs the old one.
+    library.unlink()
+    library.write_bytes(content[:100])
+    _, second, heard = trainer(tmp_path, tier="compiled")
+    second(*BATCH)
+    assert second.record.latest_tier == "compiled"
+    assert any("damaged" in message and "compiled again" in message for message in said(heard))
+
+
+def test_a_pinned_tier_stays(tmp_path):
+    _, wrapped, _ = trainer(tmp_path, tier="graph")
+    wrapped(*BATCH)
+    assert wrapped._executor.session.ascent is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_compiler_the_program_stays_on_the_graph_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    _, wrapped, heard = trainer(tmp_path)
+    wrapped(*BATCH)
+    assert wrapped._executor.session.ascent is None
+    assert any("no C++ compiler (no-such-compiler)" in message for message in said(heard))
+    _, pinned, _ = trainer(tmp_path, tier="compiled")
+    with pytest.raises(OptionError, match="no-such-compiler"):
+        pinned(*BATCH)
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(tmp_path):
+    tmp_path.chmod(0o777)
+    _, wrapped, heard = trainer(tmp_path)
+    wrapped(*BATCH)
+    assert wrapped._executor.session.ascent is None
+    assert any("can be written to by others" in message for message in said(heard))
+
+
+def test_destroying_the_model_ends_the_compiler(tmp_path):
+    _, wrapped, _ = trainer(tmp_path)
+    wrapped(*BATCH)
+    ascent: Ascent = wrapped._executor.session.ascent
+    process = ascent._process._process
+    assert process.poll() is None
+    wrapped.destroy()
+    assert process.poll() is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_however_the_run_ends_the_compiler_ends_with_it(tmp_path, ending):
+    program = f"""
+import sys, time
+sys.path[:0] = {sys.path!r}
+import torch
+from torch import nn
+import pilotage
+model = nn.Linear(8, 1)
+wrapped = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=nn.MSELoss(), backend="cpu",
+                            cache_directory={str(tmp_path / "cache")!r})
+wrapped(torch.randn(4, 8), torch.ones(4, 1))
+print(wrapped._executor.session.ascent._process._process.pid, flush=True)
+while True:
+    wrapped(torch.randn(4, 8), torch.ones(4, 1))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as run:
+        compiler = int(run.stdout.readline())
+        run.send_signal(ending)
+        run.wait(timeout=30)
+    deadline = time.monotonic() + 30
+    while os.path.exists(f"/proc/{compiler}") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{compiler}")
+    assert not list(tmp_path.glob("pilotage-compiling-*"))
+
+
+@pytest.mark.long
+def test_processes_that_share_a_cache_compile_once(tmp_path):
+    program = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import torch
+from torch import nn
+import pilotage
+torch.manual_seed(0)
+model = nn.Linear(8, 1)
+wrapped = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=nn.MSELoss(), backend="cpu",
+                            tier="compiled", cache_directory={str(tmp_path)!r})
+wrapped(torch.randn(4, 8), torch.ones(4, 1))
+print(wrapped.record.latest_tier)
+"""
+    runs = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for _ in range(3)
+    ]
+    assert [run.communicate()[0].strip() for run in runs] == ["compiled"] * 3
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
