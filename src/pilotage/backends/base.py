@@ -57,6 +57,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def computes_in_threads(self) -> bool:
+        """Whether the number of torch's threads matters to it."""
+        ...
+
+    @property
     def patience(self) -> float:
         """After how many seconds of work it pays to compile a program beside it."""
         ...

@@ -18,6 +18,7 @@ class CpuBackend:
     device = torch.device("cpu")
     devices = (device,)
     tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
+    computes_in_threads = True
     patience = 60.0
     stops_at_losses = True
 

@@ -18,6 +18,7 @@ class CudaBackend:
     name = "cuda"
     device = torch.device("cuda", 0)
     tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
+    computes_in_threads = False
     patience = 0.0
     stops_at_losses = False
 

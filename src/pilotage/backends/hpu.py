@@ -30,6 +30,7 @@ class HpuBackend:
     device = torch.device("hpu")
     devices = (device,)
     tiers = (Tier.GRAPH, Tier.EAGER)
+    computes_in_threads = False
     patience = float("inf")
     stops_at_losses = False
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -82,6 +83,11 @@ class Ascent:
         self._next_look = now + _SECONDS_BETWEEN_LOOKS
         return None if self._process.is_running else self._outcome()
 
+    @cached_property
+    def cores(self) -> int:
+        """How many cores this process may use."""
+        return len(os.sched_getaffinity(0))
+
     @property
     def is_compiling(self) -> bool:
         """Whether a compiler works beside the program."""
@@ -89,7 +95,6 @@ class Ascent:
 
     def start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
         """Start the compiler."""
-        cores = len(os.sched_getaffinity(0))
         self._process = CompilingProcess(
             Job(
                 program=self.program,
@@ -100,7 +105,7 @@ class Ascent:
                 inputs=[tensor.detach() for tensor in sample],
                 buffers=dict(zip(self.program.layout.buffers, buffers, strict=True)),
                 threads=torch.get_num_threads(),
-                compiler_threads=max(1, min(cores - 1, 8)),
+                compiler_threads=max(1, min(self.cores - 1, 8)),
                 precision=precision_settings(),
                 must_compile=self.must_compile,
             )

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from pilotage.backends.base import Backend, Executable
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice, choose
 from pilotage.backends.streams import RandomStreams, seeds_for
+from pilotage.backends.threads import ThreadTuner
 from pilotage.backends.walk import Calls, Forgive
 from pilotage.errors import OptionError
 from pilotage.events import BackendChosen, CompilationProgress, Event, TierChanged, Warned
@@ -114,6 +116,10 @@ class Compilation:
         if ascent is None:
             return
         session.ascent = ascent
+        if choice.backend.computes_in_threads and choice.rises:
+            session.threads = ThreadTuner(
+                torch.get_num_threads(), ascent.cache.folder(ascent.fingerprint).with_suffix(".threads")
+            )
         entry = ascent.find()
         if must_compile and (entry is None or entry.tuning.tier is not Tier.COMPILED):
             entry = self._compile_now(ascent, session)

@@ -98,6 +98,7 @@ class Executor:
         call.write_back(session.program.written_inputs)
         seconds = time.perf_counter() - start
         self._count(session, seconds)
+        session.note(seconds)
         if session.ascent is not None:
             self._climb(session, call, seconds)
         return outputs

@@ -15,6 +15,7 @@ from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
+from pilotage.backends.threads import ThreadTuner, using_threads
 from pilotage.backends.walk import Calls
 from pilotage.errors import AttachmentError, InputError
 from pilotage.optim.rule import OptimizerPlan
@@ -79,6 +80,9 @@ class Session:
     channels_last: bool = False
     """Whether weights of four dimensions are stored channels-last."""
 
+    threads: ThreadTuner | None = None
+    """How many threads compute, where that may be decided here."""
+
     ascent: Ascent | None = None
     """The way to compiled code, as long as it may be gone."""
 
@@ -129,7 +133,25 @@ class Session:
         if self.synthetic is not None:
             inputs = self.synthetic.instead_of(inputs, device)
         with self._surroundings(), accumulating_in(self.accumulation):
-            return self.executable.run(self.attached, self.streams, inputs)
+            if self.threads is None:
+                return self.executable.run(self.attached, self.streams, inputs)
+            with using_threads(self._present_threads(self.threads)):
+                return self.executable.run(self.attached, self.streams, inputs)
+
+    def note(self, seconds: float) -> None:
+        """Told how long a call took."""
+        if self.threads is not None and not self._is_compiling:
+            self.threads.note(seconds)
+
+    @property
+    def _is_compiling(self) -> bool:
+        return self.ascent is not None and self.ascent.is_compiling
+
+    def _present_threads(self, tuner: ThreadTuner) -> int:
+        """A compiler beside us gets a core of its own: threads that wait for a core hold all the others up."""
+        if self.ascent is None or not self._is_compiling:
+            return tuner.present
+        return max(1, min(tuner.present, self.ascent.cores - 1))
 
     def is_at_home_in(self, entry: Entry) -> bool:
         """Whether the state already lies as compiled code wants it."""
