@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from pilotage.options import environment
 from pilotage.runtime.stored import BareModule, StoredModel, differences, load_weights, read_stored, store
 from poptorch._errors import createPoptorchError, translated
 from poptorch._logging import logger
@@ -32,7 +34,7 @@ def save_executable(
     extra = {
         "poptorch": __version__,
         "training": executor.trains,
-        "options": options_to_data(executor.options),
+        "options": options_to_data(_with_pinned_tier(executor)),
         "model": type(executor.model).__qualname__,
     }
     with translated():
@@ -45,18 +47,28 @@ def save_executable(
         )
 
 
+def _with_pinned_tier(executor: PoplarExecutor) -> Options:
+    """The options, with a tier that the environment has pinned: what reads the file goes on in it."""
+    options = executor.options.clone()
+    if environment.tier() is not None and not options.exists("pilotage_tier"):
+        options.runOn(tier=executor.engine.session.choice.tier)
+    return options
+
+
 def load(
     filename: str | Path,
     edit_opts_fn: Callable[[Options], Any] | None = None,
     *,
     model: nn.Module | None = None,
+    trusted: bool = False,
 ) -> PoplarExecutor:
     """Run a model that was saved: it needs neither its class nor a compilation.
 
-    With an instance of its class, ``.model`` is that instance, with the saved weights.
+    With an instance of its class, ``.model`` is that instance, with the saved weights. Machine code in the file is used
+    only if it is ``trusted``; without it the captured program runs.
     """
     path = Path(filename)
-    stored = _read(path)
+    stored = _with_code_if_trusted(_read(path), trusted, path)
     require(
         stored.weights is not None,
         f"Invalid file {filename}: it was written with export_model=False and holds no model. Wrap the model as before "
@@ -73,12 +85,12 @@ def load(
     return executor
 
 
-def load_executable(executor: PoplarExecutor, filename: str | Path) -> None:
-    """Give a wrapped model the program of a file instead of compiling it."""
+def load_executable(executor: PoplarExecutor, filename: str | Path, *, trusted: bool = False) -> None:
+    """Give a wrapped model the program of a file instead of compiling it; machine code in it only if it is trusted."""
     if executor.isCompiled():
         raise createPoptorchError("The model is already compiled. Call destroy() before loadExecutable().")
     path = Path(filename)
-    stored = _read(path)
+    stored = _with_code_if_trusted(_read(path), trusted, path)
     kinds = {True: "training", False: "inference"}
     if stored.extra["training"] != executor.trains:
         raise createPoptorchError(
@@ -86,6 +98,15 @@ def load_executable(executor: PoplarExecutor, filename: str | Path) -> None:
         )
     _refuse_other_weights(executor.model, stored, path)
     _take_over(executor, stored, path)
+
+
+def _with_code_if_trusted(stored: StoredModel, trusted: bool, path: Path) -> StoredModel:
+    if stored.code is None or trusted:
+        return stored
+    logger.warning(
+        "%s holds machine code, which is left aside: say load(..., trusted=True) if you know where it comes from.", path
+    )
+    return replace(stored, code=None)
 
 
 def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.Module:

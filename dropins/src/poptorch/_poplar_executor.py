@@ -141,7 +141,7 @@ class PoplarExecutor(Observing, NeverLost):
 
     def adopt(self, stored: StoredModel) -> None:
         """Take over a program that was compiled before; the settings of an optimizer that is here go before its own."""
-        self.engine.adopt(stored.program, stored.optimizer)
+        self.engine.adopt(stored.program, stored.optimizer, stored.code)
         try:
             if self._link is not None:
                 self._link.set(self._link.optimizer, self.engine)
@@ -150,12 +150,12 @@ class PoplarExecutor(Observing, NeverLost):
             raise
         self._settle()
 
-    def loadExecutable(self, filename: str | Path) -> None:
-        """Take the program of a file instead of compiling."""
+    def loadExecutable(self, filename: str | Path, *, trusted: bool = False) -> None:
+        """Take the program of a file instead of compiling; machine code in it only if it is trusted."""
         from poptorch._files import load_executable
 
         with self._channel.tracepoint("loadExecutable"):
-            load_executable(self, filename)
+            load_executable(self, filename, trusted=trusted)
 
     def isCompiled(self) -> bool:
         """Whether the model is compiled."""

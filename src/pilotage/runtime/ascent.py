@@ -23,6 +23,7 @@ from pilotage.backends.native.precision import precision_settings
 from pilotage.backends.native.process import CompilingProcess
 from pilotage.backends.native.requirements import missing_compiler
 from pilotage.backends.native.surroundings import surroundings
+from pilotage.backends.native.transport import PackedCode, install
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import Event, Noted, Warned
 from pilotage.options import environment
@@ -67,6 +68,13 @@ class Ascent:
             why = self.cache.why_missing(self.fingerprint)
             self.tell(Noted(message=f"No compiled code for this program in {self.cache.root}: {why}."))
         return entry
+
+    def take_in(self, code: PackedCode) -> None:
+        """Take compiled code that came with the program; it is checked, and it is trusted."""
+        if not install(code, self.cache, self.fingerprint):
+            self.tell(
+                Noted(message="The compiled code in the file is for another machine or version, and is not used.")
+            )
 
     def after_call(self, seconds: float, sample: Sample, buffers: Sample) -> Entry | None:
         """Told of each call; returns the compiled code once it is there."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from pilotage.backends.base import Backend, Executable
 from pilotage.backends.native.cache import Entry
+from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.registry import Choice, choose
 from pilotage.backends.streams import RandomStreams, seeds_for
 from pilotage.backends.threads import ThreadTuner
@@ -52,6 +53,9 @@ class Compilation:
     forgive: Forgive
     sample: Callable[[], Sequence[Tensor]]
     """Gives the inputs of one micro-batch."""
+
+    code: PackedCode | None = None
+    """Compiled code that came with the program, if it is trusted."""
 
     def session(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Session:
         """Capture and load the program; its state is still to be put on the device."""
@@ -120,6 +124,8 @@ class Compilation:
             session.threads = ThreadTuner(
                 torch.get_num_threads(), ascent.cache.folder(ascent.fingerprint).with_suffix(".threads")
             )
+        if self.code is not None:
+            ascent.take_in(self.code)
         entry = ascent.find()
         if must_compile and (entry is None or entry.tuning.tier is not Tier.COMPILED):
             entry = self._compile_now(ascent, session)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.walk import Forgive, StepFailure
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Event, Listener, StepsRun, TierChanged, Warned
@@ -154,12 +155,12 @@ class Executor:
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
 
-    def adopt(self, program: Program, optimizer: OptimizerState | None = None) -> None:
-        """Load a program that was captured before, in another process for instance."""
+    def adopt(self, program: Program, optimizer: OptimizerState | None = None, code: PackedCode | None = None) -> None:
+        """Load a program that was captured before, in another process for instance, with its compiled code if trusted."""
         self._kept = optimizer
         self.plan = program.plan
         made_up = partial(_made_up, program.inputs)
-        self._start(self._compilation(made_up).session_of(program))
+        self._start(self._compilation(made_up, code).session_of(program))
 
     def _start(self, session: Session) -> None:
         session.parked, self._kept = self._kept, None
@@ -274,7 +275,7 @@ class Executor:
             self._weights.refresh(session.state)
         return session
 
-    def _compilation(self, sample: Callable[[], Sequence[Tensor]]) -> Compilation:
+    def _compilation(self, sample: Callable[[], Sequence[Tensor]], code: PackedCode | None = None) -> Compilation:
         return Compilation(
             module=self.module,
             modes=self.modes,
@@ -285,6 +286,7 @@ class Executor:
             tell=self._tell,
             forgive=_weakly(self._forgive),
             sample=sample,
+            code=code,
         )
 
     def _forgive(self, failure: StepFailure, error: Exception) -> bool:

@@ -77,6 +77,9 @@ class Session:
     tier: Tier
     """How the program is executed at present."""
 
+    entry: Entry | None = None
+    """The compiled code that is run, or what was found out in looking for it."""
+
     channels_last: bool = False
     """Whether weights of four dimensions are stored channels-last."""
 
@@ -168,6 +171,7 @@ class Session:
         calls = entry.code(device, self.program.computations) if tuning.tier is Tier.COMPILED else None
         self.executable = self.reload(self.program, calls)
         self.channels_last, self.tier = tuning.channels_last, tuning.tier
+        self.entry = entry
 
     def stop_ascent(self) -> None:
         """Compile nothing any more."""

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pilotage.backends.native.transport import PackedCode
+from pilotage.options.choices import Tier
 from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.layout import Section, Slot
 from pilotage.program.program import Program
@@ -36,6 +38,9 @@ class StoredModel:
 
     optimizer: OptimizerState | None = None
     random_streams: list[Tensor] | None = None
+    code: PackedCode | None = None
+    """Compiled code, to be used only where the file is trusted."""
+
     extra: dict[str, Any] = field(default_factory=dict)
     """Whatever a facade wants to remember, as plain data."""
 
@@ -60,6 +65,8 @@ def store(
         tensors |= {f"slot/{slot.name}/{slot.parameter}": tensor for slot, tensor in optimizer.slots.items()}
     if with_random_streams:
         tensors |= {f"random/{number}": state for number, state in enumerate(session.streams.states)}
+    if session.tier is Tier.COMPILED and session.entry is not None:
+        tensors |= {f"code/{name}": data for name, data in PackedCode.of(session.entry).tensors().items()}
     content = {
         "program": program,
         "signature": executor.signature.to_data(),
@@ -89,6 +96,7 @@ def read_stored(path: Path) -> StoredModel:
         if updates is None
         else OptimizerState(slots=slots, updates=updates, loss_scale=content["loss_scale"]),
         random_streams=list(_named(tensors, "random/").values()) or None,
+        code=PackedCode.of_tensors(_named(tensors, "code/")),
         extra=content["extra"],
     )
 

@@ -37,6 +37,8 @@ class Entry:
 
     folder: Path
     tuning: Tuning
+    parts: Mapping[str, str]
+    """The fingerprint that it was compiled for."""
 
     def code(self, device: torch.device, actions: Mapping[Action, Any]) -> dict[Action, NativeCode]:
         """Load the code of each action that has some."""
@@ -110,7 +112,7 @@ def read_entry(folder: Path) -> Entry:
     """The program in a folder; raises if anything in it is not as it was written."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_text())
-        tuning, expected = Tuning.from_data(manifest["tuning"]), manifest["digests"]
+        tuning, expected, parts = Tuning.from_data(manifest["tuning"]), manifest["digests"], manifest["parts"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ProgramFileError(f"The compiled code in {folder} has no readable manifest: {error}") from error
     found = _digests(folder)
@@ -118,7 +120,7 @@ def read_entry(folder: Path) -> Entry:
         raise ProgramFileError(
             f"The compiled code in {folder} is damaged: {', '.join(changed)} is not what was written."
         )
-    return Entry(folder, tuning)
+    return Entry(folder, tuning, parts)
 
 
 def _digests(folder: Path) -> dict[str, str]:
