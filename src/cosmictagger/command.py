@@ -47,6 +47,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> None:
+    # Threads that spin while they wait hold each other up as soon as anybody else uses a core; torch reads this when imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     recipe, overrides = split_recipe(given)
     composing = _hydra()
     chosen = composing.configuration(overrides, recipe)
