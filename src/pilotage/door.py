@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pilotage.distributed.peers import peers_here
 from pilotage.errors import OptionError
 from pilotage.events import Listener
 from pilotage.logs import log_event
@@ -100,6 +101,7 @@ def training(
     optimizer: torch.optim.Optimizer,
     *,
     loss: Callable[[Any, Any], Tensor] | None = None,
+    distributed: bool = False,
     listeners: Iterable[Listener] = (),
     **options: Any,
 ) -> CompiledModel:
@@ -107,11 +109,14 @@ def training(
 
     With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the
     module's own forward computes the loss with one of torch's functions, or marks it with `pilotage.mark_loss`.
-    Options are those of `pilotage.options`.
+    With ``distributed`` every update is shared with the other instances that poprun, torchrun, mpirun or srun has
+    started. Options are those of `pilotage.options`.
     """
     whole = module if loss is None else WithLoss(module, loss)
     plan = _plan(optimizer, whole)
-    executor = Executor(whole, execution=execution(**options), plan=plan, listeners=(log_event, *listeners))
+    alone, peers = execution(**options), peers_here() if distributed else None
+    shared = alone if peers is None else alone.shared_with(instance=peers.world.rank, instances=peers.world.size)
+    executor = Executor(whole, execution=shared, plan=plan, listeners=(log_event, *listeners), peers=peers)
     return CompiledModel(executor, module)
 
 

@@ -17,6 +17,7 @@ PilotageError
 ├── NonFiniteLossError    training produced NaN or infinity
 ├── DeviceMemoryError     the program does not fit
 ├── ProgramFileError      a stored program is cut short, altered, or of another version
+├── DistributedError      instances cannot find, hear or follow each other
 ├── DatasetError          a data set is missing, cut short or corrupt
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered a first item
@@ -33,6 +34,7 @@ __all__ = [
     "DataDependentError",
     "DatasetError",
     "DeviceMemoryError",
+    "DistributedError",
     "FetchError",
     "FetchStartError",
     "InputError",
@@ -114,6 +116,10 @@ class DeviceMemoryError(PilotageError, RuntimeError):
 
 class ProgramFileError(PilotageError, RuntimeError):
     """A stored program is cut short, altered, or of another version."""
+
+
+class DistributedError(PilotageError, RuntimeError):
+    """The instances of a job cannot find, hear or follow each other."""
 
 
 class DatasetError(PilotageError, RuntimeError):

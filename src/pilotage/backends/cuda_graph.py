@@ -39,6 +39,9 @@ class CudaGraphExecutable:
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        if state.exchange is not None:
+            # Other instances are heard between the steps, which a recording cannot do.
+            return self._walked.run(state, streams, inputs)
         draws_apart = self._program.draws_random_numbers and not streams.shared
         if draws_apart and len(streams.states) > 1:
             # The streams of several replicas are put in place between the steps, which a recording cannot do.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,6 +12,9 @@ from torch import Tensor
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import Counter, Section, Slot, StateLayout, number_of
 from pilotage.program.specification import TensorSpec
+
+Exchange: TypeAlias = Callable[[Tensor], None]
+"""Adds up a tensor over all instances, in place."""
 
 
 class DeviceState:
@@ -27,9 +31,12 @@ class DeviceState:
         replicas: int,
         pools: bool,
         homes: Mapping[str, torch.device] | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
+        self.exchange = exchange
+        """Adds up the pooled gradients of all instances; None where there is one."""
         places = defaultdict(lambda: device, homes or {})
         self._buffers = [_empty_at(layout, Section.BUFFERS, places) for _ in range(replicas)]
         self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
@@ -98,6 +105,11 @@ class DeviceState:
         self.flat_gradients.zero_()
         if Section.COUNTERS in self._shared and Counter.POOLED in self.counters:
             self.counters[Counter.POOLED].zero_()
+
+    def exchange_gradients(self) -> None:
+        """Make the pool that of all instances."""
+        if self.exchange is not None:
+            self.exchange(self.flat_gradients)
 
     def _section(self, section: Section, replica: int, *, whole: bool) -> Sequence[Tensor]:
         if section is Section.BUFFERS:

@@ -95,6 +95,8 @@ class WalkedExecutable:
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> list[Tensor]:
         """Run one step, and look at its loss where that is left for afterwards."""
+        if step.action is Action.UPDATE:
+            state.exchange_gradients()
         outputs = self._run_step(number, step, state, streams, batch)
         if self._program.computations[step.action].checks_late:
             self._look_at(outputs.pop(), number, step, streams)

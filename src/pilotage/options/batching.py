@@ -25,6 +25,9 @@ class Batching:
     replicas: int = 1
     """Copies of the model that share each update."""
 
+    instances: int = 1
+    """Host processes that share each update, with equally many replicas in each."""
+
     replicas_per_input: int = 1
     """Replicas that are fed the same data."""
 
@@ -32,7 +35,7 @@ class Batching:
     """Which replicas those are."""
 
     def __post_init__(self) -> None:
-        for name in ("device_iterations", "gradient_accumulation", "replicas", "replicas_per_input"):
+        for name in ("device_iterations", "gradient_accumulation", "replicas", "instances", "replicas_per_input"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise OptionError(f"{name} is {value!r}. It has to be a whole number of at least 1.")
@@ -52,8 +55,8 @@ class Batching:
 
     @property
     def micro_batches_per_update(self) -> int:
-        """Gradients that are pooled into one update."""
-        return self.gradient_accumulation * self.replicas
+        """Gradients of all instances that are pooled into one update."""
+        return self.gradient_accumulation * self.replicas * self.instances
 
 
 def group_of(replica: int, replicas: int, members: int, grouping: ReplicaGrouping) -> int:

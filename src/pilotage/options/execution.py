@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
@@ -29,6 +30,9 @@ class Execution:
 
     random_seed: int | None = None
     """Gives the device random streams of its own; None shares torch's generator, as eager PyTorch would."""
+
+    instance: int = 0
+    """Which of the batching's instances this is."""
 
     broadcast_buffers: bool = True
     """Replicas are promised equal buffers, so a buffer written in forward is refused with several replicas."""
@@ -57,9 +61,17 @@ class Execution:
     name: str | None = None
     """What the program is called in logs."""
 
+    def shared_with(self, *, instance: int, instances: int) -> Self:
+        """The same, for one of several instances that share each update."""
+        return replace(self, batching=replace(self.batching, instances=instances), instance=instance)
+
     def __post_init__(self) -> None:
         if self.output_period < 1:
             raise OptionError(f"output_period is {self.output_period}. It has to be at least 1.")
+        if not 0 <= self.instance < self.batching.instances:
+            raise OptionError(
+                f"instance is {self.instance}. It has to lie between 0 and {self.batching.instances - 1}."
+            )
         iterations = self.batching.device_iterations
         if self.output_mode is OutputMode.EVERY_N and self.output_period > iterations:
             raise OptionError(

@@ -139,7 +139,7 @@ def _model(request: Request) -> Model:
 
 
 def _promises_equal_buffers(request: Request) -> bool:
-    return request.broadcast_buffers and request.batching.replicas > 1
+    return request.broadcast_buffers and request.batching.replicas * request.batching.instances > 1
 
 
 def _layout(request: Request) -> StateLayout:
@@ -186,10 +186,11 @@ def _refuse_complex_pools(layout: StateLayout) -> None:
 def _divisor(request: Request, parameter: str) -> int:
     """How many gradients are in the pool of a parameter by the time of an update, as far as nothing divided them yet."""
     groups = request.groups.get(parameter)
-    replicas = request.batching.replicas if groups is None else groups.members
+    replicas = request.batching.replicas * request.batching.instances if groups is None else groups.members
     match request.pooling:
         case Pooling.RUNNING:
-            return 1
+            # Each instance has the mean of its own, and these are added up.
+            return request.batching.instances
         case Pooling.POST_AND_LOSS:
             return replicas
         case Pooling.POST:

@@ -13,6 +13,7 @@ from pilotage.backends.base import Backend, Executable
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.registry import Choice, choose
+from pilotage.backends.state import Exchange
 from pilotage.backends.streams import RandomStreams, seeds_for
 from pilotage.backends.threads import ThreadTuner
 from pilotage.backends.walk import Calls, Forgive
@@ -54,6 +55,9 @@ class Compilation:
     sample: Callable[[], Sequence[Tensor]]
     """Gives the inputs of one micro-batch."""
 
+    exchange: Exchange | None = None
+    """Adds up the gradients of all instances."""
+
     code: PackedCode | None = None
     """Compiled code that came with the program, if it is trusted."""
 
@@ -73,7 +77,12 @@ class Compilation:
         self.tell(CompilationProgress(fraction=0.8, doing="loading"))
         schedule = self._schedule(program)
         batching = self.execution.batching
-        seeds = seeds_for(self.execution.random_seed, batching.replicas)
+        seeds = seeds_for(
+            self.execution.random_seed,
+            batching.replicas,
+            instance=self.execution.instance,
+            instances=batching.instances,
+        )
         placed = place(program, choice.backend.devices)
         if placed.homes:
             self.tell(Warned(message=_SHARED_OUT))
@@ -89,6 +98,7 @@ class Compilation:
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
             pools=batching.micro_batches_per_update > 1,
+            exchange=self.exchange if program.trains else None,
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
@@ -99,7 +109,9 @@ class Compilation:
     def _begin_ascent(self, session: Session) -> None:
         """Take compiled code that is there, or prepare to compile; where the tier is pinned to it, compile at once."""
         choice, must_compile = session.choice, session.choice.tier is Tier.COMPILED
-        if not choice.rises and not must_compile:
+        # Instances change over at different moments, and would part in the last bits of their weights.
+        rises = choice.rises and session.exchange is None
+        if not rises and not must_compile:
             return
         if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and session.program.checks_loss:
             if must_compile:
@@ -120,7 +132,7 @@ class Compilation:
         if ascent is None:
             return
         session.ascent = ascent
-        if choice.backend.computes_in_threads and choice.rises:
+        if choice.backend.computes_in_threads and rises:
             session.threads = ThreadTuner(
                 torch.get_num_threads(), ascent.cache.folder(ascent.fingerprint).with_suffix(".threads")
             )

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.walk import Forgive, StepFailure
+from pilotage.distributed.peers import Peers
+from pilotage.distributed.world import World
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Event, Listener, StepsRun, TierChanged, Warned
 from pilotage.optim.comparing import changed_constants, with_values_of
@@ -31,6 +33,7 @@ from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
+from pilotage.runtime.settling import settle
 from pilotage.runtime.weights import WeightKeeper
 
 
@@ -51,6 +54,7 @@ class Executor:
         parsers: Parsers | None = None,
         adapt: Callable[[Tensor], Tensor] | None = None,
         signature: CallSignature | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self.module = module
         self.execution = execution or Execution()
@@ -68,6 +72,8 @@ class Executor:
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
+        self._peers = None if plan is None else _checked(peers, self.execution)
+        self._is_settled = False
 
     # Running
 
@@ -90,6 +96,7 @@ class Executor:
         session = self._ready(call)
         start = time.perf_counter()
         try:
+            self._settle(session)
             outputs = session.run(call.inputs)
         except StepFailure as failure:
             raise self._explained(session, failure) from failure.__cause__
@@ -103,6 +110,14 @@ class Executor:
         if session.ascent is not None:
             self._climb(session, call, seconds)
         return outputs
+
+    def _settle(self, session: Session) -> None:
+        """Begin with the same weights in all instances."""
+        if self._peers is None or self._is_settled:
+            return
+        if unequal := settle(self._peers, session.attached):
+            self._tell(Warned(message=unequal))
+        self._is_settled = True
 
     def _climb(self, session: Session, call: BoundCall, seconds: float) -> None:
         """Change over to compiled code if it is there."""
@@ -206,6 +221,7 @@ class Executor:
 
     def attach(self) -> None:
         """Put weights and optimizer state on the device."""
+        self._is_settled = False
         with torch.inference_mode(False):
             self._weights.take_over(self.session.attach(self.plan))
 
@@ -219,6 +235,7 @@ class Executor:
 
     def send_weights(self) -> None:
         """Send the module's own weights and buffers to the device."""
+        self._is_settled = False
         self._weights.send(self.session.attached)
 
     def send_buffers(self, names: Iterable[str]) -> None:
@@ -239,12 +256,15 @@ class Executor:
             raise OptionError(
                 f"Replicas cannot be grouped for {parameter} any more: the model is compiled. destroy() it first."
             )
+        if self.execution.batching.instances > 1:
+            raise OptionError(f"Replicas cannot be grouped for {parameter} with several instances. Use one instance.")
         self._groups[parameter] = replica_groups(
             self.module, parameter, self.execution.batching.replicas, members, grouping
         )
 
     def set_optimizer_state(self, state: OptimizerState) -> None:
         """Train on from what an optimizer has learnt elsewhere."""
+        self._is_settled = False
         self.session.set_optimizer_state(state)
 
     def set_plan(self, plan: OptimizerPlan) -> None:
@@ -286,6 +306,7 @@ class Executor:
             tell=self._tell,
             forgive=_weakly(self._forgive),
             sample=sample,
+            exchange=None if self._peers is None else self._peers.sum,
             code=code,
         )
 
@@ -318,6 +339,18 @@ class Executor:
                 seconds=seconds,
             )
         )
+
+
+def _checked(peers: Peers | None, execution: Execution) -> Peers | None:
+    """The other instances, if they are as many as the execution counts on."""
+    world = World() if peers is None else peers.world
+    asked = (execution.instance, execution.batching.instances)
+    if asked != (world.rank, world.size):
+        raise OptionError(
+            f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of {world.size}, by "
+            f"{world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} instances."
+        )
+    return peers
 
 
 def _tell_all(listeners: Sequence[Listener], event: Event) -> None:

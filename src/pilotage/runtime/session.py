@@ -13,7 +13,7 @@ from torch import Tensor
 from pilotage.backends.base import Executable
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice
-from pilotage.backends.state import DeviceState
+from pilotage.backends.state import DeviceState, Exchange
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.threads import ThreadTuner, using_threads
 from pilotage.backends.walk import Calls
@@ -58,6 +58,9 @@ class Session:
     replicas: int
     pools: bool
     """Whether gradients of several micro-batches are pooled."""
+
+    exchange: Exchange | None = None
+    """Adds up the gradients of all instances; None where there is one."""
 
     homes: Mapping[str, torch.device] = field(default_factory=dict)
     """The devices of weights and buffers that are not on the first one."""
@@ -120,7 +123,9 @@ class Session:
         if self.state is not None:
             raise AttachmentError("Device is already attached. Detach it first.")
         device = self.choice.backend.device
-        self.state = DeviceState(self.program.layout, plan, device, self.replicas, self.pools, self.homes)
+        self.state = DeviceState(
+            self.program.layout, plan, device, self.replicas, self.pools, self.homes, self.exchange
+        )
         if self.parked is not None:
             self._load_optimizer(self.state, self.parked)
         return self.state

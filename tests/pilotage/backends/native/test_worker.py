@@ -61,7 +61,13 @@ class Pictures(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.GroupNorm(2, 4), nn.Flatten()
+            # No bias: batch norm takes it away, and Adam would make steps of the rounding errors that are its gradient.
+            nn.Conv2d(2, 4, 3, bias=False),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.GroupNorm(2, 4),
+            nn.Flatten(),
         )
         self.last = nn.Linear(36, 3)
 
