@@ -1,0 +1,51 @@
+"""Run the correctness tests on the card of this machine, and print how many passed.
+
+python tools/test_on_card.py [--processes N] [pytest's own words]
+
+Programs run on the best device present, so on a machine with a card nearly every test runs there. Nothing has to be
+installed but torch, numpy and pytest; with pytest-xdist the tests are shared out to several processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("tests/pilotage", "tests/poptorch")
+# What only concerns the machine that developers work on.
+ELSEWHERE = ("tests/pilotage/cli", "tests/pilotage/datasets")
+
+
+def main() -> int:
+    """Run the tests; the status is pytest's."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--processes", type=int, default=max(1, min(12, len(os.sched_getaffinity(0)) - 2)))
+    arguments, words = parser.parse_known_args()
+    import torch
+
+    if not torch.cuda.is_available():
+        print("There is no card here: torch.cuda.is_available() is False.", file=sys.stderr)
+        return 2
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long"]
+    command += [f"--ignore={folder}" for folder in ELSEWHERE]
+    if importlib.util.find_spec("xdist") is not None:
+        command += ["-n", str(arguments.processes), "--dist", "loadfile"]
+    paths = [str(ROOT / "src"), str(ROOT / "dropins" / "src"), str(ROOT)]
+    start = time.monotonic()
+    done = subprocess.run(
+        [*command, *words, *FOLDERS],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+    )
+    print(f"On {torch.cuda.get_device_name()}, torch {torch.__version__}: {time.monotonic() - start:.0f} s.")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
