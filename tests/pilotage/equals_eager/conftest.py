@@ -157,17 +157,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def assert_equals_eager(eager, twins, assert_equal, assert_same_state):
     """Train a model captured and eagerly, on the same batches, and compare everything that can be seen."""
 
-    def compare(model: str, optimizer: str, *, calls: int = 3, seed: int = 0, **options) -> None:
+    def compare(
+        model: str,
+        optimizer: str,
+        *,
+        calls: int = 3,
+        seed: int = 0,
+        backend: str | None = None,
+        tier: str | None = None,
+        dtype: torch.dtype = torch.float32,
+        tolerance: float | None = None,
+        **options,
+    ) -> None:
         case, make = MODELS[model], OPTIMIZERS[optimizer]
-        mine, theirs = twins(case.build)
+        close = case.tolerance if tolerance is None else tolerance
+        mine, theirs = twins(lambda: case.build().to(dtype))
         reference = eager(theirs, make(theirs.parameters()), **options)
         allowed = {"broadcast_buffers": False} if case.writes_buffers else {}
-        step = pilotage.training(mine, make(mine.parameters()), **options, **allowed)
+        step = pilotage.training(mine, make(mine.parameters()), backend=backend, tier=tier, **options, **allowed)
         torch.manual_seed(seed)
         for _ in range(calls):
-            batch = case.batch(2 * step._executor.execution.batching.micro_batches_per_call)
-            assert_equal(step(*batch), reference(*batch), case.tolerance)
-        assert_same_state(mine, theirs, case.tolerance)
+            drawn = case.batch(2 * step._executor.execution.batching.micro_batches_per_call)
+            batch = [tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in drawn]
+            assert_equal(step(*batch), reference(*batch), close)
+        assert_same_state(mine, theirs, close)
 
     return compare
 

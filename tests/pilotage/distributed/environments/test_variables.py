@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.distributed.environments import world_from
+from pilotage.distributed.environments.variables import number, port_of_job
+from pilotage.errors import OptionError
+
+
+@given(st.integers())
+def test_numbers_are_read_as_they_are_written(value):
+    assert number({"N": f" {value} "}, "N") == value
+
+
+def test_a_missing_number_takes_its_default_or_is_named():
+    assert number({}, "N", 3) == 3
+    with pytest.raises(OptionError, match="N is missing"):
+        number({}, "N")
+    with pytest.raises(OptionError, match="N is 'two'"):
+        number({"N": "two"}, "N")
+
+
+@given(st.text())
+def test_ports_of_jobs_may_be_used_by_anyone_and_are_not_given_away_by_the_system(job):
+    assert 1024 < port_of_job(job) < 32768
+
+
+def test_the_first_launcher_that_is_recognised_counts():
+    slurm = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}
+    mpi = {"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}
+    torchrun = {"RANK": "0", "WORLD_SIZE": "1"}
+    poprun = {"POPDIST_NUM_TOTAL_REPLICAS": "1"}
+    assert world_from({}) is None
+    found: dict[str, str] = {}
+    for variables, launcher in [(slurm, "SLURM"), (mpi, "OpenMPI"), (torchrun, "torchrun"), (poprun, "poprun")]:
+        found |= variables
+        assert world_from(found).launcher == launcher

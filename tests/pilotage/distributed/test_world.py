@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.distributed.world import World
+from pilotage.errors import OptionError
+
+
+@given(size=st.integers(1, 64), replicas=st.integers(1, 8))
+def test_the_replicas_of_all_instances_are_counted_through_without_gap(size, replicas):
+    worlds = [World(rank=rank, size=size, replicas_per_instance=replicas) for rank in range(size)]
+    numbers = [world.first_replica + replica for world in worlds for replica in range(replicas)]
+    assert numbers == list(range(worlds[0].replicas))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rank": 2, "size": 2}, "between 0 and 1"),
+        ({"rank": -1}, "between 0 and 0"),
+        ({"size": 0}, "size is 0, by nobody"),
+        ({"replicas_per_instance": 0}, "replicas_per_instance is 0"),
+        ({"stages_per_replica": 0}, "stages_per_replica is 0"),
+        ({"local_rank": -1}, "local rank is -1"),
+        ({"port": 70000}, "port is 70000"),
+    ],
+)
+def test_a_world_that_cannot_be_is_refused(fields, message):
+    with pytest.raises(OptionError, match=message):
+        World(**fields)
