@@ -119,7 +119,10 @@ def without_a_launcher(monkeypatch):
     "case",
     [
         pytest.param({"instances": 2, "replicas": 1, "accumulation": 1}, marks=pytest.mark.slow),
-        {"instances": 2, "replicas": 2, "accumulation": 2, "norm": True, "device_iterations": 2},
+        pytest.param(
+            {"instances": 2, "replicas": 2, "accumulation": 2, "norm": True, "device_iterations": 2},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {"instances": 2, "replicas": 1, "accumulation": 2, "optimizer": "adam", "reduction": "sum"},
             marks=pytest.mark.slow,

@@ -1,0 +1,27 @@
+"""What launchers leave in the environment, read as a world; the first launcher that is recognised counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pilotage.distributed.environments.openmpi import openmpi_world
+from pilotage.distributed.environments.poprun import poprun_world
+from pilotage.distributed.environments.slurm import slurm_world
+from pilotage.distributed.environments.torchrun import torchrun_world
+from pilotage.distributed.world import World
+
+__all__ = ["READERS", "world_from"]
+
+READERS: tuple[Callable[[Mapping[str, str]], World | None], ...] = (
+    poprun_world,
+    torchrun_world,
+    openmpi_world,
+    slurm_world,
+)
+"""In the order in which they are asked: poprun may itself run under SLURM, and torchrun under either."""
+
+
+def world_from(environment: Mapping[str, str]) -> World | None:
+    """The world that a launcher has described; None where this process was started by itself."""
+    worlds = (read(environment) for read in READERS)
+    return next((world for world in worlds if world is not None), None)

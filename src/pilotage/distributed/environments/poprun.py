@@ -1,0 +1,59 @@
+"""Worlds that poprun has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pilotage.distributed.environments.variables import meeting_place, number
+from pilotage.distributed.world import World
+from pilotage.errors import OptionError
+
+TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
+LOCAL_REPLICAS = "POPDIST_NUM_LOCAL_REPLICAS"
+STAGES = "POPDIST_NUM_IPUS_PER_REPLICA"
+FIRST_REPLICA = "POPDIST_REPLICA_INDEX_OFFSET"
+LOCAL_INSTANCE = "POPDIST_LOCAL_INSTANCE_INDEX"
+UNIFORM = "POPDIST_UNIFORM_REPLICAS_PER_INSTANCE"
+
+
+def is_under_poprun(environment: Mapping[str, str]) -> bool:
+    """Whether poprun has started this process."""
+    return TOTAL_REPLICAS in environment
+
+
+def poprun_world(environment: Mapping[str, str]) -> World | None:
+    """The world of poprun's variables; None where there are none."""
+    if not is_under_poprun(environment):
+        return None
+    total, local = number(environment, TOTAL_REPLICAS), number(environment, LOCAL_REPLICAS, 1)
+    first = number(environment, FIRST_REPLICA, 0)
+    if local < 1 or total % local or first % local:
+        raise OptionError(
+            f"{LOCAL_REPLICAS} is {local}. It has to divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, which "
+            f"is {first}: all instances have equally many replicas."
+        )
+    address, port = meeting_place(environment)
+    return World(
+        rank=first // local,
+        size=total // local,
+        local_rank=number(environment, LOCAL_INSTANCE, 0),
+        replicas_per_instance=local,
+        stages_per_replica=number(environment, STAGES, 1),
+        address=address,
+        port=port,
+        launcher="poprun",
+    )
+
+
+def poprun_variables(world: World) -> dict[str, str]:
+    """What poprun tells an instance about its place in the world."""
+    told = {
+        TOTAL_REPLICAS: world.replicas,
+        LOCAL_REPLICAS: world.replicas_per_instance,
+        STAGES: world.stages_per_replica,
+        FIRST_REPLICA: world.first_replica,
+        LOCAL_INSTANCE: world.local_rank,
+        UNIFORM: 1,
+    }
+    meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port}
+    return {name: str(value) for name, value in {**told, **meeting}.items() if value is not None}

@@ -1,0 +1,28 @@
+"""Worlds that SLURM's srun has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pilotage.distributed.environments.variables import meeting_place, number, port_of_job
+from pilotage.distributed.host_list import expand_hosts
+from pilotage.distributed.world import World
+
+
+def slurm_world(environment: Mapping[str, str]) -> World | None:
+    """The world of a SLURM step; None outside of one, as in the batch script itself."""
+    if not {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS"} <= environment.keys():
+        return None
+    address, port = meeting_place(environment)
+    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
+    if address is None and nodes:
+        address = expand_hosts(nodes)[0]
+    job = f"{environment.get('SLURM_JOB_ID', '')}.{environment['SLURM_STEP_ID']}"
+    return World(
+        rank=number(environment, "SLURM_PROCID"),
+        size=number(environment, "SLURM_NTASKS"),
+        local_rank=number(environment, "SLURM_LOCALID", 0),
+        address=address,
+        port=port or port_of_job(job),
+        launcher="SLURM",
+    )

@@ -1,0 +1,34 @@
+"""Numbers and addresses in environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pilotage.errors import OptionError
+
+
+def number(environment: Mapping[str, str], name: str, default: int | None = None) -> int:
+    """The whole number in a variable; without a default it has to be there."""
+    text = environment.get(name, "").strip()
+    if not text and default is not None:
+        return default
+    if not text:
+        raise OptionError(f"The environment variable {name} is missing, though others of the same launcher are set.")
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"The environment variable {name} is {text!r}. It has to be a whole number.") from None
+
+
+def meeting_place(environment: Mapping[str, str]) -> tuple[str | None, int | None]:
+    """Where MASTER_ADDR and MASTER_PORT say that all instances meet."""
+    address = environment.get("MASTER_ADDR") or None
+    return address, (number(environment, "MASTER_PORT") if environment.get("MASTER_PORT") else None)
+
+
+def port_of_job(job: str) -> int:
+    """A port that all instances of a job find by themselves, below those that systems give to outgoing connections."""
+    value = 0
+    for byte in job.encode():
+        value = (value * 31 + byte) % 12_000
+    return 20_000 + value

@@ -1,0 +1,174 @@
+"""The other instances, and what is exchanged with them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pilotage.distributed.environments import world_from
+from pilotage.distributed.world import World
+from pilotage.errors import DistributedError
+
+ANSWER = timedelta(seconds=120)
+"""How long another instance may stay silent in an exchange before it is given up."""
+
+MEETING = timedelta(hours=1)
+"""How long instances wait for each other where one of them may still be compiling."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peers:
+    """A world that can talk; it comes together at the first exchange, by gloo.
+
+    Every exchange is one that all instances take part in. One that cannot be finished raises `DistributedError`.
+    """
+
+    world: World
+    answer: timedelta = ANSWER
+    meeting: timedelta = MEETING
+    _cards: list[dist.ProcessGroup] = field(default_factory=list, repr=False)
+    """The group that cards talk in among themselves, once it is known that they can."""
+
+    def join(self) -> None:
+        """Come together with the others, if that has not happened."""
+        if dist.is_initialized():
+            self._check_size()
+            return
+        address, port = self._meeting_place()
+        with self._explained("meeting the others", port):
+            dist.init_process_group(
+                "gloo",
+                init_method=f"tcp://{_bracketed(address)}:{port}",
+                rank=self.world.rank,
+                world_size=self.world.size,
+                timeout=self.answer,
+            )
+        atexit.register(leave)
+
+    def sum(self, tensor: Tensor) -> None:
+        """Add up the tensors of all instances, in place and to the same bits everywhere."""
+        group = self._group_for(tensor)
+        with self._explained("adding up"):
+            dist.all_reduce(tensor, group=group)
+
+    def reduce(
+        self, tensor: Tensor, operation: dist.ReduceOp.RedOpType, group: dist.ProcessGroup | None = None
+    ) -> None:
+        """Combine the tensors of all instances, or of a group of them, in place."""
+        self.join()
+        with self._explained("reducing"):
+            dist.all_reduce(tensor, operation, group=group)
+
+    def broadcast(self, tensors: Sequence[Tensor], source: int = 0, group: dist.ProcessGroup | None = None) -> None:
+        """Overwrite these tensors by those of one instance."""
+        self.join()
+        with self._explained(f"hearing from rank {source}"), torch.no_grad():
+            for tensor in tensors:
+                dense = tensor.contiguous()
+                dist.broadcast(dense, source, group=group)
+                if dense is not tensor:
+                    tensor.copy_(dense)
+
+    def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
+        """What each instance has here, by rank; plain values that can be pickled."""
+        self.join()
+        found: list[Any] = [None] * (self.world.size if group is None else dist.get_world_size(group))
+        with self._explained("gathering"):
+            dist.all_gather_object(found, value, group=group)
+        return found
+
+    def meet(self) -> None:
+        """Wait for all others for as long as they may have to compile."""
+        self.join()
+        with self._explained("waiting for the others to get ready"):
+            if dist.get_backend() == dist.Backend.GLOO:
+                dist.monitored_barrier(timeout=self.meeting, wait_all_ranks=True)
+            else:
+                dist.barrier()
+
+    def _group_for(self, tensor: Tensor) -> dist.ProcessGroup | None:
+        """Cards talk directly where each instance has one of its own, and else through the host."""
+        self.join()
+        if tensor.device.type == "cpu" or not dist.is_nccl_available():
+            return None
+        if not self._cards:
+            cards = self.gather((socket.gethostname(), str(torch.cuda.get_device_properties(tensor.device).uuid)))
+            backend = "nccl" if len(set(cards)) == len(cards) else "gloo"
+            self._cards.append(dist.new_group(backend=backend, timeout=self.answer))
+        return self._cards[0]
+
+    def _check_size(self) -> None:
+        size, rank = dist.get_world_size(), dist.get_rank()
+        if (rank, size) != (self.world.rank, self.world.size):
+            raise DistributedError(
+                f"torch.distributed says that this is rank {rank} of {size}, but {self.world.launcher} says rank "
+                f"{self.world.rank} of {self.world.size}. Start the group with the numbers of the launcher, or leave it to Pilotage."
+            )
+
+    def _meeting_place(self) -> tuple[str, int]:
+        world = self.world
+        if world.address is None or world.port is None:
+            raise DistributedError(
+                f"This is rank {world.rank} of {world.size}, by {world.launcher}, but where the instances meet is not known. "
+                "Set MASTER_ADDR to the host of rank 0 and MASTER_PORT to a free port there, or start the job by poprun."
+            )
+        return world.address, world.port
+
+    @contextmanager
+    def _explained(self, doing: str, port: int | None = None) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise DistributedError(_explanation(self.world, doing, port, str(error))) from error
+
+
+def peers_here(answer: timedelta = ANSWER) -> Peers | None:
+    """The other instances of this process's world; None where a launcher has described none."""
+    world = world_from(os.environ)
+    return None if world is None or world.size == 1 else Peers(world=world, answer=answer)
+
+
+def leave() -> None:
+    """Part from the others; nothing happens where they never met."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _explanation(world: World, doing: str, port: int | None, text: str) -> str:
+    who = f"Rank {world.rank} of {world.size} ({socket.gethostname()}) failed in {doing}"
+    for told, remedy in _REMEDIES:
+        if told(text):
+            place = f" at {world.address}:{port}" if port is not None else ""
+            return f"{who}{place}: {remedy}\n{text.strip()}"
+    return f"{who}.\n{text.strip()}"
+
+
+def _mentions(*phrases: str) -> Callable[[str], bool]:
+    return lambda text: any(phrase in text.lower() for phrase in phrases)
+
+
+_REMEDIES = (
+    (_mentions("address already in use", "eaddrinuse"), "the port is taken. Set MASTER_PORT to a free one."),
+    (
+        _mentions("timed out", "timeout", "did not respond", "failed to pass monitoredbarrier"),
+        "another instance stays silent. Look for one that hangs, or that ran fewer calls than this one.",
+    ),
+    (
+        _mentions("connection closed", "connection reset", "broken pipe", "econnreset", "recverror", "read error"),
+        "another instance is gone. Its own output says why; this one cannot go on without it.",
+    ),
+)
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

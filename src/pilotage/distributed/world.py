@@ -1,0 +1,59 @@
+"""Who is who among the instances of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pilotage.errors import OptionError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """All instances of a job, seen from one of them."""
+
+    rank: int = 0
+    """This instance, counted from 0."""
+
+    size: int = 1
+    """All of them."""
+
+    local_rank: int = 0
+    """This instance among those of its host."""
+
+    replicas_per_instance: int = 1
+    """Copies of the model in each instance; 1 where the launcher does not say."""
+
+    stages_per_replica: int = 1
+    """Devices that one copy of the model is spread over; 1 where the launcher does not say."""
+
+    address: str | None = None
+    """The host of instance 0, where all of them meet; None where the launcher does not say."""
+
+    port: int | None = None
+    """Where on that host."""
+
+    launcher: str = "nobody"
+    """Whose environment this was read from."""
+
+    def __post_init__(self) -> None:
+        for name in ("size", "replicas_per_instance", "stages_per_replica"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} is {getattr(self, name)}, by {self.launcher}. It has to be at least 1.")
+        if not 0 <= self.rank < self.size:
+            raise OptionError(
+                f"The rank is {self.rank}, by {self.launcher}. It has to lie between 0 and {self.size - 1}."
+            )
+        if self.local_rank < 0:
+            raise OptionError(f"The local rank is {self.local_rank}, by {self.launcher}. It has to be at least 0.")
+        if self.port is not None and not 0 < self.port < 1 << 16:
+            raise OptionError(f"The port is {self.port}, by {self.launcher}. It has to lie between 1 and 65535.")
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model in the whole world."""
+        return self.size * self.replicas_per_instance
+
+    @property
+    def first_replica(self) -> int:
+        """The number of this instance's first replica, counted over the whole world."""
+        return self.rank * self.replicas_per_instance
