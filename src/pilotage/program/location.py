@@ -11,12 +11,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 
 import torch
 from torch.fx import Node
 
 _left_out: ContextVar[tuple[str, ...]] = ContextVar("pilotage_files_left_out", default=())
+
+_STEPS = str(Path(__file__).with_name("steps.py"))
+"""What runs forward; whoever called it is none of the model's lines."""
 
 _OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parent.parent}{os.sep}")
 
@@ -64,6 +67,31 @@ def said_by(where: TracebackType | None) -> str:
 def called_from() -> str:
     """The user's line that is running right now, as the tail of an error message, or nothing."""
     return _tail(_innermost(traceback.extract_stack()))
+
+
+class RunningLine:
+    """Finds the user's innermost line that is running, quickly: it is asked at every operation of a capture."""
+
+    def __init__(self) -> None:
+        self._is_users: dict[str, bool] = {}
+
+    def present(self) -> str | None:
+        """The line as a traceback writes it; None outside of the user's forward."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name == _STEPS:
+                return None
+            if self._belongs_to_user(name):
+                return f'File "{name}", line {frame.f_lineno}, in {frame.f_code.co_name}'
+            frame = frame.f_back
+        return None
+
+    def _belongs_to_user(self, name: str) -> bool:
+        known = self._is_users.get(name)
+        if known is None:
+            known = self._is_users[name] = is_users(name)
+        return known
 
 
 def line_of(operation: Node) -> str | None:

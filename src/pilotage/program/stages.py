@@ -1,6 +1,7 @@
-"""Where in a model each operation of a graph comes from: the stage of a pipeline, and the names around it.
+"""Where in a model each operation of a graph comes from: the stage of a pipeline, the names around it, the user's line.
 
-Whoever runs forward says where it is; backward follows the operation that it differentiates.
+Whoever runs forward says where it is; backward follows the operation that it differentiates. FX could note lines itself, but
+it imports half of the compiler in order to leave its own files out, which takes longer than a capture.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pilotage.program.location import RunningLine
+
 _STAGE = "pilotage_stage"
 _SCOPE = "pilotage_scope"
 
-_Place: TypeAlias = tuple[int | None, str]
+_Place: TypeAlias = tuple[int | None, str, str | None]
 
 _stage: ContextVar[int | None] = ContextVar("pilotage_stage", default=None)
 _scope: ContextVar[str] = ContextVar("pilotage_scope", default="")
@@ -72,6 +75,7 @@ class StageNotes(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._of_sequence: dict[int, _Place] = {}
+        self._lines = RunningLine()
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -93,17 +97,19 @@ class StageNotes(TorchDispatchMode):
         differentiated: Any = torch._C._current_autograd_node()
         if differentiated is not None:
             return self._of_sequence.get(differentiated._sequence_nr(), _NOWHERE)
-        place = (_stage.get(), _scope.get())
+        place = (_stage.get(), _scope.get(), self._lines.present())
         # The number that autograd gave to this operation. Operations without one must not take the last one's.
         self._of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
         return place
 
 
-_NOWHERE: _Place = (None, "")
+_NOWHERE: _Place = (None, "", None)
 
 
 def _mark(node: Node, place: _Place) -> None:
-    stage, scope = place
+    stage, scope, line = place
+    if line is not None:
+        node.meta.setdefault("stack_trace", line)
     if stage is not None:
         set_stage(node, stage)
     if scope:

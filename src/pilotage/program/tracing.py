@@ -69,7 +69,7 @@ def trace(
         torch.autograd.set_multithreading_enabled(False),
         device,
     ):
-        traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True, record_stack_traces=True)(*fakes)
+        traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True)(*fakes)
     if watch is not None:
         watch.refuse_tensors_changed_in_place()
     warnings = recording.settle(traced)
