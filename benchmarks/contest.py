@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ def take_turns(contenders: list[Contender], rounds: int) -> None:
     """Warm everyone up, then let them work in turn, so that a disturbance hits all of them alike."""
     for contender in contenders:
         contender.round()
+    _send_compilers_home()
     for number in range(rounds):
         order = contenders if number % 2 == 0 else contenders[::-1]
         for contender in order:
@@ -44,3 +46,9 @@ def synchronized(device: str) -> None:
     """Wait for the device, so that a clock measures its work and not its queue."""
     if device != "cpu":
         torch.get_device_module(device).synchronize()
+
+
+def _send_compilers_home() -> None:
+    """End the processes that torch.compile keeps for its next compilation; starting up, they take cores from everybody."""
+    if "torch._inductor.async_compile" in sys.modules:
+        sys.modules["torch._inductor.async_compile"].shutdown_compile_workers()
