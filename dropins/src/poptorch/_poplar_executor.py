@@ -15,6 +15,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from pilotage.distributed.peers import peers_as
 from pilotage.logs import log_event
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.choices import Tier
@@ -41,7 +42,7 @@ from poptorch._profile import profile_of
 from poptorch._progress import ProgressBar
 from poptorch._random_state import random_state, set_random_state
 from poptorch._snapshot import snapshot
-from poptorch._types_on_device import as_device_input
+from poptorch._types_on_device import DeviceInputs
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
 from poptorch.poptorch_core import _validateOptions
@@ -80,14 +81,16 @@ class PoplarExecutor(Observing, NeverLost):
         self._anchors = Anchors(self._options, execution.batching)
         if self._anchors.labels:
             execution = replace(execution, anchors=self._anchors.labels, output_mode=EngineOutputMode.ALL)
+        module = snapshot(model)
         self.engine = Executor(
-            snapshot(model),
+            module,
             execution=execution if self._link is None else self._link.adapted(execution),
             plan=self._link.plan if self._link else (stored.program.plan if stored else None),
             listeners=[log_event] if self._bar is None else [log_event, self._bar],
             parsers=registered_parsers(),
-            adapt=as_device_input,
+            adapt=DeviceInputs(module),
             signature=stored.signature if stored else None,
+            peers=peers_as(execution.instance, execution.batching.instances) if training else None,
         )
         self._executor = self.engine
         self._performance = PerformanceCounters(self._options, self.engine)

@@ -1,24 +1,37 @@
 """The narrower types that PopTorch computes in.
 
-Inputs of float64 and bfloat16 are computed in float32. Outputs of int64 and float64 come back as int32 and float32.
-Integers keep 64 bits on the way in, since torch's own losses and embeddings ask for them.
+Inputs of float64 and bfloat16 are computed in float32, unless the weights are all of their own type: weights stay as
+the user made them, and have to meet inputs of the same type. Outputs of these types come back as float32, and int64 as
+int32. Integers keep 64 bits on the way in, since torch's own losses and embeddings ask for them.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-__all__ = ["as_device_input", "as_device_output"]
+__all__ = ["DeviceInputs", "as_device_output"]
 
 _INPUTS = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
-_OUTPUTS = {torch.int64: torch.int32, torch.float64: torch.float32}
+_OUTPUTS = {torch.int64: torch.int32, **_INPUTS}
 
 
-def as_device_input(tensor: Tensor) -> Tensor:
-    """An input in the type that the device computes in."""
-    narrower = _INPUTS.get(tensor.dtype)
-    return tensor if narrower is None else tensor.to(narrower)
+class DeviceInputs:
+    """Brings the inputs of a module to the types that the device computes in."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        """An input in the type that the device computes in."""
+        narrower = _INPUTS.get(tensor.dtype)
+        if narrower is None or self._computes_in(tensor.dtype):
+            return tensor
+        return tensor.to(narrower)
+
+    def _computes_in(self, dtype: torch.dtype) -> bool:
+        types = {parameter.dtype for parameter in self._module.parameters() if parameter.is_floating_point()}
+        return types == {dtype}
 
 
 def as_device_output(tensor: Tensor) -> Tensor:

@@ -71,6 +71,8 @@ TABLES = (
             },
             differs={
                 "int64 inputs become int32": "they keep 64 bits inside of the program, and come out as int32",
+                "Weights of float64 or bfloat16 become float32": "they keep their type, inputs of that type with them, "
+                "and outputs come back as float32",
                 "A CPU tensor as an operand of an operation is refused": "on the CPU backend it is a constant",
                 "interpolate only by nearest neighbours": "all modes run",
                 "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises with the remedy, and methods "
