@@ -17,6 +17,7 @@ BENCHMARKS = (
     "first_step",
     "epoch",
     "memory",
+    "loading",
     "cosmic_reading",
     "cosmic_step",
 )
