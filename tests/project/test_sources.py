@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOTS = {"pilotage": ROOT / "src", "cosmictagger": ROOT / "src", "poptorch": ROOT / "dropins/src"}
+ROOTS = {
+    "pilotage": ROOT / "src",
+    "cosmictagger": ROOT / "src",
+    "poptorch": ROOT / "dropins/src",
+    "popdist": ROOT / "dropins/src",
+}
 MODULES = [path for name, folder in ROOTS.items() for path in sorted((folder / name).rglob("*.py"))]
 CORE = [path for path in MODULES if ROOT / "src/pilotage" in path.parents]
 FOLDERS = ("src", "dropins", "tests", "examples", "benchmarks", "docs", "tools", ".ci")
@@ -72,7 +77,7 @@ def test_the_public_names_are_there_and_each_is_named_once():
         assert len(module.__all__) == len(set(module.__all__)), module.__name__
 
 
-@pytest.mark.parametrize("package", ["pilotage", "poptorch"])
+@pytest.mark.parametrize("package", ["pilotage", "poptorch", "popdist"])
 def test_the_front_door_lists_all_that_it_shows(package):
     module = importlib.import_module(package)
     shown = {name for name, value in vars(module).items() if not name.startswith("_") and is_ours(value)}

@@ -1,0 +1,35 @@
+"""The benchmarks can be started; what they find is no test's business."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def from_the_root(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+
+
+def benchmarks():
+    sys.path.insert(0, str(ROOT))
+    try:
+        return importlib.import_module("benchmarks.__main__").BENCHMARKS
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_each_benchmark_measures(name):
+    assert callable(importlib.import_module(f"benchmarks.{name}").measure)
+
+
+def test_none_is_forgotten():
+    helpers = {"__init__", "__main__", "contest", "peers", "report"}
+    modules = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - helpers
+    assert modules == set(benchmarks())
