@@ -3,8 +3,9 @@
 A captured forward never runs again, so an attribute that it changes in Python would keep the value of the capture.
 Parameters and buffers are part of the program's state and are exempt. For the others:
 
-- a tensor changed in place, or replaced by one that depends on inputs, weights or its own old value, is state that would
-  be lost: refused;
+- a tensor changed in place, or a value replaced by a tensor that depends on inputs, weights or its own old value, is
+  state that would be lost: refused;
+- a tensor under a name that was not there before is a note that forward cannot have read: taken away, with a warning;
 - a tensor that depends on nothing but constants is a cache: put back, since the program computes it again, with a warning;
 - a list or dictionary that forward filled with tensors is emptied of them again, with a warning;
 - any other value (a counter, say) is kept as Python left it, with a warning, since a branch on it is now frozen.
@@ -49,6 +50,11 @@ class Change:
     def replaces_a_tensor(self) -> bool:
         """Whether the old value was a tensor."""
         return isinstance(self.before, Tensor)
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a tensor under a name that was not there before."""
+        return self.before is _MISSING and isinstance(self.after, Tensor)
 
     def __str__(self) -> str:
         return f"{self.path}.{self.name}" if self.path else self.name
@@ -166,6 +172,12 @@ def lost_state(change: Change, where: str = "") -> CaptureError:
 
 def frozen_value(change: Change) -> str:
     """The warning for a plain value that forward changed."""
+    if change.is_note:
+        return (
+            f"forward keeps a tensor in the attribute '{change}' of {type(change.module).__name__}. forward runs once, at "
+            "capture, on tensors without data: the attribute is not there afterwards, nor in later steps. "
+            "Return the tensor from forward to see its values."
+        )
     return (
         f"forward changed the attribute '{change}' of {type(change.module).__name__} {change.text}. forward runs once, at "
         "capture: later steps do not change it, and a branch on it keeps the way it took. "

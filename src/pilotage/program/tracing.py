@@ -120,7 +120,7 @@ class _Recording:
         results = list(output.args[0])
         kept = len(results) - len(attributes)
         for change, node in zip(attributes, results[kept:], strict=True):
-            if _depends_on_the_run(node, or_on_constants=change.replaces_a_tensor):
+            if not change.is_note and _depends_on_the_run(node, or_on_constants=change.replaces_a_tensor):
                 raise lost_state(change)
         output.args = (results[:kept],)
         return tuple(frozen_value(change) for change in self._changes)
