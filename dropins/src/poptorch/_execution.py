@@ -49,6 +49,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         gradient_reduction=_reduction_of(own),
         pooling=_POOLINGS[own.Training.meanAccumulationAndReplicationReductionStrategy],
         random_seed=own.random_seed if own.exists("random_seed") else None,
+        instance=own.Distributed.processId,
         broadcast_buffers=own.broadcast_buffers,
         backend=_backend_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
@@ -78,6 +79,7 @@ def batching_of(options: Options) -> Batching:
         device_iterations=options.device_iterations,
         gradient_accumulation=options.Training.gradient_accumulation,
         replicas=options.replication_factor,
+        instances=options.Distributed.numProcesses,
         replicas_per_input=options.input_group_size,
         input_grouping=GROUPINGS[options.input_cgt],
     )

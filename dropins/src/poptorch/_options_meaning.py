@@ -56,7 +56,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "loadFromFile": "Lines are parsed and never executed.",
             "Distributed.disable": "One process.",
             "Distributed.setEnvVarNames": "Read at once.",
-            "Distributed.configureProcessId": "Shards the data loader.",
+            "Distributed.configureProcessId": "Shards the data loader, and shares each update with the other processes.",
             "Training.gradientAccumulation": "Gradients are pooled before each update.",
             "Training.accumulationAndReplicationReductionType": "Mean or Sum.",
             "Precision.enableStochasticRounding": "New half-precision weights are rounded up or down at random; other results to the nearest.",

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pilotage.distributed.environments import world_from
+from pilotage.distributed.environments.variables import meeting_place
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -136,6 +137,17 @@ def peers_here(answer: timedelta = ANSWER) -> Peers | None:
     """The other instances of this process's world; None where a launcher has described none."""
     world = world_from(os.environ)
     return None if world is None or world.size == 1 else Peers(world=world, answer=answer)
+
+
+def peers_as(rank: int, size: int, answer: timedelta = ANSWER) -> Peers | None:
+    """The other instances of a world in which this one has been told its place; None where it is alone."""
+    if size == 1:
+        return None
+    world = world_from(os.environ)
+    if world is None or (world.rank, world.size) != (rank, size):
+        address, port = meeting_place(os.environ)
+        world = World(rank=rank, size=size, address=address, port=port, launcher="the options")
+    return Peers(world=world, answer=answer)
 
 
 def leave() -> None:

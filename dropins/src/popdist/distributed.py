@@ -1,0 +1,71 @@
+"""Values of the host across instances: losses, accuracies, throughputs. Takes numbers, NumPy arrays and tensors.
+
+Inside of `popdist.execute_on_instances` these are among its instances alone. PopTorch's users had Horovod for this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from popdist._backend import peers
+from popdist._communicators import Communicator, communicator
+from popdist._environment import world_here
+
+__all__ = ["all_gather", "all_reduce", "barrier", "broadcast"]
+
+Value = TypeVar("Value", float, numpy.ndarray[Any, Any], Tensor)
+_OPERATIONS = {"sum": dist.ReduceOp.SUM, "mean": dist.ReduceOp.SUM, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX}
+
+
+def all_reduce(value: Value, op: str = "sum", communicator_id: int | None = None) -> Value:
+    """The sum, mean, minimum or maximum of what each instance has here, of the same kind as the value."""
+    if op not in _OPERATIONS:
+        raise ValueError(f"No reduction named {op!r}. Choose one of: {', '.join(_OPERATIONS)}.")
+    group, tensor = communicator(communicator_id), _copied(value)
+    if op == "mean" and not (tensor.is_floating_point() or tensor.is_complex()):
+        tensor = tensor.double()
+    if len(group.members) > 1:
+        peers().reduce(tensor, _OPERATIONS[op], group.group)
+    return _like(value, tensor / len(group.members) if op == "mean" else tensor)
+
+
+def all_gather(value: Any, communicator_id: int | None = None) -> list[Any]:
+    """What each instance has here, in the order of instances; anything that can be pickled."""
+    group = communicator(communicator_id)
+    return [value] if len(group.members) == 1 else peers().gather(value, group.group)
+
+
+def broadcast(value: Any, source: int = 0, communicator_id: int | None = None) -> Any:
+    """What one instance has here, everywhere; anything that can be pickled."""
+    group = communicator(communicator_id)
+    _check_source(source, group)
+    return all_gather(value if world_here().rank == source else None, communicator_id)[group.members.index(source)]
+
+
+def barrier(communicator_id: int | None = None) -> None:
+    """Wait until all instances have come here."""
+    all_gather(None, communicator_id)
+
+
+def _check_source(source: int, group: Communicator) -> None:
+    if source not in group.members:
+        raise ValueError(f"The source is {source}. It has to be one of the instances {list(group.members)}.")
+
+
+def _copied(value: float | numpy.ndarray[Any, Any] | Tensor) -> Tensor:
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True).contiguous()
+    if isinstance(value, float):
+        return torch.tensor(value, dtype=torch.float64)
+    return torch.tensor(value)
+
+
+def _like(value: Any, tensor: Tensor) -> Any:
+    if isinstance(value, Tensor):
+        return tensor.to(value.device)
+    return tensor.numpy() if isinstance(value, numpy.ndarray) else tensor.item()

@@ -1,0 +1,16 @@
+"""`pilotage run`, which is also `poprun`: several instances of a program."""
+
+from __future__ import annotations
+
+from pilotage.cli.command import Command
+from pilotage.cli.run.arguments import add_arguments
+from pilotage.cli.run.running import run
+
+__all__ = ["COMMAND"]
+
+COMMAND = Command(
+    name="run",
+    summary="start several instances of a program, which train together",
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,102 @@
+"""The options of poprun."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentParser, ArgumentTypeError
+
+__all__ = ["SERVER_OPTIONS", "add_arguments"]
+
+SERVER_OPTIONS = {
+    "vipu_server_host": "H",
+    "vipu_server_port": "P",
+    "vipu_server_timeout": "S",
+    "vipu_partition": "NAME",
+    "vipu_partition_attempts": "N",
+    "update_partition": "0|1",
+    "reset_partition": "0|1",
+    "remove_partition": "0|1",
+    "vipu_cluster": "NAME",
+    "vipu_allocation": "NAME",
+    "num_ilds": "N",
+}
+"""What steers a server that gives out IPUs, of which there is none here."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare poprun's options, and the program behind them."""
+    parser.allow_abbrev = False
+    _add_scale(parser)
+    _add_hosts(parser)
+    _add_output(parser)
+    _add_environment(parser)
+    server = parser.add_argument_group("options of a V-IPU server", "accepted, and without effect: there is no server")
+    for name, shown in SERVER_OPTIONS.items():
+        server.add_argument(_flag(name), metavar=shown)
+    parser.add_argument("program", nargs=argparse.REMAINDER, help="the program to start, and its arguments")
+
+
+def switch(text: str) -> bool:
+    """What 0, 1, yes, no, true, false, on and off mean."""
+    match text.lower():
+        case "1" | "yes" | "true" | "on":
+            return True
+        case "0" | "no" | "false" | "off":
+            return False
+    raise ArgumentTypeError(f"{text!r} is neither 1 (yes) nor 0 (no)")
+
+
+def _add_scale(parser: ArgumentParser) -> None:
+    scale = parser.add_argument_group("scale")
+    scale.add_argument("--num-instances", type=int, metavar="N", help="processes in all (1)")
+    scale.add_argument(
+        "--num-replicas", type=int, metavar="N", help="copies of the model in all instances together (1)"
+    )
+    scale.add_argument("--ipus-per-replica", type=int, metavar="N", help="devices that one copy is spread over (1)")
+    scale.add_argument("--numa-aware", type=switch, metavar="0|1", help="bind instances to NUMA nodes in turn")
+    scale.add_argument(
+        "--offline-mode", type=switch, metavar="yes|no", help="take no accelerator; run on the processor"
+    )
+    scale.add_argument("--max-restarts", type=int, metavar="N", help="start again after a failure, so often (0)")
+
+
+def _add_hosts(parser: ArgumentParser) -> None:
+    hosts = parser.add_argument_group("hosts")
+    one = hosts.add_mutually_exclusive_group()
+    one.add_argument("-H", "--host", metavar="LIST", help="host0,host1 or host[0-2,4]; instances are divided evenly")
+    one.add_argument("--host-file", "--hostfile", metavar="FILE", help="a file with one host in each line")
+    hosts.add_argument(
+        "--host-subnet", metavar="CIDR", help="accepted; name an interface by GLOO_SOCKET_IFNAME instead"
+    )
+
+
+def _add_output(parser: ArgumentParser) -> None:
+    output = parser.add_argument_group("output")
+    output.add_argument("--print-topology", type=switch, metavar="0|1", help="print which replica goes where")
+    output.add_argument(
+        "--only-output-from-instance", type=int, metavar="N", help="hide what the others say, their errors too"
+    )
+    output.add_argument("-v", "--verbose", action="count", help="say what is done; -vv says more")
+    output.add_argument("--vv", dest="verbose", action="store_const", const=2, help="the same as -vv")
+    output.add_argument(
+        "--debug", action="store_true", default=None, help="have torch.distributed and NCCL say what they do"
+    )
+    output.add_argument("--version-format", choices=["text", "full-text", "full-json"], help="of --version (text)")
+    output.add_argument("--version", action="store_true", help="say which version this is")
+
+
+def _add_environment(parser: ArgumentParser) -> None:
+    environment = parser.add_argument_group("environment and configuration")
+    environment.add_argument(
+        "--executable-cache-path", metavar="DIR", help="where all instances keep compiled programs"
+    )
+    environment.add_argument("--mpi-global-args", metavar="ARGS", help="accepted, without effect: mpirun is not used")
+    environment.add_argument("--mpi-local-args", metavar="ARGS", help="-x VAR or -x VAR=VALUE sets variables; no more")
+    environment.add_argument("--allow-run-as-root", type=switch, metavar="0|1", help="accepted; nothing refuses root")
+    environment.add_argument("--import-config", metavar="FILE", help="read options from a file; the command line wins")
+    environment.add_argument("--export-config", metavar="FILE", help="write these options to a file and start nothing")
+    environment.add_argument("--overwrite-config", type=switch, metavar="0|1", help="the file may exist already (0)")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

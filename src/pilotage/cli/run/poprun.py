@@ -1,0 +1,25 @@
+"""The command `poprun`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pilotage.cli.run import COMMAND
+from pilotage.errors import PilotageError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start several instances of a program and return the exit status of the first that fails, or 0."""
+    parser = argparse.ArgumentParser(prog="poprun", usage="poprun [options] program [arguments]")
+    COMMAND.add_arguments(parser)
+    try:
+        return COMMAND.run(parser.parse_args(arguments))
+    except PilotageError as error:
+        print(f"poprun: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

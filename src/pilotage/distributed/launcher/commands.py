@@ -1,0 +1,51 @@
+"""The command line that starts one instance, here or on another host."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pilotage.distributed.environments.poprun import poprun_variables
+from pilotage.distributed.launcher import guard
+from pilotage.distributed.launcher.job import Job, Place, is_here
+
+REMOTE_SHELL = "ssh -o BatchMode=yes"
+"""How other hosts are reached, unless PILOTAGE_REMOTE_SHELL says something else; it is given a host and a command."""
+
+_FORWARDED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
+_FORWARDED_FAMILIES = ("PILOTAGE_", "POPTORCH_", "POPART_", "POPLAR_", "OMP_", "TORCH_", "NCCL_", "GLOO_")
+
+
+def command_line(job: Job, place: Place, restart: int, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """What is executed on this machine to have the instance run in its place."""
+    if is_here(place.host):
+        return [sys.executable, "-I", "-S", str(Path(guard.__file__)), _description(job, place, restart, {})]
+    forwarded = {name: value for name, value in environment.items() if _is_forwarded(name, job)}
+    source = Path(guard.__file__).read_text()
+    there = [sys.executable, "-I", "-S", "-c", source, _description(job, place, restart, forwarded)]
+    shell = shlex.split(environment.get("PILOTAGE_REMOTE_SHELL") or REMOTE_SHELL)
+    return [*shell, place.host, shlex.join(there)]
+
+
+def _description(job: Job, place: Place, restart: int, forwarded: Mapping[str, str]) -> str:
+    # Unbuffered, so that lines are shown as they are said, and none is lost with an instance that is killed.
+    told = {**poprun_variables(place.world), "PILOTAGE_RESTART": str(restart), "PYTHONUNBUFFERED": "1"}
+    return json.dumps(
+        {
+            "command": job.command,
+            "directory": os.getcwd(),
+            "environment": {**forwarded, **job.environment, **told},
+            "numa_aware": job.numa_aware,
+            "local_rank": place.world.local_rank,
+            "instances_per_host": job.instances_per_host,
+            "stages": job.stages_per_replica,
+        }
+    )
+
+
+def _is_forwarded(name: str, job: Job) -> bool:
+    return name in _FORWARDED or name in job.exported or name.startswith(_FORWARDED_FAMILIES)

@@ -1,0 +1,104 @@
+"""What is to be started, and where each instance of it goes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pilotage.distributed.world import World
+from pilotage.errors import OptionError
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A command, and how many instances of it share the replicas."""
+
+    command: tuple[str, ...]
+    instances: int = 1
+    replicas: int = 1
+    """Of all instances together."""
+
+    stages_per_replica: int = 1
+    hosts: tuple[str, ...] = ("localhost",)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What every instance gets besides its place in the world."""
+
+    exported: tuple[str, ...] = ()
+    """Variables of this process that instances on other hosts get too."""
+
+    numa_aware: bool = False
+    """Binds instances to NUMA nodes in turn."""
+
+    only_output_from: int | None = None
+    """The one instance whose output is shown."""
+
+    max_restarts: int = 0
+    """How often the job is started again after an instance has failed."""
+
+    def __post_init__(self) -> None:
+        if not self.command:
+            raise OptionError(
+                "There is no program to start. Write it behind the options: poprun [options] python3 x.py"
+            )
+        for name in ("instances", "replicas", "stages_per_replica"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"The number of {_SHOWN[name]} is {getattr(self, name)}. It has to be at least 1.")
+        if self.replicas % self.instances:
+            raise OptionError(
+                f"{self.replicas} replicas cannot be divided evenly among {self.instances} instances. Choose a multiple of "
+                f"{self.instances} for --num-replicas."
+            )
+        if self.instances % len(self.hosts):
+            raise OptionError(
+                f"{self.instances} instances cannot be divided evenly among {len(self.hosts)} hosts. Choose a multiple of "
+                f"{len(self.hosts)} for --num-instances."
+            )
+        if self.only_output_from is not None and not 0 <= self.only_output_from < self.instances:
+            raise OptionError(
+                f"--only-output-from-instance is {self.only_output_from}. It has to lie between 0 and {self.instances - 1}."
+            )
+        if self.max_restarts < 0:
+            raise OptionError(f"--max-restarts is {self.max_restarts}. It has to be at least 0.")
+
+    @property
+    def instances_per_host(self) -> int:
+        """How many instances each host gets."""
+        return self.instances // len(self.hosts)
+
+    def places(self, address: str, port: int) -> list[Place]:
+        """Where each instance goes, if they meet at this address."""
+        return [
+            Place(
+                host=self.hosts[rank // self.instances_per_host],
+                world=World(
+                    rank=rank,
+                    size=self.instances,
+                    local_rank=rank % self.instances_per_host,
+                    replicas_per_instance=self.replicas // self.instances,
+                    stages_per_replica=self.stages_per_replica,
+                    address=address,
+                    port=port,
+                    launcher="poprun",
+                ),
+            )
+            for rank in range(self.instances)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """One instance: its host, and its place in the world."""
+
+    host: str
+    world: World
+
+
+def is_here(host: str) -> bool:
+    """Whether a host is this machine."""
+    return host in LOCAL_NAMES or host == socket.gethostname()
+
+
+_SHOWN = {"instances": "instances", "replicas": "replicas", "stages_per_replica": "IPUs per replica"}

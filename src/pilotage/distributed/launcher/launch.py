@@ -1,0 +1,104 @@
+"""From a job to its exit status."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pilotage.distributed.environments.variables import number, port_of_job
+from pilotage.distributed.launcher.commands import command_line
+from pilotage.distributed.launcher.job import Job, Place, is_here
+from pilotage.distributed.launcher.output import TaggedOutput
+from pilotage.distributed.launcher.processes import Ending, Processes
+from pilotage.errors import OptionError
+
+Say = Callable[[str], None]
+
+
+def launch(job: Job, *, warn: Say, inform: Say) -> int:
+    """Start all instances, wait for them, start them again where that was asked for; returns the exit status."""
+    check_before_start(job)
+    status = 0
+    for restart in range(job.max_restarts + 1):
+        places = job.places(*meeting_place(job))
+        output = TaggedOutput(sys.stdout.buffer, sys.stderr.buffer, lambda rank: job.only_output_from in (None, rank))
+        commands = [command_line(job, place, restart) for place in places]
+        for place in places:
+            inform(f"Instance {place.world.rank} goes to {place.host}: {' '.join(job.command)}")
+        processes = Processes(commands, output)
+        with processes.passing_on_signals():
+            ending = processes.wait()
+        if ending is None:
+            return 0
+        status = ending.status
+        warn(_report(ending, places, output))
+        if processes.interrupted is not None:
+            return 128 + processes.interrupted
+        if restart < job.max_restarts:
+            warn(f"The job is started again, for the {restart + 1}. time of at most {job.max_restarts}.")
+    return status
+
+
+def check_before_start(job: Job) -> None:
+    """Refuse, in one line and before anything runs, what cannot go well."""
+    program = job.command[0]
+    if all(map(is_here, job.hosts)):
+        if shutil.which(program) is None:
+            raise OptionError(f"The program {program!r} is not there, or cannot be executed. Nothing was started.")
+        script = next((word for word in job.command[1:] if not word.startswith("-")), "")
+        is_python = Path(program).name.startswith("python") and job.command[1:2] == (script,)
+        if is_python and script.endswith(".py") and not Path(script).is_file():
+            raise OptionError(f"The script {script!r} is not there. Nothing was started.")
+    if "PILOTAGE_REMOTE_SHELL" in os.environ:
+        # Whatever reaches the hosts may have names of its own for them.
+        return
+    for host in job.hosts:
+        _check_host(host)
+
+
+def meeting_place(job: Job) -> tuple[str, int]:
+    """Where the instances meet: on the first host, at MASTER_PORT or a port that is free."""
+    chosen = number(os.environ, "MASTER_PORT", 0)
+    address = os.environ.get("MASTER_ADDR") or ("127.0.0.1" if all(map(is_here, job.hosts)) else job.hosts[0])
+    if not is_here(job.hosts[0]):
+        return address, chosen or port_of_job(f"{socket.gethostname()}.{os.getpid()}")
+    with socket.socket() as place:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            place.bind(("", chosen))
+        except OSError:
+            raise OptionError(
+                f"The port {chosen} is taken. Set MASTER_PORT to a free one, or leave it out. Nothing was started."
+            ) from None
+        port: int = place.getsockname()[1]
+        return address, port
+
+
+def _check_host(host: str) -> None:
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise OptionError(f"The host {host!r} is not known: {error.strerror}. Nothing was started.") from None
+
+
+def _report(ending: Ending, places: list[Place], output: TaggedOutput) -> str:
+    how = f"with status {ending.status}"
+    if 128 < ending.status <= 128 + signal.NSIG:
+        how = f"by signal {_signal_name(ending.status - 128)}"
+    first = f"Instance {ending.rank} on {places[ending.rank].host} was the first to fail, {how}."
+    others = " The others were ended." if len(places) > 1 else ""
+    lines = output.last_lines(ending.rank)
+    said = "\n".join(["Its last lines:", *(f"    {line}" for line in lines)]) if lines else "It said nothing."
+    return f"{first}{others} {said}"
+
+
+def _signal_name(number_: int) -> str:
+    try:
+        return signal.Signals(number_).name
+    except ValueError:
+        return str(number_)

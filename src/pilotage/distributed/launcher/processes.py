@@ -1,0 +1,109 @@
+"""Running all instances of a job until they have ended, or one of them has failed."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pilotage.distributed.launcher.guard import PATIENCE
+from pilotage.distributed.launcher.output import TaggedOutput
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one instance ended."""
+
+    rank: int
+    status: int
+    """Its exit status, 128 + N where signal N ended it."""
+
+
+class Processes:
+    """The instances of one job on their way."""
+
+    def __init__(self, commands: Sequence[Sequence[str]], output: TaggedOutput) -> None:
+        self._endings: queue.SimpleQueue[Ending] = queue.SimpleQueue()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._readers: list[threading.Thread] = []
+        self.interrupted: int | None = None
+        """The signal that was passed on, if there was one."""
+        try:
+            for command in commands:
+                self._processes.append(_start(command))
+        except BaseException:
+            self.end()
+            raise
+        for rank, process in enumerate(self._processes):
+            assert process.stdout is not None
+            assert process.stderr is not None
+            self._readers += [
+                output.follow(rank, "stdout", process.stdout),
+                output.follow(rank, "stderr", process.stderr),
+            ]
+            threading.Thread(target=self._wait_for, args=(rank, process), daemon=True).start()
+
+    def wait(self) -> Ending | None:
+        """Wait until all have ended well, or for the first failure; it ends all others."""
+        for _ in self._processes:
+            ending = self._endings.get()
+            if ending.status:
+                self.end()
+                return ending
+        self._finish_reading()
+        return None
+
+    def end(self) -> None:
+        """Have the guards end their instances by closing what they listen to, and wait for that."""
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in self._processes:
+            try:
+                process.wait(2 * PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        self._finish_reading()
+
+    @contextmanager
+    def passing_on_signals(self) -> Iterator[None]:
+        """Give the instances what is sent to the launcher, Ctrl-C for instance."""
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {number: signal.signal(number, self._pass_on) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _pass_on(self, number: int, _: object) -> None:
+        again, self.interrupted = self.interrupted is not None, number
+        for process in self._processes:
+            if again and process.stdin is not None:
+                # Asked twice, so that it is urgent: the guards end what does not end by itself.
+                process.stdin.close()
+            elif process.poll() is None:
+                process.send_signal(number)
+
+    def _wait_for(self, rank: int, process: subprocess.Popen[bytes]) -> None:
+        status = process.wait()
+        self._endings.put(Ending(rank, status if status >= 0 else 128 - status))
+
+    def _finish_reading(self) -> None:
+        for reader in self._readers:
+            reader.join(PATIENCE)
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    # In a group of its own, so that Ctrl-C in a terminal reaches it once, through the launcher.
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
