@@ -68,6 +68,7 @@ class Model:
             name: tensor.detach().requires_grad_(name in self.layout.trained)
             for name, tensor in zip(self.layout.parameters, parameters, strict=True)
         }
+        self._hook_up(leaves)
         held = dict(zip(self.layout.buffers, buffers, strict=True))
         before = {name: buffer.clone() for name, buffer in held.items()} if self.equal_buffers else {}
         tables = ModuleTables(self.module)
@@ -110,6 +111,18 @@ class Model:
     def _instead(self, tensors: Mapping[str, Tensor]) -> dict[int, Tensor]:
         own = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
         return {id(own[name]): tensor for name, tensor in tensors.items()}
+
+    def _hook_up(self, leaves: Mapping[str, Tensor]) -> None:
+        """Let hooks on the gradients of the module's parameters see those of the leaves."""
+        own = dict(self.module.named_parameters())
+        for name in self.layout.trained:
+            for hook in (own[name]._backward_hooks or {}).values():
+                leaves[name].register_hook(hook)
+            if getattr(own[name], "_post_accumulate_grad_hooks", None):
+                raise CaptureError(
+                    f"The parameter {name} has a hook that runs when its .grad is complete, and a program keeps no .grad. "
+                    "Use register_hook, which changes the gradient itself, or leave updates to the optimizer."
+                )
 
     @torch.no_grad()
     def _carry_over(self, held: Mapping[str, Tensor]) -> None:

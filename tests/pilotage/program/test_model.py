@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
-from pilotage.errors import BufferBroadcastError
+from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.model import forward_is_running, modes_of
 
 
@@ -104,3 +104,26 @@ def test_a_program_keeps_the_modes_of_its_parts_and_the_modules_own_stay(tier, a
     assert_equal(result[result != 0], torch.full_like(result[result != 0], 10.0))
     assert not any(part.training for part in module.modules())
     assert list(modes.values()) == [True, True, False]
+
+
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+def test_hooks_on_the_gradients_of_parameters_change_the_update(tier, twins, assert_same_state):
+    mine, theirs = twins(Statistics)
+    for module in (mine, theirs):
+        module.layer.weight.register_hook(lambda gradient: gradient.clamp(-0.01, 0.01))
+        module.layer.weight.register_hook(lambda gradient: gradient * 2)
+    inputs = torch.randn(4, 3)
+    training(mine, tier=tier)(inputs)
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.1)
+    theirs(inputs).backward()
+    assert theirs.layer.weight.grad.abs().max() <= 0.02
+    optimizer.step()
+    assert_same_state(mine, theirs)
+
+
+def test_a_hook_on_the_complete_gradient_is_refused_in_training_alone():
+    module = Statistics()
+    module.layer.weight.register_post_accumulate_grad_hook(lambda parameter: None)
+    with pytest.raises(CaptureError, match=r"layer\.weight has a hook.*keeps no \.grad.*register_hook"):
+        training(module)(torch.randn(4, 3))
+    pilotage.inference(module)(torch.randn(4, 3))
