@@ -160,6 +160,10 @@ def ascent_for(
         return None
     root = directory or environment.executable_cache()
     if root is None:
+        if must_compile:
+            raise OptionError(
+                "The tier is 'compiled', but PILOTAGE_CACHE_DIR is off: compiled code needs a place. Name one."
+            )
         return None
     try:
         return Ascent(

@@ -75,7 +75,7 @@ class NativeCache:
 
     def why_missing(self, fingerprint: Fingerprint) -> str:
         """What differs from the most similar program that is here."""
-        others = [parts for folder in self._folders() if (parts := _parts(folder)) is not None]
+        others = [parts for folder in self.folders() if (parts := _parts(folder)) is not None]
         if not others:
             return "the cache is empty"
         nearest = min(others, key=lambda parts: len(fingerprint.differences(parts)))
@@ -98,7 +98,8 @@ class NativeCache:
         finally:
             shutil.rmtree(build, ignore_errors=True)
 
-    def _folders(self) -> list[Path]:
+    def folders(self) -> list[Path]:
+        """Where each compiled program lies."""
         return [path for path in self.root.iterdir() if path.is_dir() and not path.name.startswith(".")]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import sysconfig
+from pathlib import Path
 
 import torch
 
@@ -15,6 +17,8 @@ def missing_compiler(device: torch.device) -> str | None:
     compiler = environment.cpp_compiler()
     if shutil.which(compiler) is None:
         return f"there is no C++ compiler ({compiler}) on this machine"
+    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        return "the headers of Python are not installed (python3-dev, or the like)"
     if device.type == "cuda" and importlib.util.find_spec("triton") is None:
         return "the package triton is not installed"
     return None

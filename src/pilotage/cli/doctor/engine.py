@@ -19,7 +19,9 @@ def examine_engine(torch: ModuleType | None) -> tuple[Finding, ...]:
     if torch is None:
         return (_problem("backend", "none without torch", "See torch above."),)
     backend = _examine_backend()
-    return (backend,) if backend.verdict is Verdict.PROBLEM else (backend, _examine_training())
+    if backend.verdict is Verdict.PROBLEM:
+        return (backend,)
+    return backend, _examine_compiling(str(backend.facts["device"])), _examine_training()
 
 
 def _examine_backend() -> Finding:
@@ -32,9 +34,39 @@ def _examine_backend() -> Finding:
         return _problem("backend", str(error), "Set PILOTAGE_BACKEND and PILOTAGE_TIER to one of these, or to nothing.")
     except Exception as error:
         return _problem("backend", _first_line(error), "The engine does not fit this torch: see its range above.")
-    facts = {"name": choice.backend.name, "tier": choice.tier.value, "reason": choice.reason}
+    facts = {
+        "name": choice.backend.name,
+        "device": str(choice.backend.device),
+        "tier": choice.tier.value,
+        "rises": choice.rises,
+        "reason": choice.reason,
+    }
     value = f"{choice.backend.name}, tier {choice.tier.value}: {choice.reason}"
     return Finding(name="backend", value=value, facts=facts)
+
+
+def _examine_compiling(device: str) -> Finding:
+    """Whether programs can go on from the graph to compiled code, and where that is kept."""
+    import torch
+
+    from pilotage.backends.native.cache import NativeCache
+    from pilotage.backends.native.requirements import missing_compiler
+    from pilotage.options import environment
+
+    if (problem := missing_compiler(torch.device(device))) is not None:
+        return Finding(name="compiled tier", value=f"no: {problem}", verdict=Verdict.ABSENT, facts={"problem": problem})
+    root = environment.executable_cache()
+    if root is None:
+        return Finding(name="compiled tier", value="no: PILOTAGE_CACHE_DIR is off", verdict=Verdict.ABSENT)
+    try:
+        cache = NativeCache(root)
+    except PilotageError as error:
+        remedy = "Programs stay on the graph tier until then."
+        return Finding(name="compiled tier", value=str(error), verdict=Verdict.WARNING, remedy=remedy)
+    value = f"{len(cache.folders())} programs kept in {cache.root}"
+    return Finding(
+        name="compiled tier", value=value, facts={"cache": str(cache.root), "programs": len(cache.folders())}
+    )
 
 
 def _examine_training() -> Finding:

@@ -30,7 +30,7 @@ def _step_by_engine(network: nn.Module, inputs: torch.Tensor, target: torch.Tens
     names = {id(parameter): name for name, parameter in whole.named_parameters()}
     executor = Executor(whole, plan=read_optimizer(_optimizer(network), names))
     executor(inputs, target)
-    executor.detach()
+    executor.destroy()
 
 
 def _step_by_hand(network: nn.Module, inputs: torch.Tensor, target: torch.Tensor) -> None:

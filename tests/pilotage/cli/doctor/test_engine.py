@@ -15,7 +15,7 @@ def test_the_backend_is_the_one_that_a_program_would_get():
 
 def test_the_variable_chooses_and_is_named_as_the_reason(monkeypatch):
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
-    backend, training = examine_engine(torch)
+    backend, _, training = examine_engine(torch)
     assert "PILOTAGE_BACKEND" in backend.facts["reason"]
     assert training.verdict is Verdict.GOOD
 
@@ -37,13 +37,30 @@ def test_without_torch_there_is_no_backend():
 
 def test_a_trial_that_trains_otherwise_than_eager_pytorch_is_a_problem(monkeypatch):
     monkeypatch.setattr(trial, "_step_by_engine", lambda network, inputs, target: None)
-    _, training = examine_engine(torch)
+    *_, training = examine_engine(torch)
     assert training.verdict is Verdict.PROBLEM
     assert "away from eager PyTorch's" in training.value
 
 
 def test_a_trial_that_breaks_is_a_problem_that_quotes_the_error(monkeypatch):
     monkeypatch.setattr(trial.nn, "MSELoss", lambda: 1 / 0)
-    _, training = examine_engine(torch)
+    *_, training = examine_engine(torch)
     assert training.verdict is Verdict.PROBLEM
     assert "ZeroDivisionError" in training.value
+
+
+def test_it_says_where_compiled_code_is_kept_or_why_there_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("PILOTAGE_CACHE_DIR", str(tmp_path))
+    _, compiling, _ = examine_engine(torch)
+    assert compiling.verdict is Verdict.GOOD
+    assert compiling.value == f"0 programs kept in {tmp_path}"
+
+    tmp_path.chmod(0o777)
+    _, compiling, _ = examine_engine(torch)
+    assert compiling.verdict is Verdict.WARNING
+    assert "written to by others" in compiling.value
+
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    _, compiling, _ = examine_engine(torch)
+    assert compiling.verdict is Verdict.ABSENT
+    assert "no-such-compiler" in compiling.value
