@@ -7,7 +7,7 @@ from pilotage.cli.doctor.finding import Verdict
 
 
 def test_the_backend_is_the_one_that_a_program_would_get():
-    finding, _ = examine_engine(torch)
+    finding, *_ = examine_engine(torch)
     assert finding.verdict is Verdict.GOOD
     assert finding.facts["name"] == ("cuda" if torch.cuda.is_available() else "cpu")
     assert finding.facts["reason"] in finding.value
