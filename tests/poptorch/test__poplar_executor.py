@@ -273,6 +273,13 @@ def test_a_model_without_a_program_says_so(network, ask, destroyed):
         ask(model)
 
 
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+def test_a_model_without_a_program_is_not_saved_in_a_pinned_tier_either(network, tier, monkeypatch):
+    monkeypatch.setenv("PILOTAGE_TIER", tier)
+    with pytest.raises(poptorch.Error, match=r"Model has not been compiled or has been destroyed\."):
+        poptorch.inferenceModel(network).save("nowhere")
+
+
 def test_destroying_what_is_not_compiled_does_nothing(network):
     model = poptorch.inferenceModel(network)
     model.destroy()

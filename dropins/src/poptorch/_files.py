@@ -31,13 +31,13 @@ def save_executable(
 ) -> None:
     """Write a compiled model to a file."""
     path = _target(Path(filename))
-    extra = {
-        "poptorch": __version__,
-        "training": executor.trains,
-        "options": options_to_data(_with_pinned_tier(executor)),
-        "model": type(executor.model).__qualname__,
-    }
     with translated():
+        extra = {
+            "poptorch": __version__,
+            "training": executor.trains,
+            "options": options_to_data(_with_pinned_tier(executor)),
+            "model": type(executor.model).__qualname__,
+        }
         store(
             executor.engine,
             path,

@@ -40,7 +40,9 @@ class DataFlow:
 
     def note(self, operation: Any, arguments: Any, results: Any) -> None:
         """Follow the data through an operation."""
-        given, made = _tensors(arguments), _tensors(results)
+        # A literal lies in memory that no operation has made, and that something else may have used before.
+        given = [] if operation in _LITERALS else _tensors(arguments)
+        made = _tensors(results)
         varies = self._values_are_out or _is_source(operation) or any(map(self.varies, given))
         if varies and not made:
             self.note_values()
@@ -85,6 +87,8 @@ class _Values(TorchFunctionMode):
             self._flow.note_values()
         return func(*args, **(kwargs or {}))
 
+
+_LITERALS = frozenset({torch.ops.aten.lift_fresh.default, torch.ops.aten.lift_fresh_copy.default})
 
 _READERS = frozenset({Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__dlpack__, Tensor.data_ptr})
 

@@ -27,8 +27,17 @@ VARYING = {
     "made of an array that was read": lambda x: torch.from_numpy(x.numpy() + 1),
     "chosen by a value": lambda x: torch.ones(2) if x.sum() > 0 else torch.zeros(2),
 }
+
+
+def literal_in_used_memory(x):
+    """A literal; memory of intermediate results is free again, and soon given to it."""
+    x.sum().mul(2).add(1)
+    return torch.tensor(3.0)
+
+
 CONSTANT = {
     "made": lambda x: torch.ones(2),
+    "a literal where something else was": literal_in_used_memory,
     "outside": lambda x: OUTSIDE,
     "computed from outside": lambda x: (OUTSIDE + 1)[None],
     "made beside the arguments": lambda x: (x * 2, torch.arange(3))[1],
