@@ -18,6 +18,7 @@ from pilotage.program.constants import constant_outputs
 from pilotage.program.labels import add_label, input_number
 from pilotage.program.layout import Groups, StateLayout
 from pilotage.program.model import Model, refuse_unequal_buffers
+from pilotage.program.overlaps import refuse_overlaps
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
@@ -143,7 +144,9 @@ def _promises_equal_buffers(request: Request) -> bool:
 
 
 def _layout(request: Request) -> StateLayout:
-    return StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
+    layout = StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
+    refuse_overlaps(request.module, layout)
+    return layout
 
 
 def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> dict[Action, StepFunction]:
