@@ -35,7 +35,7 @@ _PRESENT: ContextVar[Communicator | None] = ContextVar("present_communicator", d
 
 
 def registerCommunicator(participants: Iterable[int], id: int) -> None:
-    """Let some instances talk among themselves under a number; each participant has to call it."""
+    """Let some instances talk among themselves under a number; all instances have to call it, in the same order."""
     members = _checked(participants)
     known = _BY_ID.get(id)
     if known is not None and known.members != members:
@@ -43,18 +43,22 @@ def registerCommunicator(participants: Iterable[int], id: int) -> None:
             f"The communicator {id} has the participants {list(known.members)}, so it cannot be registered for "
             f"{list(members)}. Choose another id."
         )
+    among = _among(members)
     if world_here().rank in members:
-        _BY_ID[id] = _among(members)
+        _BY_ID[id] = among
 
 
 def execute_on_instances(
     instances: Iterable[int], func: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result | None:
-    """Call a function in some instances only, and return its result there; collectives in it are among these."""
-    members = _checked(instances)
-    if world_here().rank not in members:
+    """Call a function in some instances only, and return its result there; collectives in it are among these.
+
+    All instances have to call it; the others go on at once, with None.
+    """
+    among = _among(_checked(instances))
+    if world_here().rank not in among.members:
         return None
-    with _talking_among(_among(members)):
+    with _talking_among(among):
         return func(*args, **kwargs)
 
 
@@ -64,7 +68,7 @@ def communicator(id: int | None = None) -> Communicator:
         if id not in _BY_ID:
             raise RuntimeError(
                 f"This instance, {world_here().rank}, has no communicator {id}. Call popdist.registerCommunicator in "
-                "every participant first."
+                "every instance first."
             )
         return _BY_ID[id]
     return _PRESENT.get() or _among(tuple(range(world_here().size)))
@@ -80,7 +84,7 @@ def _group(members: tuple[int, ...]) -> dist.ProcessGroup | None:
     if len(members) in (1, world_here().size):
         return None
     peers().join()
-    return dist.new_group(list(members), timeout=ANSWER, use_local_synchronization=True)
+    return dist.new_group(list(members), timeout=ANSWER)
 
 
 def _checked(instances: Iterable[int]) -> tuple[int, ...]:

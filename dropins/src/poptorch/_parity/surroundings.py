@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from poptorch._parity.rows import Sort, Table, rows
-
-_DISTRIBUTED = "popdist comes with distributed training"
+from poptorch._parity.rows import Sort, Table, arguments, rows
 
 TABLES = (
     Table(
@@ -66,39 +64,47 @@ TABLES = (
         title="popdist",
         of="popdist",
         rows=rows(
-            later=dict.fromkeys(
-                [
-                    "isPopdistEnvSet",
-                    "init",
-                    "getInstanceIndex",
-                    "getNumInstances",
-                    "getNumLocalReplicas",
-                    "getNumTotalReplicas",
-                    "getNumIpusPerReplica",
-                    "getReplicaIndexOffset",
-                    "execute_on_instances",
-                    "poptorch.Options",
-                    "poptorch.Options(ipus_per_replica)",
-                ],
-                _DISTRIBUTED,
-            )
+            works="isPopdistEnvSet init getInstanceIndex getNumInstances getLocalInstanceIndex getNumLocalReplicas "
+            "getNumTotalReplicas getNumIpusPerReplica getReplicaIndexOffset checkNumIpusPerReplica execute_on_instances "
+            "registerCommunicator initializeBackend finalizeBackend isBackendInitialized registerDefaultBackend "
+            "poptorch.Options",
+            differs={
+                "getDeviceId": "the number of the instance on its host",
+                "registerBackend": "raises: instances talk by torch.distributed",
+            },
+            absent={
+                "rank": "not documented; getInstanceIndex gives the number",
+                "tensorflow": "TensorFlow is not served",
+            },
+        ),
+    ),
+    Table(
+        title="Arguments of popdist",
+        of="popdist",
+        sort=Sort.ARGUMENTS,
+        rows=arguments({"poptorch.Options": "ipus_per_replica", "getDeviceId": "ipusPerReplica"}),
+    ),
+    Table(
+        title="Behaviour of popdist.poptorch.Options",
+        sort=Sort.BEHAVIOURS,
+        rows=rows(
+            noted={
+                "`useIpuId`, `replicationFactor`, `Distributed.disable`, `Distributed.setEnvVarNames` and "
+                "`Distributed.configureProcessId` raise": "",
+                "Replicas, device and process come from poprun, or are one process with one replica": "",
+                "Each update takes the gradients of all replicas of all instances": "by one exchange of the flat buffer",
+            },
+            later={
+                "Stages of a pipeline in processes of their own, for `--ipus-per-replica`": "they run in their one instance"
+            },
         ),
     ),
     Table(
         title="Variables of poprun",
         sort=Sort.VARIABLES,
         rows=rows(
-            later=dict.fromkeys(
-                [
-                    "POPDIST_NUM_TOTAL_REPLICAS",
-                    "POPDIST_NUM_LOCAL_REPLICAS",
-                    "POPDIST_NUM_IPUS_PER_REPLICA",
-                    "POPDIST_REPLICA_INDEX_OFFSET",
-                    "POPDIST_LOCAL_INSTANCE_INDEX",
-                    "POPDIST_UNIFORM_REPLICAS_PER_INSTANCE",
-                ],
-                _DISTRIBUTED,
-            ),
+            works="POPDIST_NUM_TOTAL_REPLICAS POPDIST_NUM_LOCAL_REPLICAS POPDIST_NUM_IPUS_PER_REPLICA "
+            "POPDIST_REPLICA_INDEX_OFFSET POPDIST_LOCAL_INSTANCE_INDEX POPDIST_UNIFORM_REPLICAS_PER_INSTANCE",
             absent={"IPUOF_VIPU_API_*": "there is no V-IPU server"},
         ),
     ),
