@@ -1,0 +1,40 @@
+"""poprun as a process, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+
+@pytest.fixture
+def start_poprun(monkeypatch) -> Callable[..., subprocess.Popen[str]]:
+    """Starts poprun with these words."""
+    for name in ("MASTER_PORT", "MASTER_ADDR", "PILOTAGE_REMOTE_SHELL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def start(*words: object, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pilotage.cli.run.poprun", *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+        )
+
+    return start
+
+
+@pytest.fixture
+def poprun(start_poprun) -> Callable[..., tuple[int, str, str]]:
+    """Runs poprun to its end: exit status, output, errors."""
+
+    def run(*words: object, **environment: str) -> tuple[int, str, str]:
+        process = start_poprun(*words, **environment)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    return run

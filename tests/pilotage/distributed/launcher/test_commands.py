@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+from pilotage.distributed.launcher.commands import command_line
+from pilotage.distributed.launcher.job import Job
+
+
+def job(host: str, **options) -> Job:
+    return Job(command=("python3", "a file.py", "--x='y'"), hosts=(host,), **options)
+
+
+def place_of(made: Job):
+    (place,) = made.places("10.0.0.1", 4000)
+    return place
+
+
+def test_on_this_machine_the_guard_is_started_directly():
+    made = job("localhost", environment={"A": "1"})
+    python, *_, text = command_line(made, place_of(made), 2)
+    told = json.loads(text)
+    assert python == sys.executable
+    assert told["command"] == list(made.command)
+    expected = {
+        "A": "1",
+        "POPDIST_NUM_TOTAL_REPLICAS": "1",
+        "MASTER_ADDR": "10.0.0.1",
+        "MASTER_PORT": "4000",
+        "PILOTAGE_RESTART": "2",
+    }
+    assert expected.items() <= told["environment"].items()
+
+
+def test_another_host_is_reached_by_ssh_with_what_belongs_to_the_job_and_nothing_else():
+    made = job("far", exported=("WANTED",))
+    here = {"PATH": "/bin", "WANTED": "w", "SECRET": "s", "PILOTAGE_TIER": "graph"}
+    *shell, host, line = command_line(made, place_of(made), 0, here)
+    assert shell == ["ssh", "-o", "BatchMode=yes"]
+    assert host == "far"
+    told = json.loads(shlex.split(line)[-1])
+    assert told["command"] == list(made.command)
+    assert here.items() - {("SECRET", "s")} <= told["environment"].items()
+    assert "SECRET" not in told["environment"]
+
+
+def test_another_remote_shell_can_be_chosen():
+    made = job("far")
+    words = command_line(made, place_of(made), 0, {"PILOTAGE_REMOTE_SHELL": "rsh -q"})
+    assert words[:3] == ["rsh", "-q", "far"]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.distributed.launcher.job import Job, is_here
+from pilotage.errors import OptionError
+
+
+@given(hosts=st.integers(1, 4), per_host=st.integers(1, 4), replicas=st.integers(1, 4))
+def test_hosts_get_equally_many_instances_and_instances_equally_many_replicas(hosts, per_host, replicas):
+    names = tuple(f"host{number}" for number in range(hosts))
+    job = Job(command=("true",), instances=hosts * per_host, replicas=hosts * per_host * replicas, hosts=names)
+    places = job.places("host0", 1234)
+    assert [place.world.rank for place in places] == list(range(job.instances))
+    assert [place.host for place in places] == [name for name in names for _ in range(per_host)]
+    assert [place.world.local_rank for place in places] == list(range(per_host)) * hosts
+    assert {place.world.replicas for place in places} == {job.replicas}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": ()}, "no program to start"),
+        ({"instances": 0}, "number of instances is 0"),
+        ({"replicas": -1}, "number of replicas is -1"),
+        ({"stages_per_replica": 0}, "IPUs per replica is 0"),
+        ({"instances": 2, "replicas": 3}, "3 replicas cannot be divided evenly among 2 instances"),
+        ({"instances": 3, "replicas": 3, "hosts": ("a", "b")}, "3 instances cannot be divided evenly among 2 hosts"),
+        ({"only_output_from": 1}, "--only-output-from-instance is 1"),
+        ({"max_restarts": -1}, "--max-restarts is -1"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        Job(**{"command": ("true",), **options})
+
+
+def test_this_machine_is_known_by_its_names():
+    assert is_here("localhost")
+    assert is_here("127.0.0.1")
+    assert not is_here("another.host.example")
