@@ -21,6 +21,7 @@ from pilotage.program.model import Model, refuse_unequal_buffers
 from pilotage.program.overlaps import refuse_overlaps
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
+from pilotage.program.saved import is_written_too_early
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import (
     Gradients,
@@ -69,12 +70,13 @@ def capture(request: Request) -> Program:
     model = _model(request)
     steps = _steps(request, model)
     try:
-        traces = {action: _trace(step, request) for action, step in steps.items()}
+        traces = _traces(steps, request)
     except RuntimeError as error:
-        if "use_reentrant=True" not in str(error):
+        through_leaves, written = "use_reentrant=True" in str(error), is_written_too_early(error)
+        if not (through_leaves or written):
             raise
-        steps = _steps(request, model, through_leaves=True)
-        traces = {action: _trace(step, request) for action, step in steps.items()}
+        steps = _steps(request, model, through_leaves=through_leaves, past_written_buffers=written)
+        traces = _traces(steps, request)
     first = next(iter(steps))
     _label_arguments(steps[first], traces[first])
     written_buffers = _written_buffers(steps[first], traces[first])
@@ -149,7 +151,9 @@ def _layout(request: Request) -> StateLayout:
     return layout
 
 
-def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> dict[Action, StepFunction]:
+def _steps(
+    request: Request, model: Model, *, through_leaves: bool = False, past_written_buffers: bool = False
+) -> dict[Action, StepFunction]:
     """The steps that a schedule of this request needs; the first one runs forward."""
     plan, layout = request.plan, model.layout
     if plan is None:
@@ -162,6 +166,7 @@ def _steps(request: Request, model: Model, *, through_leaves: bool = False) -> d
         check_loss=request.check_loss,
         divisor=request.batching.gradient_accumulation if by_loss else 1,
         through_leaves=through_leaves,
+        past_written_buffers=past_written_buffers,
     )
     if request.batching.micro_batches_per_update == 1:
         return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}
@@ -198,6 +203,10 @@ def _divisor(request: Request, parameter: str) -> int:
             return replicas
         case Pooling.POST:
             return request.batching.gradient_accumulation * replicas
+
+
+def _traces(steps: Mapping[Action, StepFunction], request: Request) -> dict[Action, Trace]:
+    return {action: _trace(step, request) for action, step in steps.items()}
 
 
 def _trace(step: StepFunction, request: Request) -> Trace:

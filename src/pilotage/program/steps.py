@@ -8,6 +8,7 @@ the same cut in two: a gradient step for each micro-batch and an update step at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -21,6 +22,7 @@ from pilotage.program.loss import Loss, LossSearch
 from pilotage.program.loss_scaling import loss_scale
 from pilotage.program.model import Findings, Model
 from pilotage.program.precision import without_autocast
+from pilotage.program.saved import buffers_kept_for_backward
 from pilotage.program.update import update
 
 NOT_FINITE = "Pilotage found a loss that is not finite"
@@ -90,6 +92,9 @@ class Gradients:
     through_leaves: bool = False
     """Collect gradients on the leaves: slower, but the one way through reentrant checkpoints."""
 
+    past_written_buffers: bool = False
+    """Let forward write into a buffer that backward needs as it was."""
+
     def of(
         self,
         parameters: Sequence[Tensor],
@@ -101,7 +106,7 @@ class Gradients:
         """The outputs, and the gradient of each trained parameter that the loss depends on."""
         model = self.model
         with model.holding(parameters, buffers) as leaves:
-            with LossSearch() as search:
+            with LossSearch() as search, self._saving(buffers):
                 value = model.call(inputs)
             outputs = model.keep(value, (*parameters, *buffers, *inputs))
             loss = search.root()
@@ -117,6 +122,9 @@ class Gradients:
             label(gradient, gradient_of(name))
         model.findings.without_gradient = tuple(name for name in trained if name not in found)
         return outputs, {name: _dense(gradient.detach()) for name, gradient in found.items()}
+
+    def _saving(self, buffers: Sequence[Tensor]) -> AbstractContextManager[object]:
+        return buffers_kept_for_backward(buffers) if self.past_written_buffers else nullcontext()
 
     def _backward(self, loss: Loss, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
         assert loss.edge is not None

@@ -1,0 +1,40 @@
+"""What backward needs of a buffer, kept apart from the buffer, so that forward may write into it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+
+_WRITTEN = "modified by an inplace operation"
+
+
+def is_written_too_early(error: RuntimeError) -> bool:
+    """Whether torch complains that something was written into before backward had seen it."""
+    return _WRITTEN in str(error)
+
+
+def buffers_kept_for_backward(buffers: Iterable[Tensor]) -> AbstractContextManager[object]:
+    """While active, operations that save a buffer for backward save a copy of it.
+
+    A recurrent layer's state is such a case: forward begins with it and leaves the new one in the same buffer.
+    """
+    storages = {buffer.untyped_storage()._cdata for buffer in buffers}
+
+    def keep(tensor: Tensor) -> tuple[Tensor, int]:
+        kept = tensor.clone() if tensor.untyped_storage()._cdata in storages else tensor
+        return kept, kept._version
+
+    def take(saved: tuple[Tensor, int]) -> Tensor:
+        tensor, version = saved
+        if tensor._version != version:
+            # torch leaves this check to those who keep tensors by themselves.
+            raise RuntimeError(
+                f"One of the variables needed for gradient computation has been {_WRITTEN}: {list(tensor.shape)} is at "
+                f"version {tensor._version}; expected version {version} instead. Use clone() before writing into it."
+            )
+        return tensor
+
+    return torch.autograd.graph.saved_tensors_hooks(keep, take)

@@ -1,0 +1,63 @@
+"""Buffers that forward writes into although backward needs them as they were."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import pilotage
+
+BATCH = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
+
+
+class Remembering(nn.Module):
+    """A recurrent layer whose state goes on from call to call; with a copy eager PyTorch can train it too."""
+
+    def __init__(self, *, copies: bool) -> None:
+        super().__init__()
+        self.layer, self.copies = nn.LSTM(4, 4), copies
+        self.register_buffer("hidden", torch.zeros(1, 2, 4))
+        self.register_buffer("cell", torch.zeros(1, 2, 4))
+
+    def forward(self, x):
+        state = (self.hidden, self.cell)
+        outputs, (hidden, cell) = self.layer(x, tuple(part.clone() for part in state) if self.copies else state)
+        self.hidden.copy_(hidden.detach())
+        self.cell.copy_(cell.detach())
+        return functional.mse_loss(outputs, torch.ones_like(outputs))
+
+
+def training(module, **options):
+    return pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.5), **options)
+
+
+def test_state_that_is_overwritten_trains_as_with_a_copy_of_it(assert_equal, assert_same_state):
+    torch.manual_seed(0)
+    mine, theirs = Remembering(copies=False), Remembering(copies=True)
+    theirs.load_state_dict(mine.state_dict())
+    step = training(mine, tier="graph")
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.5)
+    for _ in range(3):
+        loss = theirs(BATCH)
+        assert_equal(step(BATCH), loss.detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert_same_state(mine, theirs)
+
+
+def test_other_tensors_that_are_overwritten_are_refused_as_in_eager_pytorch():
+    class Overwriting(Remembering):
+        def forward(self, x):
+            middle = torch.exp(x * self.layer.bias_ih_l0[:4])
+            middle.mul_(2)
+            self.hidden.add_(1)
+            return functional.mse_loss(middle, x)
+
+    module = Overwriting(copies=False)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        module(BATCH).backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        training(module, tier="graph")(BATCH)
