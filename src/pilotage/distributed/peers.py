@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.variables import meeting_place
+from pilotage.distributed.interfaces import interface_towards
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -46,6 +47,9 @@ class Peers:
             self._check_size()
             return
         address, port = self._meeting_place()
+        interface = interface_towards(address, port)
+        if interface is not None:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         with self._explained("meeting the others", port):
             dist.init_process_group(
                 "gloo",

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,3 +29,30 @@ def test_torchs_variables_are_read(place):
 def test_half_of_the_variables_is_no_launcher():
     assert torchrun_world({"RANK": "0"}) is None
     assert torchrun_world({"WORLD_SIZE": "2"}) is None
+
+
+SCRIPT = """
+import torch
+import pilotage
+from pilotage.distributed.peers import peers_here
+
+peers = peers_here()
+model = torch.nn.Linear(1, 1, bias=False)
+with torch.no_grad():
+    model.weight.fill_(0)
+step = pilotage.training(
+    model, torch.optim.SGD(model.parameters(), lr=0.5), loss=torch.nn.L1Loss(), distributed=True, tier="eager", backend="cpu")
+step(torch.full((2, 1), 1.0 + 2 * peers.world.rank), torch.full((2, 1), 100.0))
+print(f"{peers.world.launcher} {peers.world.rank}: {model.weight.item()}", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_instances_of_torchs_own_launcher_train_together(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
+    ran = subprocess.run(launcher, capture_output=True, text=True, env=environment, timeout=100)
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(ran.stdout.splitlines()) == ["torchrun 0: 1.0", "torchrun 1: 1.0"]
