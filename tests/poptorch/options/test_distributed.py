@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from poptorch.options import Options
@@ -58,3 +62,43 @@ def test_a_variable_that_is_no_number_is_named(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "many")
     with pytest.raises(ValueError, match="OMPI_COMM_WORLD_SIZE is 'many'"):
         Options()
+
+
+SCRIPT = """
+import sys
+import poptorch, torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.zeros_(self.layer.weight)
+
+    def forward(self, x, y):
+        output = self.layer(x)
+        return output, torch.nn.functional.l1_loss(output, y)
+
+options = poptorch.Options().runOn("cpu", tier="graph").showCompilationProgressBar(False)
+model = Model()
+wrapped = poptorch.trainingModel(model, options, poptorch.optim.SGD(model.parameters(), lr=0.5))
+wrapped(torch.full((2, 1), 1.0 + 2 * options.Distributed.processId), torch.full((2, 1), 100.0))
+print(options.Distributed.processId, options.Distributed.numProcesses, model.layer.weight.item())
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_find_mpis_variables_train_together(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    shared = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": str(tmp_path)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, script],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | shared | {"OMPI_COMM_WORLD_RANK": str(rank), "OMP_NUM_THREADS": "1"},
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=100)[0].split() for process in processes]
+    assert said == [["0", "2", "1.0"], ["1", "2", "1.0"]]
