@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from pilotage.data.channel import Channel
 from pilotage.data.items import take_item_apart
@@ -74,6 +75,14 @@ def run_fetcher(connection: Connection, task: FetchTask, other_end: Connection |
             connection.send(Failed(traceback.format_exc()))
     finally:
         connection.close()
+        _end_workers(task.iterable)
+
+
+def _end_workers(iterable: Iterable[Any]) -> None:
+    """Let a loader's workers come to an end: killed in the middle of a batch, they leave shared memory behind."""
+    workers = getattr(iterable, "_iterator", None) if isinstance(iterable, DataLoader) else None
+    if workers is not None:
+        workers._shutdown_workers()
 
 
 def _behave_as_a_worker() -> None:

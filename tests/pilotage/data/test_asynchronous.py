@@ -1,6 +1,7 @@
 import contextlib
 import gc
 import multiprocessing
+import multiprocessing.util
 import os
 import resource
 import signal
@@ -440,6 +441,27 @@ def test_many_prefetchers_leave_nothing_behind():
     del prefetcher
     gc.collect()
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_workers_of_a_loader_come_to_an_end_by_themselves(tmp_path, persistent):
+    """Killed in the middle of a batch they would leave shared memory behind, and whatever else they had open."""
+
+    def write_when_it_ends(worker):
+        multiprocessing.util.Finalize(None, (tmp_path / str(worker)).touch, exitpriority=1)
+
+    loader = Loader(
+        NUMBERS,
+        batch_size=2,
+        num_workers=2,
+        persistent_workers=persistent,
+        prefetch_factor=4,
+        worker_init_fn=write_when_it_ends,
+    )
+    prefetcher = forked(loader)
+    next(prefetcher)
+    prefetcher.terminate()
+    assert {path.name for path in tmp_path.iterdir()} == {"0", "1"}
 
 
 def test_a_reader_that_does_not_listen_is_ended_all_the_same(ends):
