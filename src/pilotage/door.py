@@ -25,6 +25,7 @@ from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
 from pilotage.program.loss import mark_loss
+from pilotage.runtime.checkpoints import Checkpoint, Checkpoints
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.record import RunRecord
@@ -66,6 +67,14 @@ class CompiledModel(NeverLost):
         self._executor.set_optimizer_state(
             OptimizerState(slots=slots, updates=state["updates"], loss_scale=state["loss_scale"])
         )
+
+    def save_checkpoint(self, folder: str | Path, step: int, *, keep: int = 3, position: Any = None) -> Path:
+        """Write all that training goes on from, and keep the last few; ``position`` is plain data of the caller's."""
+        return Checkpoints(Path(folder), keep=keep).save(self._executor, step, position)
+
+    def restore_checkpoint(self, folder: str | Path) -> Checkpoint | None:
+        """Go on from the last checkpoint that is whole in every instance, if there is one; compile the model first."""
+        return Checkpoints(Path(folder)).restore(self._executor)
 
     def detach(self) -> None:
         """Free the device; the next call takes it again."""

@@ -72,7 +72,8 @@ class Executor:
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
-        self._peers = None if plan is None else _checked(peers, self.execution)
+        self.peers = None if plan is None else _checked(peers, self.execution)
+        """The other instances that share each update; None where there is none."""
         self._is_settled = False
 
     # Running
@@ -96,7 +97,7 @@ class Executor:
         session = self._ready(call)
         start = time.perf_counter()
         try:
-            self._settle(session)
+            self.settle()
             outputs = session.run(call.inputs)
         except StepFailure as failure:
             raise self._explained(session, failure) from failure.__cause__
@@ -111,11 +112,11 @@ class Executor:
             self._climb(session, call, seconds)
         return outputs
 
-    def _settle(self, session: Session) -> None:
-        """Begin with the same weights in all instances."""
-        if self._peers is None or self._is_settled:
+    def settle(self) -> None:
+        """Begin with the same weights in all instances; happens by itself at the next call."""
+        if self.peers is None or self._is_settled:
             return
-        if unequal := settle(self._peers, session.attached):
+        if unequal := settle(self.peers, self.session.attached):
             self._tell(Warned(message=unequal))
         self._is_settled = True
 
@@ -306,7 +307,7 @@ class Executor:
             tell=self._tell,
             forgive=_weakly(self._forgive),
             sample=sample,
-            exchange=None if self._peers is None else self._peers.sum,
+            exchange=None if self.peers is None else self.peers.sum,
             code=code,
         )
 

@@ -60,3 +60,63 @@ def test_a_killed_instance_ends_the_job_with_its_name(start_poprun, tmp_path, vi
 def test_a_killed_instance_ends_the_job_at_any_moment(start_poprun, tmp_path, seed):
     chance = random.Random(seed)
     kill_at(start_poprun, tmp_path, chance.randrange(2), chance.choice([-1, 0, chance.randrange(200)]))
+
+
+RESUMED = """
+import os, signal, sys
+import torch
+import pilotage
+from pilotage.distributed.peers import peers_here
+
+folder, victim, moment, updates = sys.argv[1], *map(int, sys.argv[2:])
+rank, tries = peers_here().world.rank, int(os.environ["PILOTAGE_RESTART"])
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 2))
+samples = torch.randn(400, 4), torch.randint(2, (400,))
+step = pilotage.training(
+    model, torch.optim.Adam(model.parameters(), lr=0.02), loss=torch.nn.CrossEntropyLoss(), distributed=True, tier="graph",
+    backend="cpu", broadcast_buffers=False, seed=5)
+
+def batch(number):
+    order = torch.randperm(400, generator=torch.Generator().manual_seed(number))
+    return [part[order[rank * 8 : rank * 8 + 8]] for part in samples]
+
+step.compile(*batch(0))
+found = step.restore_checkpoint(folder)
+begun = 0 if found is None else found.step
+print("begins", begun, flush=True)
+for number in range(begun, updates):
+    if (rank, tries, number) == (victim, 0, moment):
+        os.kill(os.getpid(), signal.SIGKILL)
+    step(*batch(number))
+    step.save_checkpoint(folder, number + 1)
+if rank == 0:
+    print("weights", [round(value, 6) for weight in model.parameters() for value in weight.flatten().tolist()], flush=True)
+"""
+
+
+def final_weights(poprun, tmp_path, name: str, victim: int, moment: int) -> tuple[str, str]:
+    script = tmp_path / "resumed.py"
+    script.write_text(RESUMED)
+    words = ("--num-instances=2", "--max-restarts=1", sys.executable, script, tmp_path / name, victim, moment, 12)
+    status, out, errors = poprun(*words)
+    assert status == 0, errors
+    (weights,) = [line for line in out.splitlines() if "weights" in line]
+    return weights, out
+
+
+@pytest.mark.slow
+def test_a_restarted_job_reaches_the_weights_of_one_that_was_never_disturbed(poprun, tmp_path):
+    undisturbed, _ = final_weights(poprun, tmp_path, "undisturbed", -1, -1)
+    disturbed, out = final_weights(poprun, tmp_path, "disturbed", 1, 7)
+    assert disturbed == undisturbed
+    assert out.count("begins 7") == 2, out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_a_restarted_job_reaches_the_same_weights_whenever_it_was_disturbed(poprun, tmp_path, seed):
+    chance = random.Random(seed)
+    undisturbed, _ = final_weights(poprun, tmp_path, "undisturbed", -1, -1)
+    disturbed, out = final_weights(poprun, tmp_path, "disturbed", chance.randrange(2), chance.randrange(12))
+    assert disturbed == undisturbed, out
