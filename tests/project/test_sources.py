@@ -15,6 +15,7 @@ ROOTS = {
     "cosmictagger": ROOT / "src",
     "poptorch": ROOT / "dropins/src",
     "popdist": ROOT / "dropins/src",
+    "habana_frameworks": ROOT / "dropins/src",
 }
 MODULES = [path for name, folder in ROOTS.items() for path in sorted((folder / name).rglob("*.py"))]
 CORE = [path for path in MODULES if ROOT / "src/pilotage" in path.parents]
@@ -77,7 +78,7 @@ def test_the_public_names_are_there_and_each_is_named_once():
         assert len(module.__all__) == len(set(module.__all__)), module.__name__
 
 
-@pytest.mark.parametrize("package", ["pilotage", "poptorch", "popdist"])
+@pytest.mark.parametrize("package", ["pilotage", "poptorch", "popdist", "habana_frameworks"])
 def test_the_front_door_lists_all_that_it_shows(package):
     module = importlib.import_module(package)
     shown = {name for name, value in vars(module).items() if not name.startswith("_") and is_ours(value)}

@@ -21,6 +21,7 @@ from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 
 _BRIDGE = "habana_frameworks.torch.core"
+_EMULATION = "habana_frameworks._emulation"
 
 
 class HpuBackend:
@@ -36,6 +37,9 @@ class HpuBackend:
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""
+        # Looked for first: finding the bridge of a drop-in would start its emulated device.
+        if _is_importable(_EMULATION):
+            return "habana_frameworks is the drop-in that emulates the card on the CPU"
         # The vendor's media loader alone also creates a package habana_frameworks, without the bridge.
         if not _is_importable(_BRIDGE):
             return "habana_frameworks.torch is not installed"
@@ -64,5 +68,5 @@ class _MarkedExecutable:
 def _is_importable(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
+    except ImportError:
         return False

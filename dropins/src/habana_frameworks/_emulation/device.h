@@ -1,0 +1,122 @@
+// What torch asks of a device: a guard, hooks and a random generator.
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/detail/HPUHooksInterface.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include "memory.h"
+
+namespace emulation {
+
+// One card with one stream, on which everything has happened as soon as it is asked for.
+struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::HPU> {
+  c10::Device exchangeDevice(c10::Device) const override {
+    return kCard;
+  }
+  c10::Device getDevice() const override {
+    return kCard;
+  }
+  void setDevice(c10::Device device) const override {
+    TORCH_CHECK(device.index() <= 0, "There is one emulated Gaudi card, hpu:0; ", device, " was asked for.");
+  }
+  c10::Stream getStream(c10::Device) const noexcept override {
+    return c10::Stream(c10::Stream::DEFAULT, kCard);
+  }
+  c10::Stream getDefaultStream(c10::Device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, kCard);
+  }
+  c10::Stream getNewStream(c10::Device, int = 0) const override {
+    return c10::Stream(c10::Stream::DEFAULT, kCard);
+  }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override {
+    return c10::Stream(c10::Stream::DEFAULT, kCard);
+  }
+  void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override {
+    return true;
+  }
+  void synchronizeEvent(void*) const override {}
+  void synchronizeDevice(const c10::DeviceIndex) const override {}
+};
+
+// Draws what a host generator of the same seed draws.
+struct Generator final : c10::GeneratorImpl {
+  explicit Generator(at::Generator source)
+      : c10::GeneratorImpl(kCard, c10::DispatchKeySet(c10::DispatchKey::HPU)), host(std::move(source)) {}
+
+  void set_current_seed(uint64_t seed) override {
+    host.set_current_seed(seed);
+  }
+  void set_offset(uint64_t offset) override {
+    host.set_offset(offset);
+  }
+  uint64_t get_offset() const override {
+    return host.get_offset();
+  }
+  uint64_t current_seed() const override {
+    return host.current_seed();
+  }
+  uint64_t seed() override {
+    return host.seed();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    host.unsafeGetGeneratorImpl()->set_state(state);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    return host.unsafeGetGeneratorImpl()->get_state();
+  }
+  Generator* clone_impl() const override {
+    return new Generator(host.clone());
+  }
+
+  at::Generator host;
+};
+
+struct Hooks final : at::HPUHooksInterface {
+  explicit Hooks(at::HPUHooksArgs = {}) {}
+
+  void init() const override {}
+  bool isBuilt() const override {
+    return true;
+  }
+  bool isAvailable() const override {
+    return true;
+  }
+  bool hasHPU() const override {
+    return true;
+  }
+  bool hasPrimaryContext(c10::DeviceIndex) const override {
+    return true;
+  }
+  c10::DeviceIndex deviceCount() const override {
+    return 1;
+  }
+  void setCurrentDevice(c10::DeviceIndex) const override {}
+  c10::DeviceIndex getCurrentDevice() const override {
+    return 0;
+  }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override {
+    return 0;
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override {
+    return 0;
+  }
+  c10::Device getDeviceFromPtr(void*) const override {
+    return kCard;
+  }
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    return c10::GetCPUAllocator();
+  }
+  // The host's default generator draws, so that a script gives the same numbers with and without the card.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex = -1) const override {
+    static const at::Generator only = at::make_generator<Generator>(at::detail::getDefaultCPUGenerator());
+    return only;
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex = -1) const override {
+    return at::make_generator<Generator>(at::detail::createCPUGenerator());
+  }
+};
+
+} // namespace emulation

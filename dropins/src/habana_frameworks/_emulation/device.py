@@ -1,0 +1,51 @@
+"""The device made known to torch, once for the process."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from habana_frameworks._emulation import lazy
+from habana_frameworks._emulation.library import library
+from pilotage.events import Warned
+from pilotage.logs import log_event
+
+_ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on the CPU ({mode} mode)."
+
+
+@cache
+def activate() -> None:
+    """Register the device ``hpu`` and its module ``torch.hpu``, and say plainly that it is emulated."""
+    library()
+    from habana_frameworks.torch import hpu
+
+    torch._register_device_module("hpu", hpu)
+    # These three are names that the vendor's package adds to torch's own classes.
+    Tensor.hpu = _tensor_to_card  # type: ignore[attr-defined]
+    Tensor.is_hpu = property(_is_on_card)  # type: ignore[attr-defined]
+    nn.Module.hpu = _module_to_card  # type: ignore[attr-defined]
+    lazy.start()
+    log_event(Warned(message=_ANNOUNCEMENT.format(mode=lazy.mode())))
+
+
+def _is_on_card(tensor: Tensor) -> bool:
+    return tensor.device.type == "hpu"
+
+
+def _tensor_to_card(tensor: Tensor, device: Any = None, non_blocking: bool = False, **layout: Any) -> Tensor:
+    """Return a copy of the tensor on the card."""
+    return tensor.to(_card(device), non_blocking=non_blocking, **layout)
+
+
+def _module_to_card(module: nn.Module, device: Any = None) -> nn.Module:
+    """Move all parameters and buffers to the card."""
+    return module.to(_card(device))
+
+
+def _card(device: Any) -> torch.device:
+    if device is None or isinstance(device, int):
+        return torch.device("hpu", device or 0)
+    return torch.device(device)

@@ -1,0 +1,124 @@
+// The device type "hpu" without the card: registered with torch when this library is loaded.
+#include "autocast.h"
+#include "device.h"
+#include "operations.h"
+
+namespace {
+
+using torch::CppFunction;
+
+c10::impl::DeviceGuardImplRegistrar guard(c10::DeviceType::HPU, new emulation::Guard());
+
+const bool memory_is_known = [] {
+  c10::SetAllocator(c10::DeviceType::HPU, emulation::allocator());
+  return true;
+}();
+
+// A composite kernel would split an operation for which the host has a kernel of its own, and round differently.
+std::vector<c10::OperatorName> with_a_host_kernel_and_a_composite_one() {
+  std::vector<c10::OperatorName> names;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) {
+      continue;
+    }
+    const auto operation = dispatcher.findOp(name);
+    const bool has_host = operation && operation->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+    const bool has_composite = has_host &&
+        (operation->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+         operation->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional));
+    if (has_composite && !operation->hasKernelForDispatchKey(c10::DispatchKey::HPU)) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::string full_name(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+template <size_t N>
+void register_all(torch::Library& library, const char* const (&names)[N], CppFunction (*kernel)()) {
+  for (const char* name : names) {
+    library.impl(name, kernel());
+  }
+}
+
+} // namespace
+
+namespace at {
+using emulation::Hooks;
+C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, Hooks)
+} // namespace at
+
+TORCH_LIBRARY_IMPL(_, HPU, library) {
+  library.fallback(CppFunction::makeFromBoxedFunction<&emulation::run_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(aten, HPU, library) {
+  library.impl("_copy_from", &emulation::copy_from);
+  library.impl("_copy_from_and_resize", &emulation::copy_from_and_resize);
+  library.impl("_local_scalar_dense", &emulation::read_number);
+  library.impl("resize_", &emulation::resize);
+  library.impl("set_", &emulation::set_empty);
+  library.impl("set_.source_Storage", &emulation::set_storage);
+  library.impl("set_.source_Storage_storage_offset", &emulation::set_view);
+  library.impl("set_.source_Tensor", &emulation::set_tensor);
+  library.impl("_efficientzerotensor", &emulation::zeros_for_gradients);
+  library.impl("record_stream", &emulation::record_stream);
+  // These choose among kernels by the type of the device.
+  for (const char* name : {"convolution", "convolution_backward", "_convolution"}) {
+    library.impl(name, CppFunction::makeFromBoxedFunction<&emulation::run_on_host>());
+  }
+  for (const auto& name : with_a_host_kernel_and_a_composite_one()) {
+    library.impl(full_name(name).c_str(), CppFunction::makeFromBoxedFunction<&emulation::run_on_host>());
+  }
+}
+
+// Copying is what resolves a lazy conjugate or negative, so it must get them as they are.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+  library.impl("_copy_from", CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, Negative, library) {
+  library.impl("_copy_from", CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(_, AutocastHPU, library) {
+  library.fallback(CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, AutocastHPU, library) {
+  register_all(library, emulation::kLowerPrecision, [] { return CppFunction::makeFromBoxedFunction<&emulation::in_lower_precision>(); });
+  register_all(library, emulation::kSinglePrecision, [] { return CppFunction::makeFromBoxedFunction<&emulation::in_single_precision>(); });
+  register_all(library, emulation::kWidestPrecision, [] { return CppFunction::makeFromBoxedFunction<&emulation::in_widest_precision>(); });
+}
+
+extern "C" {
+
+int64_t memory_allocated() {
+  return emulation::allocated.load();
+}
+
+int64_t memory_peak() {
+  return emulation::peak.load();
+}
+
+void reset_memory_peak() {
+  emulation::peak.store(emulation::allocated.load());
+}
+
+void mark() {
+  emulation::end_graph(/*by_reading=*/false);
+}
+
+// The number of graphs cut so far; fills as many as there is room for and forgets those.
+int64_t take_graphs(emulation::Graph* place, int64_t room) {
+  const std::lock_guard<std::mutex> lock(emulation::gathering);
+  const auto taken = std::min<int64_t>(room, static_cast<int64_t>(emulation::cut.size()));
+  std::copy_n(emulation::cut.begin(), taken, place);
+  emulation::cut.erase(emulation::cut.begin(), emulation::cut.begin() + taken);
+  return taken;
+}
+}

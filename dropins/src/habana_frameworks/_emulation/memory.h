@@ -1,0 +1,63 @@
+// The emulated card's memory: the host's own, under the device type "hpu", and counted.
+#pragma once
+
+#include <atomic>
+
+#include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+namespace emulation {
+
+inline const c10::Device kCard{c10::DeviceType::HPU, 0};
+
+inline std::atomic<int64_t> allocated{0};
+inline std::atomic<int64_t> peak{0};
+
+inline void count(int64_t bytes) {
+  const int64_t now = allocated.fetch_add(bytes) + bytes;
+  int64_t before = peak.load();
+  while (now > before && !peak.compare_exchange_weak(before, now)) {
+  }
+}
+
+// Keeps a host storage alive for as long as the card's storage over the same memory is there.
+struct Held {
+  c10::Storage host;
+  int64_t bytes;
+};
+
+inline void release(void* context) {
+  auto* held = static_cast<Held*>(context);
+  allocated.fetch_sub(held->bytes);
+  delete held;
+}
+
+inline c10::DataPtr on_card(const c10::Storage& host) {
+  const auto bytes = static_cast<int64_t>(host.nbytes());
+  count(bytes);
+  return {host.mutable_data(), new Held{host, bytes}, &release, kCard};
+}
+
+struct CardAllocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    return on_card(c10::Storage(c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/false));
+  }
+  c10::DeleterFnPtr raw_deleter() const override {
+    return nullptr;
+  }
+  void copy_data(void* target, const void* source, std::size_t bytes) const override {
+    default_copy_data(target, source, bytes);
+  }
+};
+
+inline CardAllocator* allocator() {
+  static auto* only = new CardAllocator();
+  return only;
+}
+
+inline c10::Storage card_storage(const c10::Storage& host) {
+  return {c10::Storage::use_byte_size_t(), host.nbytes(), on_card(host), allocator(), /*resizable=*/true};
+}
+
+} // namespace emulation

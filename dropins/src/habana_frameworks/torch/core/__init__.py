@@ -1,0 +1,16 @@
+"""The boundaries of lazy mode's graphs."""
+
+from __future__ import annotations
+
+from habana_frameworks._emulation import lazy
+from habana_frameworks.torch import hpu as hpu
+from habana_frameworks.torch.core import step_closure as step_closure
+
+
+def mark_step(device_str: str = "", sync: bool = False) -> None:
+    """End the graph that lazy mode has gathered; in eager mode there is none, and only step closures are run."""
+    hpu.check_device(device_str or "hpu")
+    lazy.mark()
+    step_closure.run_waiting()
+    if sync:
+        hpu.synchronize()

@@ -1,0 +1,1 @@
+"""Several cards, one process for each."""

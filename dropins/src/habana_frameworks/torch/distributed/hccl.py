@@ -1,0 +1,37 @@
+"""Habana's collectives without the card: the backend ``hccl`` of torch.distributed, carried out by gloo."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from functools import cache
+
+import torch.distributed as dist
+
+_WORLD = (
+    ("WORLD_SIZE", "RANK", "LOCAL_RANK"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
+)
+
+
+def initialize_distributed_hpu() -> tuple[int, int, int]:
+    """Tell the process its place from what the launcher (torchrun or mpirun) left; return world size, rank and local rank."""
+    for names in _WORLD:
+        if names[0] in os.environ:
+            world_size, rank, local_rank = (int(os.environ[name]) for name in names)
+            os.environ["ID"] = str(local_rank)
+            return world_size, rank, local_rank
+    return 1, 0, 0
+
+
+@cache
+def register() -> None:
+    """Make the backend known, for tensors on the card and on the host."""
+    dist.Backend.register_backend("hccl", _gloo, devices=["hpu", "cpu"])
+
+
+def _gloo(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
+    return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
+
+
+register()

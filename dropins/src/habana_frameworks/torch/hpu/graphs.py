@@ -1,0 +1,181 @@
+"""HPU graphs: operations recorded once on fixed tensors and run again at will."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from habana_frameworks.torch.hpu import streams
+from habana_frameworks.torch.hpu.streams import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One recorded operation, with the tensors that it made."""
+
+    operation: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: list[Any]
+    made: list[bool]
+
+    def repeat(self) -> None:
+        is_mere_view = not any(self.made) and not _written(self.operation, self.args, self.kwargs)
+        if is_mere_view and any(isinstance(each, Tensor) for each in self.outputs):
+            return
+        results = pytree.tree_leaves(self.operation(*self.args, **self.kwargs))
+        for output, result, is_made in zip(self.outputs, results, self.made, strict=True):
+            if is_made:
+                output.detach().copy_(result)
+
+
+class _Recorder(TorchDispatchMode):
+    """Writes down each operation, and what memory held before it was first written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[_Call] = []
+        self._before: dict[int, tuple[Any, Any]] = {}
+        self._made: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.aten._local_scalar_dense.default:
+            raise RuntimeError(
+                "A value was read while an HPU graph was captured (.item(), float(), an if on a tensor). On the card no "
+                "value is known then. Keep it out of the graph."
+            )
+        self._remember(_written(func, args, kwargs))
+        result = func(*args, **kwargs)
+        given = {_memory(each) for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
+        outputs = pytree.tree_leaves(result)
+        made = [isinstance(each, Tensor) and _memory(each) not in given for each in outputs]
+        self._made |= {_memory(each) for each, is_made in zip(outputs, made, strict=True) if is_made}
+        # The outputs are kept, so no number of their memory comes again.
+        self.calls.append(_Call(func, args, kwargs, outputs, made))
+        return result
+
+    def _remember(self, tensors: list[Tensor]) -> None:
+        for tensor in tensors:
+            key = _memory(tensor)
+            if key not in self._before and key not in self._made:
+                storage = tensor.untyped_storage()
+                self._before[key] = (storage, storage.clone())
+
+    def restore(self) -> None:
+        """Undo what capturing wrote: on the card capturing runs nothing."""
+        for storage, before in self._before.values():
+            storage.copy_(before)
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    values = dict(zip((each.name for each in func._schema.arguments), args, strict=False)) | kwargs
+    changed = [each.name for each in func._schema.arguments if each.alias_info and each.alias_info.is_write]
+    return [leaf for name in changed for leaf in pytree.tree_leaves(values.get(name)) if isinstance(leaf, Tensor)]
+
+
+class HPUGraph:
+    """Operations on fixed tensors: captured once, then replayed on whatever the tensors hold."""
+
+    def __init__(self) -> None:
+        self._recorder: _Recorder | None = None
+        self._calls: list[_Call] = []
+
+    def capture_begin(self) -> None:
+        """Begin to record."""
+        if self._recorder is not None:
+            raise RuntimeError("This HPU graph is being captured already; call capture_end() first.")
+        self._recorder = _Recorder()
+        self._recorder.__enter__()
+
+    def capture_end(self) -> None:
+        """End the recording."""
+        if self._recorder is None:
+            raise RuntimeError("This HPU graph is not being captured; call capture_begin() first.")
+        self._recorder.__exit__(None, None, None)
+        self._recorder.restore()
+        self._calls, self._recorder = self._recorder.calls, None
+
+    def replay(self) -> None:
+        """Run what was recorded."""
+        if not self._calls:
+            raise RuntimeError("This HPU graph holds nothing; capture it first.")
+        with torch.no_grad():
+            for call in self._calls:
+                call.repeat()
+
+    def reset(self) -> None:
+        """Forget what was recorded."""
+        self._calls = []
+
+
+class graph:
+    """Capture what is done inside of ``with``."""
+
+    def __init__(self, hpu_graph: HPUGraph, stream: Stream | None = None) -> None:
+        self._graph = hpu_graph
+        self._stream = streams.stream(stream)
+
+    def __enter__(self) -> None:
+        self._stream.__enter__()
+        self._graph.capture_begin()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._graph.capture_end()
+        self._stream.__exit__(None, None, None)
+
+
+def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False) -> nn.Module:
+    """Let a module for inference run as HPU graphs, one for each signature of its inputs.
+
+    The two options change speed and memory on the card, and no result.
+    """
+    forward = module.forward
+    captured: dict[Any, _Captured] = {}
+
+    @functools.wraps(forward)
+    def replaying(*args: Any, **kwargs: Any) -> Any:
+        leaves, shape = pytree.tree_flatten((args, kwargs))
+        signature = (module.training, shape, *(_signature(each) for each in leaves))
+        if signature not in captured:
+            captured[signature] = _Captured(forward, leaves, shape)
+        return captured[signature](leaves)
+
+    module.forward = replaying  # type: ignore[method-assign]
+    return module
+
+
+class _Captured:
+    """One graph of a module, with tensors of its own for inputs and outputs."""
+
+    def __init__(self, forward: Callable[..., Any], leaves: list[Any], shape: Any) -> None:
+        self._inputs = [each.detach().clone() if isinstance(each, Tensor) else each for each in leaves]
+        self._graph = HPUGraph()
+        args, kwargs = pytree.tree_unflatten(self._inputs, shape)
+        with torch.no_grad(), graph(self._graph):
+            self._outputs = forward(*args, **kwargs)
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        for kept, given in zip(self._inputs, leaves, strict=True):
+            if isinstance(kept, Tensor):
+                kept.copy_(given.detach())
+        self._graph.replay()
+        return pytree.tree_map_only(Tensor, torch.clone, self._outputs)
+
+
+def _signature(value: Any) -> Any:
+    return (value.shape, value.dtype, value.device) if isinstance(value, Tensor) else value

@@ -1,0 +1,49 @@
+"""How much memory the tensors on the card take. It is the host's own, and nothing is held in reserve."""
+
+from __future__ import annotations
+
+import os
+
+from habana_frameworks._emulation.library import library
+from habana_frameworks.torch.hpu.places import Device, check_device
+
+
+def memory_allocated(device: Device = None) -> int:
+    """Return the bytes that tensors take now."""
+    check_device(device)
+    return int(library().memory_allocated())
+
+
+def max_memory_allocated(device: Device = None) -> int:
+    """Return the most bytes that tensors have taken at once."""
+    check_device(device)
+    return int(library().memory_peak())
+
+
+def memory_reserved(device: Device = None) -> int:
+    """Return the bytes that are held for tensors: those that they take."""
+    return memory_allocated(device)
+
+
+def max_memory_reserved(device: Device = None) -> int:
+    """Return the most bytes that were held for tensors."""
+    return max_memory_allocated(device)
+
+
+def reset_peak_memory_stats(device: Device = None) -> None:
+    """Forget the peak so far."""
+    check_device(device)
+    library().reset_memory_peak()
+
+
+def mem_get_info(device: Device = None) -> tuple[int, int]:
+    """Return the free and the whole memory in bytes: the host's."""
+    check_device(device)
+    page = os.sysconf("SC_PAGE_SIZE")
+    return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
+
+
+def memory_stats(device: Device = None) -> dict[str, int]:
+    """Return the figures under the vendor's names: Limit, InUse and MaxInUse in bytes."""
+    _, whole = mem_get_info(device)
+    return {"Limit": whole, "InUse": memory_allocated(), "MaxInUse": max_memory_allocated()}

@@ -1,0 +1,23 @@
+"""Which card is meant."""
+
+from __future__ import annotations
+
+import torch
+
+Device = torch.device | str | int | None
+
+
+def check_device(device: Device) -> None:
+    """Raise where something else than the one emulated card is asked for."""
+    index = _index(device)
+    if index not in (None, 0, -1):
+        raise RuntimeError(f"There is one emulated Gaudi card, number 0; {device!r} was asked for.")
+
+
+def _index(device: Device) -> int | None:
+    if device is None or isinstance(device, int):
+        return device
+    place = torch.device(device)
+    if place.type != "hpu":
+        raise ValueError(f"An hpu device was expected; {device!r} was given. Say 'hpu' or 'hpu:0'.")
+    return place.index

@@ -1,0 +1,34 @@
+"""Programs that use the emulated device, each in a process of its own: a device stays known to torch until the end."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Alone = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def alone(tmp_path) -> Alone:
+    """Runs a function that imports all it needs in a fresh process, with the environment that is given."""
+
+    def run(program: Callable[[], Any], **environment: str) -> subprocess.CompletedProcess[str]:
+        source = textwrap.dedent(inspect.getsource(program)) + f"\n{program.__name__}()\n"
+        file = tmp_path / "program.py"
+        file.write_text(source)
+        known = {name: value for name, value in os.environ.items() if not name.startswith("PT_HPU")}
+        command = [sys.executable, "-W", "error", str(file)]
+        ran = subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env={**known, "OMP_NUM_THREADS": "1", **environment}
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran
+
+    return run
