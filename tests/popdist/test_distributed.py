@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from popdist.distributed import all_gather, all_reduce, barrier, broadcast
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("op", ["sum", "mean", "min", "max"])
 @given(st.floats(allow_nan=False) | st.integers(-(2**40), 2**40))

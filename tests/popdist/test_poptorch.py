@@ -9,6 +9,8 @@ import poptorch
 from pilotage.distributed.environments.poprun import poprun_variables
 from pilotage.distributed.world import World
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_poprun_it_is_one_process_with_one_replica():
     options = popdist.poptorch.Options(ipus_per_replica=2)

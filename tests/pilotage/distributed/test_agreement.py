@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from pilotage.distributed.agreement import settle_weights
 from pilotage.distributed.peers import peers_here
 from pilotage.errors import DistributedError
+
+pytestmark = pytest.mark.slow
 
 
 def settle_different_weights():

@@ -13,6 +13,8 @@ from pilotage.distributed.peers import Peers, leave, peers_here
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
+pytestmark = pytest.mark.slow
+
 
 def here(**settings) -> Peers:
     peers = peers_here(**settings)

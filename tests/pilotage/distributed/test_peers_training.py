@@ -19,6 +19,8 @@ from pilotage.options.choices import Pooling
 from pilotage.options.execution import Execution
 from pilotage.runtime.executor import Executor
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = 2
 CALLS = 3
 

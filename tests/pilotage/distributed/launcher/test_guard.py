@@ -3,10 +3,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.distributed.launcher import guard
+
+pytestmark = pytest.mark.slow
 
 
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SHELL = ("sh", "-c")
 TELL_AND_WAIT = "echo $$; sleep 1000 & echo $!; wait"
 
