@@ -13,6 +13,8 @@ from poptorch.enums import DataLoaderMode, SharingStrategy
 from poptorch.options import Options
 from poptorch.poptorch_core import Error
 
+pytestmark = pytest.mark.slow
+
 SIXTEEN = TensorDataset(torch.arange(16))
 
 

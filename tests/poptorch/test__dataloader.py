@@ -15,6 +15,8 @@ from poptorch.enums import CommGroupType, DataLoaderMode, SharingStrategy
 from poptorch.options import Options
 from poptorch.poptorch_core import Error
 
+pytestmark = pytest.mark.slow
+
 FORK = {"sharing_strategy": SharingStrategy.Fork}
 
 

@@ -12,6 +12,8 @@ from torch.nn import functional
 import poptorch
 from poptorch import CommGroupType, VariableRetrievalMode
 
+pytestmark = pytest.mark.slow
+
 
 class Scale(nn.Module):
     def __init__(self, values) -> None:

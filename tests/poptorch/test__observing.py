@@ -13,6 +13,8 @@ from torch.nn import functional
 import poptorch
 from poptorch import OutputMode
 
+pytestmark = pytest.mark.slow
+
 
 class Model(nn.Module):
     def __init__(self) -> None:

@@ -11,6 +11,8 @@ from torch.nn import functional
 
 import poptorch
 
+pytestmark = pytest.mark.slow
+
 CLASSES = torch.tensor([0, 2, 1, 0])
 TARGETS = torch.tensor([[0.2, 0.5, 0.9], [0.1, 0.4, 0.3], [0.7, 0.6, 0.2], [0.5, 0.5, 0.5]])
 SIGNS = torch.tensor([1.0, -1.0, 1.0, -1.0])

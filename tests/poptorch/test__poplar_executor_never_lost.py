@@ -10,6 +10,8 @@ from torch.nn import functional
 import poptorch
 from pilotage.errors import LostModelError
 
+pytestmark = pytest.mark.slow
+
 
 class Network(nn.Module):
     def __init__(self):

@@ -8,6 +8,8 @@ from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.recipes import RECIPES
 from cosmictagger.errors import ConfigurationError
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_defaults_are_not_hostile():
     chosen = configuration(["run.id=x"])

@@ -11,6 +11,8 @@ from cosmictagger.data.truth import truth_from_row
 from cosmictagger.displays.event import draw_event
 from cosmictagger.displays.rendering import COSMIC_COLOUR, MISSED_COLOUR, NEUTRINO_COLOUR
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def event():

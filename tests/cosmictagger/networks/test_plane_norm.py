@@ -6,6 +6,8 @@ import torch.nn.functional as F  # noqa: N812
 
 from cosmictagger.networks.plane_norm import normalize_planes
 
+pytestmark = pytest.mark.slow
+
 CHANNELS = 5
 
 

@@ -18,6 +18,8 @@ from cosmictagger.configuration.choices import (
 from cosmictagger.configuration.network import PRESETS, URESNET
 from cosmictagger.networks.uresnet import UResNet, build, parameter_count
 
+pytestmark = pytest.mark.slow
+
 COUNTS = {
     "uresnet": 18_382_131,
     "a21": 8_510_547,

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def load(**environment: str) -> subprocess.CompletedProcess[str]:
     program = "from habana_frameworks._emulation.library import library; library()"

@@ -10,6 +10,8 @@ from pilotage.data import Loader, Share
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 
+pytestmark = pytest.mark.slow
+
 
 class Numbers(Dataset):
     """Sample k is the number k; it can be read in no other way than one by one."""

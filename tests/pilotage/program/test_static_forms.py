@@ -10,6 +10,8 @@ from torch.nn import functional
 
 import pilotage
 
+pytestmark = pytest.mark.slow
+
 X = torch.tensor([[0.5, 2.0, -1.0, 3.0], [1.5, -0.5, 4.0, 0.25], [2.0, 1.0, 0.0, -3.0]])
 COUNTS = torch.tensor([3, 1, 2, 1])
 WEIGHTS = torch.tensor([0.5, 1.5, 1.0, 2.0])

@@ -8,6 +8,8 @@ from torch.nn import functional
 import pilotage
 from pilotage.errors import AttachmentError, InputError, NotCompiledError
 
+pytestmark = pytest.mark.slow
+
 
 def test_forward_runs_once_however_often_the_program_does(pair):
     trained = pair(device_iterations=2, gradient_accumulation=2)

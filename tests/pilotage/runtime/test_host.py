@@ -19,6 +19,8 @@ from torch import nn
 import pilotage
 from pilotage.runtime.host import StaleParameter
 
+pytestmark = pytest.mark.slow
+
 
 def through_a_file(value, **options):
     file = io.BytesIO()

@@ -8,6 +8,8 @@ from torch import nn
 import poptorch
 from poptorch.poptorch_core import Error
 
+pytestmark = pytest.mark.slow
+
 X = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 
 

@@ -8,6 +8,8 @@ from torch import nn
 
 import poptorch
 
+pytestmark = pytest.mark.slow
+
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
 
 

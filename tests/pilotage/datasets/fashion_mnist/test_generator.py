@@ -12,6 +12,8 @@ from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
 from pilotage.datasets.fashion_mnist.garments import GARMENTS
 from pilotage.datasets.fashion_mnist.generator import CHUNK
 
+pytestmark = pytest.mark.slow
+
 
 def test_there_is_a_garment_for_every_class() -> None:
     names = [garment.__name__.replace("_", " ") for garment in GARMENTS]

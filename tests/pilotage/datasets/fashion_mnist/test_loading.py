@@ -11,6 +11,8 @@ from pilotage.datasets.fashion_mnist.loading import boxed, gather, standard_sour
 from pilotage.datasets.fashion_mnist.sources import DEBIAN_DIRECTORY, DebianPackage, Directory, Website
 from pilotage.errors import DatasetError, OptionError
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_sources_stand_in_the_promised_order(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PILOTAGE_DATA", str(tmp_path / "mine"))

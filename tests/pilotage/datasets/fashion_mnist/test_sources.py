@@ -13,6 +13,8 @@ import pytest
 
 from pilotage.datasets.fashion_mnist.sources import DEBIAN_PACKAGE, DebianPackage, Directory, Website
 
+pytestmark = pytest.mark.slow
+
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments: object) -> None:
