@@ -17,7 +17,7 @@ from sweep.cases import Case, Inference, Training
 TOGETHER = 32
 """How many cases are compiled as one model: one by one takes three times as long."""
 
-DEMOTED = {torch.int64: torch.int32, torch.float64: torch.float32}
+DEMOTED = {torch.int64: torch.int32, torch.float64: torch.float32, torch.bfloat16: torch.float32}
 """What PopTorch does to outputs, which also come back from whatever device they were made on."""
 
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
