@@ -22,7 +22,7 @@ class ThreadTuner:
     """Tries numbers of threads on the first calls, which are real work, and stays with the fastest.
 
     More threads are not always faster: small operations wait for each other, and a core that somebody else uses holds
-    all of them up. What was found is kept in a file, so that the next run takes it from the start.
+    all of them up. What was found on a quiet machine is kept in a file, so that the next run takes it from the start.
     """
 
     def __init__(self, available: int, kept: Path | None = None) -> None:
@@ -54,7 +54,8 @@ class ThreadTuner:
         most = self._candidates[0]
         fastest = min(medians, key=medians.__getitem__)
         self.chosen = fastest if medians[fastest] < _WORTH_IT * medians[most] else most
-        if self._kept is not None:
+        # What is found while others use the cores says nothing about the next run.
+        if self._kept is not None and os.getloadavg()[0] <= most + 0.5:
             found = {"available": most, "threads": self.chosen, "seconds": medians}
             temporary = self._kept.with_suffix(f".{os.getpid()}")
             # A cache that cannot be written to costs the next run a few calls, and nothing else.

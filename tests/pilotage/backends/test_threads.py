@@ -45,7 +45,15 @@ def test_one_core_leaves_nothing_to_try():
     assert ThreadTuner(1).chosen == 1
 
 
-def test_what_was_found_is_kept_for_the_next_run(tmp_path):
+def test_what_was_found_on_a_busy_machine_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (20.0, 1.0, 1.0))
+    kept = tmp_path / "program.threads"
+    settled(ThreadTuner(8, kept), float)
+    assert not kept.exists()
+
+
+def test_what_was_found_is_kept_for_the_next_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (1.0, 9.0, 9.0))
     kept = tmp_path / "program.threads"
     settled(ThreadTuner(8, kept), float)
     assert ThreadTuner(8, kept).chosen == 1
