@@ -18,6 +18,7 @@ from torch import Tensor
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.variables import meeting_place
 from pilotage.distributed.interfaces import interface_towards
+from pilotage.distributed.rest import let_threads_rest
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -158,6 +159,7 @@ def leave() -> None:
     """Part from the others; nothing happens where they never met."""
     if dist.is_initialized():
         dist.destroy_process_group()
+        let_threads_rest()
 
 
 def _explanation(world: World, doing: str, port: int | None, text: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from datetime import timedelta
 from functools import cache
 
 import torch.distributed as dist
+
+from pilotage.distributed.rest import let_threads_rest
 
 _WORLD = (
     ("WORLD_SIZE", "RANK", "LOCAL_RANK"),
@@ -28,6 +31,7 @@ def initialize_distributed_hpu() -> tuple[int, int, int]:
 def register() -> None:
     """Make the backend known, for tensors on the card and on the host."""
     dist.Backend.register_backend("hccl", _gloo, devices=["hpu", "cpu"])
+    atexit.register(let_threads_rest)
 
 
 def _gloo(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
