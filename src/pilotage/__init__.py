@@ -13,19 +13,34 @@ from pilotage.version import VERSION
 
 if TYPE_CHECKING:
     from pilotage.data.normalized import Normalized
-    from pilotage.door import CompiledModel, inference, training
+    from pilotage.distributed.environments import world_here
+    from pilotage.distributed.world import World
+    from pilotage.door import CompiledModel, inference, record_of, training
     from pilotage.program.loss import mark_loss
 
 __version__ = VERSION
 
-__all__ = ["CompiledModel", "Normalized", "PilotageError", "inference", "mark_loss", "training"]
+__all__ = [
+    "CompiledModel",
+    "Normalized",
+    "PilotageError",
+    "World",
+    "inference",
+    "mark_loss",
+    "record_of",
+    "training",
+    "world_here",
+]
 
 _HOMES = {
     "CompiledModel": "pilotage.door",
     "Normalized": "pilotage.data.normalized",
+    "World": "pilotage.distributed.world",
     "inference": "pilotage.door",
     "mark_loss": "pilotage.program.loss",
+    "record_of": "pilotage.door",
     "training": "pilotage.door",
+    "world_here": "pilotage.distributed.environments",
 }
 
 

@@ -135,6 +135,11 @@ def inference(module: nn.Module, *, listeners: Iterable[Listener] = (), **option
     return CompiledModel(executor, module)
 
 
+def record_of(model: Any) -> RunRecord | None:
+    """What a wrapped model has run and where, a drop-in's too; None for anything that no program runs."""
+    return model._executor.record if isinstance(model, NeverLost) else None
+
+
 def execution(
     *,
     device_iterations: int = 1,

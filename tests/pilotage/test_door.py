@@ -171,3 +171,28 @@ def test_what_the_optimizer_has_learnt_goes_on_elsewhere():
         ends(batch, batch)
     assert torch.equal(second.weight, undisturbed.weight)
     assert torch.equal(second.bias, undisturbed.bias)
+
+
+def test_a_process_that_was_started_by_itself_is_alone(monkeypatch):
+    for name in (
+        "RANK",
+        "WORLD_SIZE",
+        "OMPI_COMM_WORLD_SIZE",
+        "SLURM_STEP_ID",
+        "PMI_RANK",
+        "POPDIST_NUM_TOTAL_REPLICAS",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    assert pilotage.world_here() == pilotage.World()
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert (pilotage.world_here().rank, pilotage.world_here().launcher) == (1, "torchrun")
+
+
+def test_the_record_of_a_wrapped_model_is_found_and_a_bare_one_has_none():
+    model = nn.Linear(2, 1)
+    step = pilotage.inference(model)
+    step(torch.randn(3, 2))
+    assert pilotage.record_of(step) is step.record
+    assert pilotage.record_of(step).steps[("cpu", "graph")] == 1
+    assert pilotage.record_of(model) is None

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
+from pilotage.distributed.environments.mpich import mpich_world
 from pilotage.distributed.environments.openmpi import openmpi_world
 from pilotage.distributed.environments.poprun import poprun_world
 from pilotage.distributed.environments.slurm import slurm_world
 from pilotage.distributed.environments.torchrun import torchrun_world
 from pilotage.distributed.world import World
 
-__all__ = ["READERS", "world_from"]
+__all__ = ["READERS", "world_from", "world_here"]
 
 READERS: tuple[Callable[[Mapping[str, str]], World | None], ...] = (
     poprun_world,
     torchrun_world,
     openmpi_world,
     slurm_world,
+    mpich_world,
 )
 """In the order in which they are asked: poprun may itself run under SLURM, and torchrun under either."""
 
@@ -25,3 +28,8 @@ def world_from(environment: Mapping[str, str]) -> World | None:
     """The world that a launcher has described; None where this process was started by itself."""
     worlds = (read(environment) for read in READERS)
     return next((world for world in worlds if world is not None), None)
+
+
+def world_here() -> World:
+    """Who this process is among those that poprun, torchrun, mpirun or srun has started; alone where none has."""
+    return world_from(os.environ) or World()

@@ -1,0 +1,36 @@
+"""Worlds that the mpiexec of MPICH and of what comes from it (Intel MPI, Cray, MVAPICH) has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pilotage.distributed.environments.variables import meeting_place, number, port_of_job
+from pilotage.distributed.world import World
+
+_LOCAL_RANKS = ("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "MV2_COMM_WORLD_LOCAL_RANK")
+_LOCAL_SIZES = ("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
+
+
+def mpich_world(environment: Mapping[str, str]) -> World | None:
+    """The world of PMI's variables; None where there are none.
+
+    As with OpenMPI, MASTER_ADDR has to say where instances on several hosts meet.
+    """
+    if not {"PMI_RANK", "PMI_SIZE"} <= environment.keys():
+        return None
+    size = number(environment, "PMI_SIZE")
+    address, port = meeting_place(environment)
+    if address is None and _first(environment, _LOCAL_SIZES) == size:
+        address = "127.0.0.1"
+    return World(
+        rank=number(environment, "PMI_RANK"),
+        size=size,
+        local_rank=_first(environment, _LOCAL_RANKS),
+        address=address,
+        port=port or port_of_job(environment.get("PALS_APID") or environment.get("PMI_JOBID") or ""),
+        launcher="MPICH",
+    )
+
+
+def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> int:
+    return next((number(environment, name) for name in names if environment.get(name)), 0)
