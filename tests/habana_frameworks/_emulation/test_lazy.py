@@ -29,27 +29,62 @@ def test_graphs_are_counted_with_their_lines_and_new_shapes_compile_again(alone,
         3,
     )
     assert (found["idle_marks"], found["cut_by_reading"]) == (1, 0)
-    assert sorted(found["marks_by_line"].values()) == [1, 5]
-    assert all("program.py:" in line for line in found["marks_by_line"])
+    (busy, figures), (idle, _) = found["lines"].items()
+    assert (figures["graphs"], figures["recompilations_by_shape"], figures["ending"]) == (5, 1, "mark_step")
+    assert f"{busy} (mark_step): 5 graphs of 4 operations, 2 compiled, 1 of them for new shapes" in ran.stderr
+    assert found["excessive_marks"] == [idle]
+    assert f"Excessive mark_step at {idle}: 1 calls with nothing to run" in ran.stderr
+    assert [line.rpartition("/")[2].partition(":")[0] for line in (busy, idle)] == ["program.py", "program.py"]
 
 
-def test_reading_a_value_ends_a_graph(alone, tmp_path):
+def test_what_ends_graphs_too_seldom_or_too_often_is_reported_with_its_line(alone, tmp_path):
     def program():
-        import torch
-
-        import habana_frameworks.torch.core  # noqa: F401
-
-        assert torch.ones(3, device="hpu").sum().item() == 3
-
-    alone(program, PT_HPU_LAZY_MODE="1", PILOTAGE_HPU_SUMMARY="summary.json")
-    assert json.loads((tmp_path / "summary.json").read_text())["cut_by_reading"] == 1
-
-
-def test_a_missing_mark_step_changes_no_result_and_is_noticed_in_lazy_mode_alone(alone):
-    def program():
-        import os
         import warnings
 
+        import torch
+
+        import habana_frameworks.torch.core as htcore
+
+        network = torch.nn.Linear(3, 1).to("hpu")
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+
+        def train(after_backward, after_step):
+            for _ in range(3):
+                loss = network(torch.ones(2, 3, device="hpu")).sum()
+                loss.backward()
+                after_backward(loss)
+                optimizer.step()
+                after_step()
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            train(lambda loss: None, lambda: None)  # missing
+        assert ["program.py:" in str(each.message) for each in caught] == [True]
+        htcore.mark_step()
+        train(lambda loss: None, htcore.mark_step)  # missing after backward
+        train(lambda loss: loss.item(), htcore.mark_step)  # read
+        for _ in range(20):
+            torch.ones(2, device="hpu")
+            htcore.mark_step()  # next to nothing
+
+    ran = alone(program, PT_HPU_LAZY_MODE="1", PILOTAGE_HPU_SUMMARY="summary.json")
+    found = json.loads((tmp_path / "summary.json").read_text())
+    program_lines = (tmp_path / "program.py").read_text().splitlines()
+
+    def source(line):
+        return program_lines[int(line.rpartition(":")[2]) - 1].strip()
+
+    (update,) = found["unmarked_updates"]
+    assert (source(update), found["unmarked_updates"][update]) == ("optimizer.step()", 2)
+    assert found["once_marked_updates"] == {update: 3}
+    assert [source(line) for line in found["excessive_marks"]] == ["htcore.mark_step()  # next to nothing"]
+    (reading,) = (line for line, figures in found["lines"].items() if figures["ending"] == "a value was read")
+    assert (source(reading).endswith("# read"), found["cut_by_reading"]) == (True, 3)
+    assert ran.stderr.count("Missing mark_step at ") == 2
+
+
+def test_marks_change_no_result_and_eager_mode_misses_none(alone):
+    def program():
         import torch
 
         import habana_frameworks.torch.core as htcore
@@ -59,21 +94,16 @@ def test_a_missing_mark_step_changes_no_result_and_is_noticed_in_lazy_mode_alone
             network = torch.nn.Linear(3, 1).to("hpu")
             optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
             for _ in range(3):
-                optimizer.zero_grad()
                 network(torch.ones(2, 3, device="hpu")).sum().backward()
                 optimizer.step()
                 mark()
             return network.weight.detach().cpu()
 
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            unmarked = train(lambda: None)
-        assert ["mark_step" in str(each.message) for each in caught] == [True] * (os.environ["PT_HPU_LAZY_MODE"] == "1")
-        htcore.mark_step()
-        assert torch.equal(unmarked, train(htcore.mark_step))
+        assert torch.equal(train(lambda: None), train(htcore.mark_step))
 
-    for mode in ("0", "1", "2"):
-        alone(program, PT_HPU_LAZY_MODE=mode)
+    ran = alone(program, PT_HPU_LAZY_MODE="2")
+    assert "(eager mode)" in ran.stderr
+    assert "Lazy mode" not in ran.stderr
 
 
 def test_a_mode_set_after_the_import_is_warned_of(alone):
@@ -81,13 +111,19 @@ def test_a_mode_set_after_the_import_is_warned_of(alone):
         import os
         import warnings
 
+        import torch
+
         import habana_frameworks.torch.core as htcore
 
-        os.environ["PT_HPU_LAZY_MODE"] = "1"
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            htcore.mark_step()
-            htcore.mark_step()
-        assert ["PT_HPU_LAZY_MODE was changed to '1'" in str(each.message) for each in caught] == [True]
+        parameter = torch.ones(1, requires_grad=True)
+        optimizer = torch.optim.SGD([parameter], lr=0.1)
+        for mode, noticed_by in (("1", htcore.mark_step), ("2", optimizer.step)):
+            os.environ["PT_HPU_LAZY_MODE"] = mode
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                noticed_by()
+                noticed_by()
+            assert [f"was changed to '{mode}' after" in str(each.message) for each in caught] == [True]
+        os.environ["PT_HPU_LAZY_MODE"] = "0"
 
-    alone(program)
+    assert "PT_HPU_LAZY_MODE was changed to '0' after" in alone(program).stderr

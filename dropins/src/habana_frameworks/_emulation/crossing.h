@@ -1,4 +1,4 @@
-// The way of one operation's tensors from the card to the host and back, without copying.
+// The way of one operation's tensors from the card down to the device underneath and up again, without copying.
 #pragma once
 
 #include <unordered_map>
@@ -29,70 +29,70 @@ inline at::Tensor tensor_over(const c10::Storage& storage, c10::DispatchKey key,
   return tensor;
 }
 
-// Holds which host tensor stands for which tensor of the card during one operation. Tensors that share memory on the card
-// share it on the host, so views, in-place changes and overlaps come out as the host's kernels leave them.
+// Holds which tensor underneath stands for which tensor of the card during one operation. Tensors that share memory on the
+// card share it underneath, so views, in-place changes and overlaps come out as the kernels leave them.
 class Crossing {
  public:
-  at::Tensor to_host(const at::Tensor& card) {
-    const auto known = hosts_.find(card.unsafeGetTensorImpl());
-    if (known != hosts_.end()) {
+  at::Tensor down(const at::Tensor& card) {
+    const auto known = beneath_.find(card.unsafeGetTensorImpl());
+    if (known != beneath_.end()) {
       return known->second;
     }
     gather(card);
-    auto host = tensor_over(host_storage(card.storage()), c10::DispatchKey::CPU, card);
-    hosts_.emplace(card.unsafeGetTensorImpl(), host);
-    cards_.emplace(host.unsafeGetTensorImpl(), card);
-    return host;
+    auto made = tensor_over(storage_beneath(card.storage()), key_underneath(), card);
+    beneath_.emplace(card.unsafeGetTensorImpl(), made);
+    cards_.emplace(made.unsafeGetTensorImpl(), card);
+    return made;
   }
 
-  at::Tensor to_card(const at::Tensor& host) {
-    if (!host.defined() || !host.device().is_cpu() || host.layout() != at::kStrided) {
-      TORCH_CHECK(!host.defined() || host.layout() == at::kStrided, "The emulated hpu device holds dense tensors alone; a ", host.layout(), " one came out.");
-      return host;
+  at::Tensor up(const at::Tensor& beneath) {
+    if (!beneath.defined() || beneath.device().type() != underneath().type()) {
+      return beneath;
     }
-    const auto known = cards_.find(host.unsafeGetTensorImpl());
+    TORCH_CHECK(beneath.layout() == at::kStrided, "The emulated hpu device holds dense tensors alone; a ", beneath.layout(), " one came out.");
+    const auto known = cards_.find(beneath.unsafeGetTensorImpl());
     if (known != cards_.end()) {
       return known->second;
     }
-    auto* storage = host.storage().unsafeGetStorageImpl();
+    auto* storage = beneath.storage().unsafeGetStorageImpl();
     auto place = card_storages_.find(storage);
     if (place == card_storages_.end()) {
-      place = card_storages_.emplace(storage, card_storage(host.storage())).first;
+      place = card_storages_.emplace(storage, card_storage(beneath.storage())).first;
     }
-    return tensor_over(place->second, c10::DispatchKey::HPU, host);
+    return tensor_over(place->second, c10::DispatchKey::HPU, beneath);
   }
 
   // A kernel may have given an output another size, and with it other memory.
   void follow_resizing() {
-    for (const auto& [host, card] : cards_) {
+    for (const auto& [beneath, card] : cards_) {
       auto* target = card.storage().unsafeGetStorageImpl();
-      const auto& source = host->storage();
+      const auto& source = beneath->storage();
       if (source.data() != target->data() || source.nbytes() != target->nbytes()) {
         target->set_data_ptr_noswap(on_card(source));
         target->set_nbytes(source.nbytes());
       }
-      if (host->sizes() != card.sizes() || host->strides() != card.strides()) {
-        card.unsafeGetTensorImpl()->set_sizes_and_strides(host->sizes(), host->strides(), host->storage_offset());
+      if (beneath->sizes() != card.sizes() || beneath->strides() != card.strides()) {
+        card.unsafeGetTensorImpl()->set_sizes_and_strides(beneath->sizes(), beneath->strides(), beneath->storage_offset());
       }
     }
   }
 
  private:
-  c10::Storage host_storage(const c10::Storage& card) {
-    const auto known = host_storages_.find(card.unsafeGetStorageImpl());
-    if (known != host_storages_.end()) {
+  c10::Storage storage_beneath(const c10::Storage& card) {
+    const auto known = storages_beneath_.find(card.unsafeGetStorageImpl());
+    if (known != storages_beneath_.end()) {
       return known->second;
     }
-    c10::DataPtr memory(card.mutable_data(), new c10::Storage(card), &delete_storage, c10::Device(c10::DeviceType::CPU));
-    c10::Storage host(c10::Storage::use_byte_size_t(), card.nbytes(), std::move(memory), c10::GetCPUAllocator(), true);
-    host_storages_.emplace(card.unsafeGetStorageImpl(), host);
-    card_storages_.emplace(host.unsafeGetStorageImpl(), card);
-    return host;
+    c10::DataPtr memory(card.mutable_data(), new c10::Storage(card), &delete_storage, underneath());
+    c10::Storage made(c10::Storage::use_byte_size_t(), card.nbytes(), std::move(memory), allocator_underneath(), true);
+    storages_beneath_.emplace(card.unsafeGetStorageImpl(), made);
+    card_storages_.emplace(made.unsafeGetStorageImpl(), card);
+    return made;
   }
 
-  std::unordered_map<c10::TensorImpl*, at::Tensor> hosts_;
+  std::unordered_map<c10::TensorImpl*, at::Tensor> beneath_;
   std::unordered_map<c10::TensorImpl*, at::Tensor> cards_;
-  std::unordered_map<c10::StorageImpl*, c10::Storage> host_storages_;
+  std::unordered_map<c10::StorageImpl*, c10::Storage> storages_beneath_;
   std::unordered_map<c10::StorageImpl*, c10::Storage> card_storages_;
 };
 

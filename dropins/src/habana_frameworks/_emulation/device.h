@@ -1,15 +1,15 @@
 // What torch asks of a device: a guard, hooks and a random generator.
 #pragma once
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/HPUHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "memory.h"
+#include "pinning.h"
 
 namespace emulation {
 
-// One card with one stream, on which everything has happened as soon as it is asked for.
+// One card with one stream: everything has happened as soon as it is asked for, or is in the order of CUDA's own default stream.
 struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::HPU> {
   c10::Device exchangeDevice(c10::Device) const override {
     return kCard;
@@ -38,40 +38,42 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::HPU> {
     return true;
   }
   void synchronizeEvent(void*) const override {}
-  void synchronizeDevice(const c10::DeviceIndex) const override {}
+  void synchronizeDevice(const c10::DeviceIndex) const override {
+    wait_underneath();
+  }
 };
 
-// Draws what a host generator of the same seed draws.
+// Draws what a generator of the same seed draws underneath.
 struct Generator final : c10::GeneratorImpl {
   explicit Generator(at::Generator source)
-      : c10::GeneratorImpl(kCard, c10::DispatchKeySet(c10::DispatchKey::HPU)), host(std::move(source)) {}
+      : c10::GeneratorImpl(kCard, c10::DispatchKeySet(c10::DispatchKey::HPU)), beneath(std::move(source)) {}
 
   void set_current_seed(uint64_t seed) override {
-    host.set_current_seed(seed);
+    beneath.set_current_seed(seed);
   }
   void set_offset(uint64_t offset) override {
-    host.set_offset(offset);
+    beneath.set_offset(offset);
   }
   uint64_t get_offset() const override {
-    return host.get_offset();
+    return beneath.get_offset();
   }
   uint64_t current_seed() const override {
-    return host.current_seed();
+    return beneath.current_seed();
   }
   uint64_t seed() override {
-    return host.seed();
+    return beneath.seed();
   }
   void set_state(const c10::TensorImpl& state) override {
-    host.unsafeGetGeneratorImpl()->set_state(state);
+    beneath.unsafeGetGeneratorImpl()->set_state(state);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    return host.unsafeGetGeneratorImpl()->get_state();
+    return beneath.unsafeGetGeneratorImpl()->get_state();
   }
   Generator* clone_impl() const override {
-    return new Generator(host.clone());
+    return new Generator(beneath.clone());
   }
 
-  at::Generator host;
+  at::Generator beneath;
 };
 
 struct Hooks final : at::HPUHooksInterface {
@@ -107,15 +109,18 @@ struct Hooks final : at::HPUHooksInterface {
     return kCard;
   }
   c10::Allocator* getPinnedMemoryAllocator() const override {
-    return c10::GetCPUAllocator();
+    return pinned_allocator();
   }
-  // The host's default generator draws, so that a script gives the same numbers with and without the card.
+  bool isPinnedPtr(const void* data) const override {
+    return is_pinned(data);
+  }
+  // The default generator underneath draws, so that a script gives the same numbers with and without the card.
   const at::Generator& getDefaultGenerator(c10::DeviceIndex = -1) const override {
-    static const at::Generator only = at::make_generator<Generator>(at::detail::getDefaultCPUGenerator());
+    static const at::Generator only = at::make_generator<Generator>(default_generator_underneath());
     return only;
   }
   at::Generator getNewGenerator(c10::DeviceIndex = -1) const override {
-    return at::make_generator<Generator>(at::detail::createCPUGenerator());
+    return at::make_generator<Generator>(new_generator_underneath());
   }
 };
 

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from habana_frameworks._emulation import lazy
+from habana_frameworks._emulation import lazy, underneath
 from habana_frameworks._emulation.library import library
 from pilotage.events import Warned
 from pilotage.logs import log_event
 
-_ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on the CPU ({mode} mode)."
+_ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
 
 
 @cache
@@ -28,7 +28,7 @@ def activate() -> None:
     Tensor.is_hpu = property(_is_on_card)  # type: ignore[attr-defined]
     nn.Module.hpu = _module_to_card  # type: ignore[attr-defined]
     lazy.start()
-    log_event(Warned(message=_ANNOUNCEMENT.format(mode=lazy.mode())))
+    log_event(Warned(message=_ANNOUNCEMENT.format(place=underneath.name(), mode=lazy.mode())))
 
 
 def _is_on_card(tensor: Tensor) -> bool:

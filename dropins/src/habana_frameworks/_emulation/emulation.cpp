@@ -14,8 +14,8 @@ const bool memory_is_known = [] {
   return true;
 }();
 
-// A composite kernel would split an operation for which the host has a kernel of its own, and round differently.
-std::vector<c10::OperatorName> with_a_host_kernel_and_a_composite_one() {
+// A composite kernel would split an operation for which there is a kernel of its own underneath, and round differently.
+std::vector<c10::OperatorName> with_a_kernel_underneath_and_a_composite_one() {
   std::vector<c10::OperatorName> names;
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
@@ -23,9 +23,10 @@ std::vector<c10::OperatorName> with_a_host_kernel_and_a_composite_one() {
       continue;
     }
     const auto operation = dispatcher.findOp(name);
-    const bool has_host = operation && operation->hasKernelForDispatchKey(c10::DispatchKey::CPU);
-    const bool has_composite = has_host &&
+    const bool has_kernel = operation && operation->hasKernelForDispatchKey(emulation::key_underneath());
+    const bool has_composite = has_kernel &&
         (operation->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+         operation->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
          operation->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional));
     if (has_composite && !operation->hasKernelForDispatchKey(c10::DispatchKey::HPU)) {
       names.push_back(name);
@@ -53,7 +54,7 @@ C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, Hooks)
 } // namespace at
 
 TORCH_LIBRARY_IMPL(_, HPU, library) {
-  library.fallback(CppFunction::makeFromBoxedFunction<&emulation::run_on_host>());
+  library.fallback(CppFunction::makeFromBoxedFunction<&emulation::run_beneath>());
 }
 
 TORCH_LIBRARY_IMPL(aten, HPU, library) {
@@ -68,11 +69,11 @@ TORCH_LIBRARY_IMPL(aten, HPU, library) {
   library.impl("_efficientzerotensor", &emulation::zeros_for_gradients);
   library.impl("record_stream", &emulation::record_stream);
   // These choose among kernels by the type of the device.
-  for (const char* name : {"convolution", "convolution_backward", "_convolution"}) {
-    library.impl(name, CppFunction::makeFromBoxedFunction<&emulation::run_on_host>());
+  for (const char* name : {"convolution", "convolution_backward", "_convolution", "linalg_lstsq"}) {
+    library.impl(name, CppFunction::makeFromBoxedFunction<&emulation::run_beneath>());
   }
-  for (const auto& name : with_a_host_kernel_and_a_composite_one()) {
-    library.impl(full_name(name).c_str(), CppFunction::makeFromBoxedFunction<&emulation::run_on_host>());
+  for (const auto& name : with_a_kernel_underneath_and_a_composite_one()) {
+    library.impl(full_name(name).c_str(), CppFunction::makeFromBoxedFunction<&emulation::run_beneath>());
   }
 }
 
@@ -109,8 +110,13 @@ void reset_memory_peak() {
   emulation::peak.store(emulation::allocated.load());
 }
 
+// Begin lazy mode, or end it with nothing to tell.
+void gather_graphs(void (*tell_of_reading)()) {
+  emulation::tell_of_reading.store(tell_of_reading);
+}
+
 void mark() {
-  emulation::end_graph(/*by_reading=*/false);
+  emulation::cut_graph(/*by_reading=*/false);
 }
 
 // The number of graphs cut so far; fills as many as there is room for and forgets those.

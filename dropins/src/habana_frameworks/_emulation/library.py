@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
+from habana_frameworks._emulation import underneath
 from pilotage.backends.native.directory import private_directory
 from pilotage.events import Warned
 from pilotage.logs import log_event
@@ -34,9 +35,14 @@ class Graph(ctypes.Structure):
     )
 
 
+TellOfReading = ctypes.CFUNCTYPE(None)
+"""What the library calls when reading a value has ended a graph."""
+
+
 @cache
 def library() -> ctypes.CDLL:
     """Load the library, which registers the device with torch; build it first where it is not there yet."""
+    underneath.check()
     path = _place()
     if not path.exists():
         _build(path)
@@ -44,6 +50,7 @@ def library() -> ctypes.CDLL:
     for name in ("memory_allocated", "memory_peak", "take_graphs"):
         getattr(loaded, name).restype = ctypes.c_int64
     loaded.take_graphs.argtypes = (ctypes.POINTER(Graph), ctypes.c_int64)
+    loaded.gather_graphs.argtypes = (TellOfReading,)
     return loaded
 
 

@@ -1,11 +1,11 @@
-// The emulated card's memory: the host's own, under the device type "hpu", and counted.
+// The emulated card's memory: that of the device underneath, under the device type "hpu", and counted.
 #pragma once
 
 #include <atomic>
 
 #include <ATen/ATen.h>
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
+
+#include "underneath.h"
 
 namespace emulation {
 
@@ -21,9 +21,9 @@ inline void count(int64_t bytes) {
   }
 }
 
-// Keeps a host storage alive for as long as the card's storage over the same memory is there.
+// Keeps a storage alive for as long as the card's storage over the same memory is there.
 struct Held {
-  c10::Storage host;
+  c10::Storage beneath;
   int64_t bytes;
 };
 
@@ -33,21 +33,22 @@ inline void release(void* context) {
   delete held;
 }
 
-inline c10::DataPtr on_card(const c10::Storage& host) {
-  const auto bytes = static_cast<int64_t>(host.nbytes());
+inline c10::DataPtr on_card(const c10::Storage& beneath) {
+  const auto bytes = static_cast<int64_t>(beneath.nbytes());
   count(bytes);
-  return {host.mutable_data(), new Held{host, bytes}, &release, kCard};
+  return {beneath.mutable_data(), new Held{beneath, bytes}, &release, kCard};
 }
 
 struct CardAllocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
-    return on_card(c10::Storage(c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/false));
+    const Standing here;
+    return on_card(c10::Storage(c10::Storage::use_byte_size_t(), bytes, allocator_underneath(), /*resizable=*/false));
   }
   c10::DeleterFnPtr raw_deleter() const override {
     return nullptr;
   }
   void copy_data(void* target, const void* source, std::size_t bytes) const override {
-    default_copy_data(target, source, bytes);
+    allocator_underneath()->copy_data(target, source, bytes);
   }
 };
 
@@ -56,8 +57,8 @@ inline CardAllocator* allocator() {
   return only;
 }
 
-inline c10::Storage card_storage(const c10::Storage& host) {
-  return {c10::Storage::use_byte_size_t(), host.nbytes(), on_card(host), allocator(), /*resizable=*/true};
+inline c10::Storage card_storage(const c10::Storage& beneath) {
+  return {c10::Storage::use_byte_size_t(), beneath.nbytes(), on_card(beneath), allocator(), /*resizable=*/true};
 }
 
 } // namespace emulation

@@ -1,4 +1,4 @@
-// Every operation on the card: the host's kernel for it, run on the same memory.
+// Every operation on the card: the kernel that the device underneath has for it, run on the same memory.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ inline at::Tensor argument(Crossing& crossing, const at::Tensor& given, const c1
     return given;
   }
   if (given.device().is_hpu()) {
-    return crossing.to_host(given);
+    return crossing.down(given);
   }
   TORCH_CHECK(
       given.device().is_cpu() && (given.dim() == 0 || takes_host_tensors(operation)),
@@ -42,7 +42,7 @@ inline bool is_list_of_lists(const c10::IValue& value) {
   return value.isList() && !value.toListRef().empty() && value.toListRef()[0].isTensorList();
 }
 
-inline void take_to_host(Crossing& crossing, c10::IValue& value, const c10::OperatorHandle& operation) {
+inline void take_down(Crossing& crossing, c10::IValue& value, const c10::OperatorHandle& operation) {
   if (value.isTensor()) {
     value = argument(crossing, value.toTensor(), operation);
   } else if (value.isTensorList()) {
@@ -67,64 +67,67 @@ inline void take_to_host(Crossing& crossing, c10::IValue& value, const c10::Oper
     value = c10::IValue(tensors);
   } else if (value.isDevice() && value.toDevice().is_hpu()) {
     TORCH_CHECK(value.toDevice().index() <= 0, "There is one emulated Gaudi card, hpu:0; ", value.toDevice(), " was asked for.");
-    value = c10::Device(c10::DeviceType::CPU);
+    value = underneath();
   } else if (value.isGenerator() && value.toGenerator().device().is_hpu()) {
     auto* generator = value.toGenerator().unsafeGetGeneratorImpl();
-    value = c10::IValue(static_cast<Generator*>(generator)->host);
+    value = c10::IValue(static_cast<Generator*>(generator)->beneath);
   }
 }
 
-inline void take_to_card(Crossing& crossing, c10::IValue& value) {
+inline void take_up(Crossing& crossing, c10::IValue& value) {
   if (value.isTensor()) {
-    value = crossing.to_card(value.toTensor());
+    value = crossing.up(value.toTensor());
   } else if (value.isTensorList()) {
     auto tensors = value.toTensorVector();
     for (auto& tensor : tensors) {
-      tensor = crossing.to_card(tensor);
+      tensor = crossing.up(tensor);
     }
     value = c10::IValue(tensors);
   } else if (is_list_of_lists(value)) {
     auto lists = value.to<std::vector<std::vector<at::Tensor>>>();
     for (auto& tensors : lists) {
       for (auto& tensor : tensors) {
-        tensor = crossing.to_card(tensor);
+        tensor = crossing.up(tensor);
       }
     }
     value = c10::IValue(lists);
   }
 }
 
-inline void run_on_host(const c10::OperatorHandle& operation, c10::DispatchKeySet, torch::jit::Stack* stack) {
+inline void run_beneath(const c10::OperatorHandle& operation, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const Standing here;
   Crossing crossing;
   gather(operation);
   const auto& schema = operation.schema();
   for (auto& value : torch::jit::last(*stack, schema.arguments().size())) {
     // Values on the stack belong to this call, so they can be changed in place.
-    take_to_host(crossing, const_cast<c10::IValue&>(value), operation);
+    take_down(crossing, const_cast<c10::IValue&>(value), operation);
   }
   {
     const at::AutoDispatchBelowADInplaceOrView below;
-    operation.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    operation.redispatchBoxed(c10::DispatchKeySet(key_underneath()), stack);
   }
   crossing.follow_resizing();
   for (auto& value : torch::jit::last(*stack, schema.returns().size())) {
-    take_to_card(crossing, const_cast<c10::IValue&>(value));
+    take_up(crossing, const_cast<c10::IValue&>(value));
   }
 }
 
-inline at::Tensor host_side(Crossing& crossing, const at::Tensor& tensor) {
-  return tensor.device().is_hpu() ? crossing.to_host(tensor) : tensor;
+inline at::Tensor beneath(Crossing& crossing, const at::Tensor& tensor) {
+  return tensor.device().is_hpu() ? crossing.down(tensor) : tensor;
 }
 
-inline at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool) {
+inline at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, bool non_blocking) {
   {
+    const Standing here;
     Crossing crossing;
     const at::AutoDispatchBelowADInplaceOrView below;
-    host_side(crossing, target).copy_(host_side(crossing, source));
+    // What is read by the host must be there when this returns.
+    beneath(crossing, target).copy_(beneath(crossing, source), non_blocking && target.device().is_hpu());
   }
   // Reading makes lazy mode run what it has gathered.
   if (!target.device().is_hpu()) {
-    end_graph(/*by_reading=*/true);
+    end_graph_by_reading();
   }
   return target;
 }
@@ -135,15 +138,23 @@ inline at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tenso
 }
 
 inline at::Scalar read_number(const at::Tensor& tensor) {
+  const Standing here;
   Crossing crossing;
-  const auto number = at::_local_scalar_dense(crossing.to_host(tensor));
-  end_graph(/*by_reading=*/true);
+  const auto number = at::_local_scalar_dense(crossing.down(tensor));
+  end_graph_by_reading();
   return number;
 }
 
 inline const at::Tensor& resize(
     const at::Tensor& tensor, at::IntArrayRef size, std::optional<at::MemoryFormat> format) {
-  return at::native::resize_(tensor, size, format);
+  const Standing here;
+  Crossing crossing;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    crossing.down(tensor).resize_(size, format);
+  }
+  crossing.follow_resizing();
+  return tensor;
 }
 
 inline at::Tensor& set_empty(at::Tensor& tensor) {
@@ -175,17 +186,17 @@ inline at::Tensor zeros_for_gradients(
 
 inline void record_stream(at::Tensor&, at::Stream) {}
 
-// The host's own choice among its attention kernels.
+// The choice among attention kernels that is made underneath.
 inline int64_t choose_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
     double dropout, bool is_causal, std::optional<double> scale, bool shares_keys) {
   const auto standing_in = [](const at::Tensor& card) {
     Crossing crossing;
-    return crossing.to_host(card.detach()).requires_grad_(card.requires_grad());
+    return crossing.down(card.detach()).requires_grad_(card.requires_grad());
   };
-  const auto host_mask = mask ? std::optional<at::Tensor>(standing_in(*mask)) : std::nullopt;
+  const auto mask_beneath = mask ? std::optional<at::Tensor>(standing_in(*mask)) : std::nullopt;
   return at::_fused_sdp_choice(
-      standing_in(query), standing_in(key), standing_in(value), host_mask, dropout, is_causal, scale, shares_keys);
+      standing_in(query), standing_in(key), standing_in(value), mask_beneath, dropout, is_causal, scale, shares_keys);
 }
 
 } // namespace emulation

@@ -1,18 +1,18 @@
-"""Random numbers on the card: they are the host's, so that a script draws the same with and without it."""
+"""Random numbers on the card: those of the device underneath, so that a script draws the same with and without it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from habana_frameworks._emulation import underneath
 from habana_frameworks.torch.hpu.places import Device, check_device
 
 
 def manual_seed(seed: int) -> None:
     """Seed the card's generator."""
-    torch.default_generator.manual_seed(seed)
+    underneath.generator().manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
@@ -22,7 +22,7 @@ def manual_seed_all(seed: int) -> None:
 
 def seed() -> int:
     """Seed the card's generator by chance and return the seed."""
-    return torch.default_generator.seed()
+    return underneath.generator().seed()
 
 
 def seed_all() -> int:
@@ -32,19 +32,19 @@ def seed_all() -> int:
 
 def initial_seed() -> int:
     """Return the seed of the card's generator."""
-    return torch.default_generator.initial_seed()
+    return underneath.generator().initial_seed()
 
 
 def get_rng_state(device: Device = "hpu") -> Tensor:
     """Return the state of the card's generator."""
     check_device(device)
-    return torch.default_generator.get_state()
+    return underneath.generator().get_state()
 
 
 def set_rng_state(new_state: Tensor, device: Device = "hpu") -> None:
     """Put the card's generator into a state."""
     check_device(device)
-    torch.default_generator.set_state(new_state)
+    underneath.generator().set_state(new_state)
 
 
 def get_rng_state_all() -> list[Tensor]:

@@ -1,0 +1,151 @@
+"""What lazy mode would have done on the card, line by line of the program, and how it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from habana_frameworks._emulation.library import Graph
+from pilotage.logs import logger
+
+_FILE = "PILOTAGE_HPU_SUMMARY"
+_LINES_SHOWN = 10
+_TINY = 3
+"""Operations on average; below that the card starts up for longer than it works."""
+_OFTEN = 10
+
+
+class Ending(StrEnum):
+    """What ended a graph."""
+
+    MARK = "mark_step"
+    READING = "a value was read"
+    EXIT = "the program ended"
+
+
+@dataclass(kw_only=True)
+class Line:
+    """The graphs that ended at one line of the program."""
+
+    ending: Ending
+    graphs: int = 0
+    """Graphs with at least one operation."""
+    operations: int = 0
+    cache_hits: int = 0
+    """Graphs whose operations and shapes were all seen before."""
+    compilations: int = 0
+    recompilations_by_shape: int = 0
+    """Compilations of known operations on shapes that were not seen before."""
+    idle_marks: int = 0
+    """Calls of mark_step with nothing to run."""
+
+    @property
+    def is_excessive(self) -> bool:
+        """Whether mark_step is called here for nothing, or for next to nothing again and again."""
+        is_tiny = self.graphs >= _OFTEN and self.operations < _TINY * self.graphs
+        return self.ending is Ending.MARK and (self.idle_marks > 0 or is_tiny)
+
+
+@dataclass
+class Summary:
+    """All graphs of a process."""
+
+    lines: dict[str, Line] = field(default_factory=dict)
+    unmarked_updates: Counter[str] = field(default_factory=Counter)
+    """Updates, by line, that nothing parted from the update before."""
+    once_marked_updates: Counter[str] = field(default_factory=Counter)
+    """Updates, by line, with one mark since the update before, where the vendor asks for two."""
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+    _structures: set[int] = field(default_factory=set)
+
+    def count(self, graph: Graph, ending: Ending, line: str) -> None:
+        """Count a graph that ended at a line."""
+        if graph.operations == 0 and ending is Ending.EXIT:
+            return
+        kept = self.lines.setdefault(line, Line(ending=ending))
+        if graph.operations == 0:
+            kept.idle_marks += 1
+            return
+        kept.graphs += 1
+        kept.operations += graph.operations
+        if (graph.structure, graph.shapes) in self._seen:
+            kept.cache_hits += 1
+            return
+        kept.compilations += 1
+        kept.recompilations_by_shape += graph.structure in self._structures
+        self._seen.add((graph.structure, graph.shapes))
+        self._structures.add(graph.structure)
+
+    def count_missing(self, line: str, marks: int) -> None:
+        """Count an update with fewer than two marks since the one before."""
+        (self.once_marked_updates if marks else self.unmarked_updates)[line] += 1
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The figures of all lines together."""
+        names = ("graphs", "operations", "cache_hits", "compilations", "recompilations_by_shape", "idle_marks")
+        totals = {name: sum(getattr(line, name) for line in self.lines.values()) for name in names}
+        read = sum(line.graphs for line in self.lines.values() if line.ending is Ending.READING)
+        return {**totals, "cut_by_reading": read}
+
+    def as_data(self) -> dict[str, Any]:
+        """The whole summary for JSON."""
+        return {
+            **self.totals,
+            "lines": {name: asdict(line) for name, line in self.lines.items()},
+            "unmarked_updates": dict(self.unmarked_updates),
+            "once_marked_updates": dict(self.once_marked_updates),
+            "excessive_marks": [name for name, line in self.lines.items() if line.is_excessive],
+        }
+
+
+def tell(summary: Summary) -> None:
+    """Write the summary to the log, and as JSON where PILOTAGE_HPU_SUMMARY names a file."""
+    for text in texts(summary):
+        logger.info(text)
+    if path := os.environ.get(_FILE):
+        Path(path).write_text(json.dumps(summary.as_data(), indent=2) + "\n")
+
+
+def texts(summary: Summary) -> list[str]:
+    """The summary as lines to read."""
+    totals = summary.totals
+    average = totals["operations"] / max(totals["graphs"], 1)
+    said = [
+        f"Lazy mode would have run {totals['graphs']} graphs of {average:.0f} operations on average: "
+        f"{totals['compilations']} compiled ({totals['recompilations_by_shape']} of them for new shapes), "
+        f"{totals['cache_hits']} from the cache, {totals['cut_by_reading']} cut by reading a value, "
+        f"{totals['idle_marks']} idle marks."
+    ]
+    busiest = sorted(summary.lines.items(), key=lambda each: -each[1].operations)
+    said += [f"  {name} ({line.ending.value}): {_figures(line)}" for name, line in busiest[:_LINES_SHOWN]]
+    if len(busiest) > _LINES_SHOWN:
+        said.append(f"  and {len(busiest) - _LINES_SHOWN} more lines; {_FILE}=file.json writes down all of them.")
+    said += [
+        f"Missing mark_step at {name}: {count} updates were gathered into one graph with the update before."
+        for name, count in summary.unmarked_updates.items()
+    ]
+    said += [
+        f"Missing mark_step at {name}: {count} updates with one mark_step; the vendor asks for one after backward() and one "
+        "after step()."
+        for name, count in summary.once_marked_updates.items()
+    ]
+    return said + [
+        f"Excessive mark_step at {name}: {line.idle_marks} calls with nothing to run, {line.graphs} graphs of "
+        f"{line.operations / max(line.graphs, 1):.1f} operations. Each start costs the card more than such a graph."
+        for name, line in summary.lines.items()
+        if line.is_excessive
+    ]
+
+
+def _figures(line: Line) -> str:
+    average = line.operations / max(line.graphs, 1)
+    return (
+        f"{line.graphs} graphs of {average:.0f} operations, {line.compilations} compiled, "
+        f"{line.recompilations_by_shape} of them for new shapes, {line.cache_hits} from the cache"
+    )

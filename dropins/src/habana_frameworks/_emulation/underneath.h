@@ -1,0 +1,75 @@
+// What computes for the emulated card: the processor, or a CUDA card where PILOTAGE_HPU_ON asks for it.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace emulation {
+
+inline bool is_on_cuda() {
+  static const bool answer = [] {
+    const char* wanted = std::getenv("PILOTAGE_HPU_ON");
+    return wanted != nullptr && std::strcmp(wanted, "cuda") == 0;
+  }();
+  return answer;
+}
+
+inline c10::DispatchKey key_underneath() {
+  return is_on_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
+}
+
+// Asked for late: a script may set ID or LOCAL_RANK after the import and before its first tensor.
+inline c10::Device underneath() {
+  static const c10::Device device = [] {
+    if (!is_on_cuda()) {
+      return c10::Device(c10::DeviceType::CPU);
+    }
+    const char* place = std::getenv("ID") != nullptr ? std::getenv("ID") : std::getenv("LOCAL_RANK");
+    const int cards = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
+    TORCH_CHECK(cards > 0, "PILOTAGE_HPU_ON is cuda, and no CUDA card answers.");
+    return c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place == nullptr ? 0 : std::atoi(place) % cards));
+  }();
+  return device;
+}
+
+// Makes the CUDA card the current one of this thread for a while; the processor needs no such thing.
+class Standing {
+ public:
+  Standing() {
+    if (is_on_cuda()) {
+      guard_.reset_device(underneath());
+    }
+  }
+
+ private:
+  c10::OptionalDeviceGuard guard_;
+};
+
+inline c10::Allocator* allocator_underneath() {
+  return c10::GetAllocator(underneath().type());
+}
+
+inline const at::Generator& default_generator_underneath() {
+  return at::globalContext().defaultGenerator(underneath());
+}
+
+inline at::Generator new_generator_underneath() {
+  if (!is_on_cuda()) {
+    return at::detail::createCPUGenerator();
+  }
+  return at::globalContext().getAcceleratorHooksInterface(c10::DeviceType::CUDA).getNewGenerator(underneath().index());
+}
+
+inline void wait_underneath() {
+  if (is_on_cuda()) {
+    c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).synchronizeDevice(underneath().index());
+  }
+}
+
+} // namespace emulation
