@@ -7,7 +7,15 @@ from pathlib import Path
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Accumulation, NonFiniteLoss, Pooling, Reduction, ReplicaGrouping, Tier
+from pilotage.options.choices import (
+    Accumulation,
+    NonFiniteLoss,
+    Pooling,
+    Recomputation,
+    Reduction,
+    ReplicaGrouping,
+    Tier,
+)
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
@@ -56,6 +64,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         cache_directory=_cache_directory(own),
         nonfinite_loss=_treatment_of_losses(own),
         accumulation=_accumulation_of(own),
+        recomputation=_recomputation_of(own),
         synthetic_inputs=own._Popart.options.get("syntheticDataMode", 0) != 0,
         name=own.model_name if own.exists("model_name") else None,
     )
@@ -118,6 +127,14 @@ def _reduction_of(options: Options) -> Reduction:
 
 def _accumulation_of(options: Options) -> Accumulation | None:
     return _ACCUMULATIONS.get(options._Popart.options.get("partialsTypeMatMuls"))
+
+
+def _recomputation_of(options: Options) -> Recomputation:
+    """PopART's kinds of recomputation: none at all, or between checkpoints and, where one is asked for, stages."""
+    told = options._Popart.options.get("autoRecomputation")
+    if told is None:
+        return Recomputation.MARKED
+    return Recomputation.STAGES if int(told) else Recomputation.NONE
 
 
 def _treatment_of_losses(options: Options) -> NonFiniteLoss:

@@ -63,6 +63,17 @@ class Accumulation(Enum):
     HALF = "half"
 
 
+class Recomputation(Enum):
+    """Which values of forward backward finds kept; it computes what lies between them again."""
+
+    NONE = "none"
+    """All of them: nothing is computed again."""
+    MARKED = "marked"
+    """Those that forward marks; all of them if it marks none."""
+    STAGES = "stages"
+    """Those that forward marks, and those that one stage hands to another."""
+
+
 class NonFiniteLoss(Enum):
     """What happens when a loss is NaN or infinite."""
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Accumulation, NonFiniteLoss, OutputMode, Pooling, Reduction, Tier
+from pilotage.options.choices import Accumulation, NonFiniteLoss, OutputMode, Pooling, Recomputation, Reduction, Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +51,9 @@ class Execution:
 
     accumulation: Accumulation | None = None
     """How half-precision products are summed up; None leaves that to torch's own settings."""
+
+    recomputation: Recomputation = Recomputation.MARKED
+    """What backward computes again instead of having it kept."""
 
     synthetic_inputs: bool = False
     """Run on numbers that are made up on the device once, and leave the host's inputs where they are."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from pilotage.errors import CaptureError
+from pilotage.program.aliases import aliased_arguments, items
 from pilotage.program.layout import Section
 from pilotage.program.program import Computation, Program
 from pilotage.program.rewrites import hidden_writes
@@ -154,7 +154,7 @@ class _Placer:
 
     def _call_in_parts(self, node: Node) -> None:
         """Run an operation on lists once for each device, with the items that are there."""
-        size = len(_items(node.args[0]))
+        size = len(items(node.args[0]))
         parts: list[tuple[Node, int]] = [(node, 0)] * size
         for device, positions in self._by_device(node.args[0]).items():
 
@@ -220,7 +220,7 @@ class _Placer:
 
     def _by_device(self, values: Any) -> dict[torch.device, list[int]]:
         found: dict[torch.device, list[int]] = {}
-        for position, value in enumerate(_items(values)):
+        for position, value in enumerate(items(values)):
             found.setdefault(self._where[self._made[value]], []).append(position)
         return found
 
@@ -230,26 +230,8 @@ class _Placer:
 
     @staticmethod
     def _aliased(node: Node) -> list[Node]:
-        return [value for value, _ in _aliases(node)]
+        return [value for value, _ in aliased_arguments(node)]
 
     @staticmethod
     def _written(node: Node) -> list[Node]:
-        return [*(value for value, is_write in _aliases(node) if is_write), *hidden_writes(node)]
-
-
-def _aliases(node: Node) -> list[tuple[Node, bool]]:
-    """The arguments whose memory an operation writes to or returns, and whether it writes."""
-    if not isinstance(node.target, OpOverload):
-        return []
-    found = []
-    for position, argument in enumerate(node.target._schema.arguments):
-        if argument.alias_info is None:
-            continue
-        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
-        found += [(item, bool(argument.alias_info.is_write)) for item in _items(value)]
-    return found
-
-
-def _items(value: Any) -> list[Node]:
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return [item for item in values if isinstance(item, Node)]
+        return [*(value for value, is_write in aliased_arguments(node) if is_write), *hidden_writes(node)]

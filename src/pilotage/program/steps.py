@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.program.forward_marks import end_of_forward
 from pilotage.program.labels import LOSS, gradient_of, label
 from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
 from pilotage.program.loss import Loss, LossSearch
@@ -109,6 +110,7 @@ class Gradients:
             with LossSearch() as search, self._saving(buffers):
                 value = model.call(inputs)
             outputs = model.keep(value, (*parameters, *buffers, *inputs))
+            end_of_forward()
             loss = search.root()
             label(loss.value, LOSS)
             if self.check_loss:

@@ -27,6 +27,7 @@ from pilotage.program.capture import Request, capture, uncaptured
 from pilotage.program.layout import Groups
 from pilotage.program.placement import place
 from pilotage.program.program import Program
+from pilotage.program.recomputation import recomputed
 from pilotage.program.schedule import Schedule, make_schedule
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
@@ -192,7 +193,7 @@ class Compilation:
             parsers=self.parsers,
         )
         program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
-        program = anchored(program, self.execution.anchors)
+        program = anchored(recomputed(program, self.execution.recomputation), self.execution.anchors)
         for warning in program.warnings:
             self.tell(Warned(message=warning))
         return program

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pilotage.program.forward_marks import keep_for_backward
 from pilotage.program.loss import mark_loss
 from poptorch._requirements import require
 from poptorch.enums import MatMulSerializationMode
@@ -56,16 +57,18 @@ def serializedMatMul(
 def recomputationCheckpoint(*tensors: Any) -> Any:
     """The tensors themselves: one as it is, several as a tuple, and a tuple or list as what it is.
 
-    Activations are kept and not recomputed: results are the same, memory is not saved yet.
+    They are kept until backward needs them. What was computed between them and the checkpoints before is not: backward
+    computes it again, to the same bits.
     """
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
-        _require_tensors(tensors[0])
+        _keep(tensors[0])
         return tensors[0]
-    _require_tensors(tensors)
+    _keep(tensors)
     return tensors[0] if len(tensors) == 1 else tensors
 
 
-def _require_tensors(values: tuple[Any, ...] | list[Any]) -> None:
+def _keep(values: tuple[Any, ...] | list[Any]) -> None:
     for value in values:
         if not isinstance(value, Tensor):
             raise ValueError(f"poptorch.recomputationCheckpoint takes tensors, not {type(value).__name__}.")
+        keep_for_backward(value)
