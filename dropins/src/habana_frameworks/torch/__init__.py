@@ -7,4 +7,5 @@ from habana_frameworks._emulation.device import activate
 activate()
 
 from habana_frameworks.torch import core as core  # noqa: E402
+from habana_frameworks.torch import hpex as hpex  # noqa: E402
 from habana_frameworks.torch import hpu as hpu  # noqa: E402

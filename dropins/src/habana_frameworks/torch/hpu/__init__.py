@@ -1,4 +1,4 @@
-"""The module ``torch.hpu`` of the emulated device: one card, whose work is done as soon as it is asked for."""
+"""The module ``torch.hpu`` of the emulated device: one card, whose work another device does."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from types import TracebackType
 
 import torch
 
+from habana_frameworks._emulation import underneath
+from habana_frameworks.torch.hpu.cached_modules import ModuleCacher as ModuleCacher
+from habana_frameworks.torch.hpu.cached_modules import make_graphed_callables as make_graphed_callables
+from habana_frameworks.torch.hpu.cached_modules import wrap_in_hpu_graph as wrap_in_hpu_graph
 from habana_frameworks.torch.hpu.graphs import HPUGraph as HPUGraph
 from habana_frameworks.torch.hpu.graphs import graph as graph
-from habana_frameworks.torch.hpu.graphs import wrap_in_hpu_graph as wrap_in_hpu_graph
 from habana_frameworks.torch.hpu.memory import max_memory_allocated as max_memory_allocated
 from habana_frameworks.torch.hpu.memory import max_memory_reserved as max_memory_reserved
 from habana_frameworks.torch.hpu.memory import mem_get_info as mem_get_info
@@ -57,12 +60,13 @@ def set_device(device: Device) -> None:
 def get_device_name(device: Device = None) -> str:
     """Return what the card calls itself, which here is no card's name."""
     check_device(device)
-    return "Gaudi, emulated on the CPU"
+    return f"Gaudi, emulated on {underneath.name()}"
 
 
 def synchronize(device: Device = None) -> None:
-    """Wait until the card has done its work, which it has."""
+    """Wait until the card has done its work, which the processor has."""
     check_device(device)
+    underneath.synchronize()
 
 
 def init() -> None:
@@ -95,6 +99,13 @@ class device:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+def __getattr__(name: str) -> object:
+    # Asked for late: where CUDA computes, its generators are there once it is awake.
+    if name == "default_generators":
+        return (underneath.generator(),)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _lazy_init() -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from habana_frameworks._emulation import underneath
 from habana_frameworks.torch.hpu import streams
 from habana_frameworks.torch.hpu.streams import Stream
+
+
+_STATISTICS = ("running_mean", "running_var")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class _Recorder(TorchDispatchMode):
         self.calls: list[_Call] = []
         self._before: dict[int, tuple[Any, Any]] = {}
         self._made: set[int] = set()
+        self._random_state = underneath.generator().get_state()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -71,7 +74,8 @@ class _Recorder(TorchDispatchMode):
                 self._before[key] = (storage, storage.clone())
 
     def restore(self) -> None:
-        """Undo what capturing wrote: on the card capturing runs nothing."""
+        """Undo what capturing wrote and drew: on the card capturing runs nothing."""
+        underneath.generator().set_state(self._random_state)
         for storage, before in self._before.values():
             storage.copy_(before)
 
@@ -83,6 +87,9 @@ def _memory(tensor: Tensor) -> int:
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     values = dict(zip((each.name for each in func._schema.arguments), args, strict=False)) | kwargs
     changed = [each.name for each in func._schema.arguments if each.alias_info and each.alias_info.is_write]
+    # Batch norm writes to its statistics without saying so.
+    if "batch_norm" in func._schema.name and (values.get("training") or values.get("train")):
+        changed += _STATISTICS
     return [leaf for name in changed for leaf in pytree.tree_leaves(values.get(name)) if isinstance(leaf, Tensor)]
 
 
@@ -137,45 +144,3 @@ class graph:
     ) -> None:
         self._graph.capture_end()
         self._stream.__exit__(None, None, None)
-
-
-def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False) -> nn.Module:
-    """Let a module for inference run as HPU graphs, one for each signature of its inputs.
-
-    The two options change speed and memory on the card, and no result.
-    """
-    forward = module.forward
-    captured: dict[Any, _Captured] = {}
-
-    @functools.wraps(forward)
-    def replaying(*args: Any, **kwargs: Any) -> Any:
-        leaves, shape = pytree.tree_flatten((args, kwargs))
-        signature = (module.training, shape, *(_signature(each) for each in leaves))
-        if signature not in captured:
-            captured[signature] = _Captured(forward, leaves, shape)
-        return captured[signature](leaves)
-
-    module.forward = replaying  # type: ignore[method-assign]
-    return module
-
-
-class _Captured:
-    """One graph of a module, with tensors of its own for inputs and outputs."""
-
-    def __init__(self, forward: Callable[..., Any], leaves: list[Any], shape: Any) -> None:
-        self._inputs = [each.detach().clone() if isinstance(each, Tensor) else each for each in leaves]
-        self._graph = HPUGraph()
-        args, kwargs = pytree.tree_unflatten(self._inputs, shape)
-        with torch.no_grad(), graph(self._graph):
-            self._outputs = forward(*args, **kwargs)
-
-    def __call__(self, leaves: list[Any]) -> Any:
-        for kept, given in zip(self._inputs, leaves, strict=True):
-            if isinstance(kept, Tensor):
-                kept.copy_(given.detach())
-        self._graph.replay()
-        return pytree.tree_map_only(Tensor, torch.clone, self._outputs)
-
-
-def _signature(value: Any) -> Any:
-    return (value.shape, value.dtype, value.device) if isinstance(value, Tensor) else value

@@ -1,9 +1,12 @@
-"""How much memory the tensors on the card take. It is the host's own, and nothing is held in reserve."""
+"""How much memory the tensors on the card take. It is that of the device underneath, and nothing is held in reserve."""
 
 from __future__ import annotations
 
 import os
 
+import torch
+
+from habana_frameworks._emulation import underneath
 from habana_frameworks._emulation.library import library
 from habana_frameworks.torch.hpu.places import Device, check_device
 
@@ -37,8 +40,10 @@ def reset_peak_memory_stats(device: Device = None) -> None:
 
 
 def mem_get_info(device: Device = None) -> tuple[int, int]:
-    """Return the free and the whole memory in bytes: the host's."""
+    """Return the free and the whole memory in bytes: those of the device underneath."""
     check_device(device)
+    if underneath.is_cuda():
+        return torch.cuda.mem_get_info(underneath.card())
     page = os.sysconf("SC_PAGE_SIZE")
     return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
 

@@ -1,4 +1,4 @@
-"""Streams and events. Work is done when it is asked for, so streams keep order by themselves and waiting is free."""
+"""Streams and events. All work goes to one stream: on the processor it is done when it is asked for, and waiting is free."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
+from habana_frameworks._emulation import underneath
 from habana_frameworks.torch.hpu.places import Device, check_device
 
 
@@ -19,7 +20,9 @@ class Event:
         self._moment: float | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        """Remember this moment."""
+        """Remember the moment when the work so far is done."""
+        if self._is_timed:
+            underneath.synchronize()
         self._moment = time.perf_counter()
 
     def elapsed_time(self, end_event: Event) -> float:
@@ -31,11 +34,13 @@ class Event:
         return (end_event._moment - self._moment) * 1000
 
     def query(self) -> bool:
-        """Say whether the work before the event is done."""
+        """Say whether the work before the event is done; it is waited for."""
+        underneath.synchronize()
         return True
 
     def synchronize(self) -> None:
-        """Wait for the work before the event, which is done."""
+        """Wait for the work before the event."""
+        underneath.synchronize()
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let a stream wait for the event, which has happened."""
@@ -61,10 +66,12 @@ class Stream:
         """Wait for another stream, whose work is done."""
 
     def synchronize(self) -> None:
-        """Wait for the work of the stream, which is done."""
+        """Wait for the work of the stream."""
+        underneath.synchronize()
 
     def query(self) -> bool:
-        """Say whether all work is done."""
+        """Say whether all work is done; it is waited for."""
+        underneath.synchronize()
         return True
 
 

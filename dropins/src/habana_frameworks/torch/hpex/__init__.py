@@ -1,0 +1,7 @@
+"""Habana's fused extensions: the same arithmetic from torch's own operations."""
+
+from __future__ import annotations
+
+from habana_frameworks.torch.hpex import kernels as kernels
+from habana_frameworks.torch.hpex import normalization as normalization
+from habana_frameworks.torch.hpex import optimizers as optimizers

@@ -1,0 +1,6 @@
+"""Norms that the card computes as one kernel."""
+
+from __future__ import annotations
+
+from habana_frameworks.torch.hpex.normalization.clipping import FusedClipNorm as FusedClipNorm
+from habana_frameworks.torch.hpex.normalization.root_mean_square import FusedRMSNorm as FusedRMSNorm

@@ -1,0 +1,99 @@
+"""LAMB: Adam's direction with a step as long as each parameter's own norm allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+
+class FusedLamb(Optimizer):
+    """LAMB as NVIDIA's and Habana's fused versions have it: gradients are first clipped by the norm of all of them."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        bias_correction: bool = True,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        adam_w_mode: bool = True,
+        grad_averaging: bool = True,
+        set_grad_none: bool = True,
+        max_grad_norm: float = 1.0,
+        use_nvlamb: bool = False,
+    ) -> None:
+        given = {
+            "lr": lr,
+            "bias_correction": bias_correction,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "grad_averaging": grad_averaging,
+            "max_grad_norm": max_grad_norm,
+        }
+        super().__init__(params, given)
+        self._decays_apart = adam_w_mode
+        self._forgets_gradients = set_grad_none
+        self._always_scales = use_nvlamb
+
+    def zero_grad(self, set_to_none: bool | None = None) -> None:
+        """Forget the gradients; as ``set_grad_none`` says, unless told here."""
+        super().zero_grad(self._forgets_gradients if set_to_none is None else set_to_none)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        norm = self._norm_of_gradients()
+        for group in self.param_groups:
+            group["step"] = group.get("step", 0) + 1
+            shrinking = _shrinking(norm, group["max_grad_norm"])
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad / shrinking, group)
+        return loss
+
+    def _norm_of_gradients(self) -> Tensor:
+        gradients = [each.grad for group in self.param_groups for each in group["params"] if each.grad is not None]
+        return torch.nn.utils.get_total_norm(gradients) if gradients else torch.zeros(())
+
+    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        decay, (beta1, beta2) = group["weight_decay"], group["betas"]
+        state = self.state[parameter]
+        if not state:
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        if not self._decays_apart:
+            gradient = gradient + decay * parameter
+        state["exp_avg"].mul_(beta1).add_(gradient, alpha=1 - beta1 if group["grad_averaging"] else 1.0)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        update = self._direction(state, group)
+        if self._decays_apart:
+            update.add_(parameter, alpha=decay)
+        if decay != 0 or self._always_scales:
+            update.mul_(_trust(parameter, update))
+        parameter.add_(update, alpha=-group["lr"])
+
+    def _direction(self, state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
+        first, second = 1.0, 1.0
+        if group["bias_correction"]:
+            first, second = (1 - beta ** group["step"] for beta in group["betas"])
+        return (state["exp_avg"] / first).div_((state["exp_avg_sq"] / second).sqrt_().add_(group["eps"]))
+
+
+def _shrinking(norm: Tensor, limit: float | None) -> Tensor:
+    """What gradients are divided by, so that their norm does not pass the limit."""
+    return torch.ones_like(norm) if not limit else (norm / limit).clamp(min=1.0)
+
+
+def _trust(parameter: Tensor, update: Tensor) -> Tensor:
+    """The norm of a parameter over that of its update; one where either is zero."""
+    weight, length = parameter.norm(), update.norm()
+    return torch.where((weight > 0) & (length > 0), weight / length, torch.ones_like(weight))

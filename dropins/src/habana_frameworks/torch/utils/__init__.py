@@ -1,0 +1,6 @@
+"""Small services of Habana's bridge."""
+
+from __future__ import annotations
+
+from habana_frameworks.torch.utils import internal as internal
+from habana_frameworks.torch.utils import library_loader as library_loader
