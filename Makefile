@@ -13,8 +13,12 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/to/python3
 
-# Two cores: one thread for the tests and one to spare for the compilers that they start.
+# How many processes share the tests of `make test` and `make test-long`.
+WORKERS ?= 2
+
+# One thread for each process: two of them fill the smallest machine that we test on.
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
+SHARED := --numprocesses=$(WORKERS) --dist=worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run cosmic test check check-sources check-core check-others test-long bench dist format clean clean-all
@@ -22,7 +26,7 @@ PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MP
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(ARGS)'
+	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s WORKERS=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(WORKERS)' '$(ARGS)'
 
 setup: $(READY) ## create .venv and install everything into it
 
@@ -33,7 +37,7 @@ cosmic: $(READY) ## draw liquid-argon events, train CosmicTagger on them, judge 
 	@$(BIN)/python -m cosmictagger.demonstration
 
 test: $(READY) ## run all tests, the exhaustive ones sampled
-	@$(PYTEST) -m "not long" $(ARGS)
+	@$(PYTEST) -m "not long" $(SHARED) $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts and fast tests, in about a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going check-core check-others check-sources
@@ -51,7 +55,7 @@ check-others: $(READY)
 	@$(PYTEST) -q -m "not slow and not long" --ignore=tests/pilotage
 
 test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) $(SHARED) $(ARGS)
 
 bench: $(READY) ## measure; DEVICE=cuda chooses where
 	@$(BIN)/python -m benchmarks $(if $(DEVICE),--device $(DEVICE)) $(ARGS)

@@ -69,7 +69,7 @@ def test_an_object_with_a_parser_arrives_as_what_it_is():
 @pytest.mark.parametrize(
     "item",
     [[A, [B]], {"a": {"b": A}}, {1: A}, [A, 5], [], {}, "text", 3, None, Graph(A, B, "ring"), [A, "text"]],
-    ids=str,
+    ids=lambda item: type(item).__name__,
 )
 def test_anything_else_is_refused_by_name(item):
     with pytest.raises(InputError, match=f"An item has to be .* not {type(item).__name__}"):
