@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.program.layout import Counter, Section, Slot, StateLayout, number_of
+from pilotage.program.layout import Counter, Section, Slot, StateLayout, VariableValue, number_of
 from pilotage.program.specification import TensorSpec
 
 Exchange: TypeAlias = Callable[[Tensor], None]
@@ -32,11 +32,15 @@ class DeviceState:
         pools: bool,
         homes: Mapping[str, torch.device] | None = None,
         exchange: Exchange | None = None,
+        slots_on_host: int | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
         self.exchange = exchange
         """Adds up the pooled gradients of all instances; None where there is one."""
+        self._slots_on_host = slots_on_host
+        self._places: dict[int, torch.device] = {}
+        """Where the slots that wait on the host are needed, by their identity."""
         places = defaultdict(lambda: device, homes or {})
         self._buffers = [_empty_at(layout, Section.BUFFERS, places) for _ in range(replicas)]
         self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
@@ -67,6 +71,16 @@ class DeviceState:
         """What the program counts."""
         return dict(zip(self.layout.counters, self._shared[Section.COUNTERS], strict=True))
 
+    @property
+    def values(self) -> dict[VariableValue, Tensor]:
+        """The optimizer's numbers that may change."""
+        return dict(zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True))
+
+    @property
+    def pools(self) -> dict[str, Tensor]:
+        """The pooled gradients by name of the parameter, each a part of the flat buffer."""
+        return dict(zip(self.layout.trained, self._shared[Section.GRADIENTS], strict=True))
+
     def buffers(self, replica: int = 0) -> dict[str, Tensor]:
         """A replica's buffers by name."""
         return dict(zip(self.layout.buffers, self._buffers[replica], strict=True))
@@ -78,7 +92,26 @@ class DeviceState:
             self._arguments[key] = [
                 tensor for section in sections for tensor in self._section(section, replica, whole=whole)
             ]
-        return self._arguments[key]
+        kept = self._arguments[key]
+        if not self._is_waiting(sections):
+            return kept
+        return [tensor.to(self._places.get(id(tensor), tensor.device)) for tensor in kept]
+
+    @property
+    def uses_host(self) -> bool:
+        """Whether the optimizer's state waits on the host, so that steps do not find it at the same place each time."""
+        return self._slots_on_host is not None
+
+    @torch.no_grad()
+    def put_away(self, sections: tuple[Section, ...], replica: int, used: Sequence[Tensor], *, whole: bool) -> None:
+        """Take back to the host what a step has changed there and was given only for the step."""
+        if self._is_waiting(sections):
+            for kept, changed in zip(self._arguments[sections, replica, whole], used, strict=False):
+                if kept is not changed:
+                    kept.copy_(changed)
+
+    def _is_waiting(self, sections: tuple[Section, ...]) -> bool:
+        return self._slots_on_host is not None and Section.SLOTS in sections
 
     @torch.no_grad()
     def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
@@ -96,7 +129,7 @@ class DeviceState:
     @torch.no_grad()
     def load_values(self, plan: OptimizerPlan) -> None:
         """Take the optimizer's present numbers."""
-        for value, tensor in zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True):
+        for value, tensor in self.values.items():
             tensor.fill_(number_of(plan, value))
 
     @torch.no_grad()
@@ -123,7 +156,9 @@ class DeviceState:
         ]
 
     def _start_optimizer(self, plan: OptimizerPlan, pools: bool) -> None:
-        self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, self.parameters)
+        parameters = self.parameters
+        self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, parameters, self._slots_on_host)
+        self._places = {id(tensor): parameters[slot.parameter].device for slot, tensor in self.slots.items()}
         self._shared[Section.COUNTERS] = [
             torch.full((), counter.initial, dtype=torch.float64, device=self.device) for counter in self.layout.counters
         ]
@@ -147,9 +182,20 @@ def _empty_at(layout: StateLayout, section: Section, homes: Mapping[str, torch.d
     return [specification.empty(homes[name]) for name, specification in zip(names, specifications, strict=True)]
 
 
-def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:
+def _fresh_slots(
+    layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor], on_host: int | None
+) -> list[Tensor]:
     rules = {name: group.rule for group in plan.groups for name in group.parameters}
-    return [rules[slot.parameter].initial(slot.name, parameters[slot.parameter]) for slot in layout.slots]
+    return [
+        _waiting(rules[slot.parameter].initial(slot.name, parameters[slot.parameter]), on_host) for slot in layout.slots
+    ]
+
+
+def _waiting(slot: Tensor, on_host: int | None) -> Tensor:
+    """A slot where it is when no update is under way."""
+    if on_host is None or slot.numel() < on_host:
+        return slot
+    return torch.empty_like(slot, device="cpu", pin_memory=slot.is_cuda).copy_(slot)
 
 
 def _pieces(flat: Tensor, specifications: Sequence[TensorSpec]) -> list[Tensor]:

@@ -9,6 +9,7 @@ from typing import Self
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 from pilotage.options.choices import Accumulation, NonFiniteLoss, OutputMode, Pooling, Recomputation, Reduction, Tier
+from pilotage.options.locations import Locations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +55,9 @@ class Execution:
 
     recomputation: Recomputation = Recomputation.MARKED
     """What backward computes again instead of having it kept."""
+
+    locations: Locations = field(default_factory=Locations)
+    """Where tensors are kept while nobody works on them."""
 
     synthetic_inputs: bool = False
     """Run on numbers that are made up on the device once, and leave the host's inputs where they are."""
