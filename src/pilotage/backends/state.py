@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import Counter, Section, Slot, StateLayout, VariableValue, number_of
+from pilotage.program.shares import Shares
 from pilotage.program.specification import TensorSpec
 
 Exchange: TypeAlias = Callable[[Tensor], None]
@@ -33,11 +34,14 @@ class DeviceState:
         homes: Mapping[str, torch.device] | None = None,
         exchange: Exchange | None = None,
         slots_on_host: int | None = None,
+        shares: Shares | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
         self.exchange = exchange
         """Adds up the pooled gradients of all instances; None where there is one."""
+        self.shares = shares
+        """What other instances update; None where each updates everything."""
         self._slots_on_host = slots_on_host
         self._places: dict[int, torch.device] = {}
         """Where the slots that wait on the host are needed, by their identity."""
@@ -143,6 +147,11 @@ class DeviceState:
         """Make the pool that of all instances."""
         if self.exchange is not None:
             self.exchange(self.flat_gradients)
+
+    def exchange_updates(self) -> None:
+        """Let all instances have the weights that each of them has updated."""
+        if self.shares is not None:
+            self.shares.tell(self.parameters)
 
     def _section(self, section: Section, replica: int, *, whole: bool) -> Sequence[Tensor]:
         if section is Section.BUFFERS:
