@@ -18,6 +18,7 @@ BENCHMARKS = (
     "epoch",
     "memory",
     "loading",
+    "instances",
     "cosmic_reading",
     "cosmic_step",
 )
