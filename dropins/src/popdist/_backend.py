@@ -22,7 +22,7 @@ def init() -> None:
 
 def initializeBackend() -> None:
     """Meet the other instances; alone there is nothing to do."""
-    if world_here().size > 1:
+    if world_here().processes > 1:
         peers().join()
 
 
@@ -33,7 +33,7 @@ def finalizeBackend() -> None:
 
 def isBackendInitialized() -> bool:
     """Whether the other instances have been met; alone they always have."""
-    return world_here().size == 1 or torch.distributed.is_initialized()
+    return world_here().processes == 1 or torch.distributed.is_initialized()
 
 
 def registerDefaultBackend() -> None:

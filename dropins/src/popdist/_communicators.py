@@ -10,7 +10,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch.distributed as dist
 
-from pilotage.distributed.peers import ANSWER
 from popdist._backend import peers
 from popdist._environment import world_here
 
@@ -83,8 +82,7 @@ def _among(members: tuple[int, ...]) -> Communicator:
 def _group(members: tuple[int, ...]) -> dist.ProcessGroup | None:
     if len(members) in (1, world_here().size):
         return None
-    peers().join()
-    return dist.new_group(list(members), timeout=ANSWER)
+    return peers().group_among(members)
 
 
 def _checked(instances: Iterable[int]) -> tuple[int, ...]:

@@ -1,33 +1,54 @@
-"""That all instances begin with the same weights."""
+"""That all instances, and all stages of one, begin with the same weights."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from pilotage.distributed.peers import Peers
 from pilotage.errors import DistributedError
 
 
-def settle_weights(peers: Peers, tensors: Mapping[str, Tensor]) -> list[str]:
-    """Compare the tensors of all instances and, where they differ, take those of rank 0; returns the names of these.
+class Others(Protocol):
+    """Processes that can agree: the instances of a world, or the stages of an instance."""
+
+    @property
+    def kind(self) -> str:
+        """What one of them is called in messages."""
+        ...
+
+    def meet(self) -> None:
+        """Wait for all others for as long as they may have to compile."""
+        ...
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each of them has here."""
+        ...
+
+    def broadcast(self, tensors: Sequence[Tensor], source: int = 0) -> None:
+        """Overwrite these tensors by those of one of them."""
+        ...
+
+
+def settle_weights(others: Others, tensors: Mapping[str, Tensor]) -> list[str]:
+    """Compare the tensors of all processes and, where they differ, take those of the first; returns the names of these.
 
     Tensors are compared by digest, so that equal ones cost next to nothing.
     """
-    peers.meet()
+    others.meet()
     shapes = {name: (tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors.items()}
-    everyone = peers.gather((shapes, {name: _digest(tensor) for name, tensor in tensors.items()}))
-    for rank, (theirs, _) in enumerate(everyone):
+    everyone = others.gather((shapes, {name: _digest(tensor) for name, tensor in tensors.items()}))
+    for number, (theirs, _) in enumerate(everyone):
         if theirs != everyone[0][0]:
             raise DistributedError(
-                f"Rank {rank} trains another model than rank 0: {_difference(everyone[0][0], theirs)}. All instances have to "
-                "build the same one."
+                f"{others.kind} {number} trains another model than {others.kind.lower()} 0: "
+                f"{_difference(everyone[0][0], theirs)}. All instances have to build the same one."
             )
     unequal = [name for name in tensors if len({digests[name] for _, digests in everyone}) > 1]
-    peers.broadcast([tensors[name] for name in unequal])
+    others.broadcast([tensors[name] for name in unequal])
     return unequal
 
 

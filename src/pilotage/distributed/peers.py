@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.variables import meeting_place
+from pilotage.distributed.groups import groups_of, new_group_among, new_groups
 from pilotage.distributed.interfaces import interface_towards
 from pilotage.distributed.rest import let_threads_rest
 from pilotage.distributed.world import World
@@ -34,13 +35,16 @@ class Peers:
     """A world that can talk; it comes together at the first exchange, by gloo.
 
     Every exchange is one that all instances take part in. One that cannot be finished raises `DistributedError`.
+    Where instances are several processes, those of each stage exchange among themselves.
     """
 
     world: World
     answer: timedelta = ANSWER
     meeting: timedelta = MEETING
-    _cards: list[dist.ProcessGroup] = field(default_factory=list, repr=False)
+    _cards: list[dist.ProcessGroup | None] = field(default_factory=list, repr=False)
     """The group that cards talk in among themselves, once it is known that they can."""
+
+    kind = "Rank"
 
     def join(self) -> None:
         """Come together with the others, if that has not happened."""
@@ -51,74 +55,91 @@ class Peers:
         interface = interface_towards(address, port)
         if interface is not None:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-        with self._explained("meeting the others", port):
+        with self.explained("meeting the others", port):
             dist.init_process_group(
                 "gloo",
                 init_method=f"tcp://{_bracketed(address)}:{port}",
-                rank=self.world.rank,
-                world_size=self.world.size,
+                rank=self.world.process,
+                world_size=self.world.processes,
                 timeout=self.answer,
             )
+            groups_of(self.world, self.answer)
         atexit.register(leave)
 
     def sum(self, tensor: Tensor) -> None:
         """Add up the tensors of all instances, in place and to the same bits everywhere."""
         group = self._group_for(tensor)
-        with self._explained("adding up"):
+        with self.explained("adding up"):
             dist.all_reduce(tensor, group=group)
 
     def reduce(
         self, tensor: Tensor, operation: dist.ReduceOp.RedOpType, group: dist.ProcessGroup | None = None
     ) -> None:
         """Combine the tensors of all instances, or of a group of them, in place."""
-        self.join()
-        with self._explained("reducing"):
+        group = group or self._instances()
+        with self.explained("reducing"):
             dist.all_reduce(tensor, operation, group=group)
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0, group: dist.ProcessGroup | None = None) -> None:
         """Overwrite these tensors by those of one instance."""
-        self.join()
-        with self._explained(f"hearing from rank {source}"), torch.no_grad():
-            for tensor in tensors:
-                dense = tensor.contiguous()
-                dist.broadcast(dense, source, group=group)
-                if dense is not tensor:
-                    tensor.copy_(dense)
+        group, process = group or self._instances(), self.world.process_of(source, self.world.stage or 0)
+        with self.explained(f"hearing from rank {source}"):
+            send_to_all(tensors, process, group)
 
     def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """What each instance has here, by rank; plain values that can be pickled."""
+        group = group or self._instances()
+        with self.explained("gathering"):
+            return gathered(value, group)
+
+    def gather_everywhere(self, value: Any) -> list[Any]:
+        """What each process of all instances has here, by its number; plain values that can be pickled."""
         self.join()
-        found: list[Any] = [None] * (self.world.size if group is None else dist.get_world_size(group))
-        with self._explained("gathering"):
-            dist.all_gather_object(found, value, group=group)
-        return found
+        with self.explained("gathering"):
+            return gathered(value, None)
+
+    def group_among(self, members: tuple[int, ...]) -> dist.ProcessGroup:
+        """Some of the instances; all of them have to call it."""
+        self.join()
+        with self.explained("making a group"):
+            return new_group_among(self.world, members, self.answer)
 
     def meet(self) -> None:
         """Wait for all others for as long as they may have to compile."""
         self.join()
-        with self._explained("waiting for the others to get ready"):
+        with self.explained("waiting for the others to get ready"):
             if dist.get_backend() == dist.Backend.GLOO:
                 dist.monitored_barrier(timeout=self.meeting, wait_all_ranks=True)
             else:
                 dist.barrier()
 
-    def _group_for(self, tensor: Tensor) -> dist.ProcessGroup | None:
-        """Cards talk directly where each instance has one of its own, and else through the host."""
+    def have_cards_of_their_own(self, device: torch.device) -> bool:
+        """Whether each process of the world computes on a card that no other one uses, so that cards can talk directly."""
+        if device.type != "cuda" or not dist.is_nccl_available():
+            return False
+        card = str(torch.cuda.get_device_properties(device).uuid)
+        cards = self.gather_everywhere((socket.gethostname(), card))
+        return len(set(cards)) == len(cards)
+
+    def _instances(self) -> dist.ProcessGroup | None:
         self.join()
+        return groups_of(self.world, self.answer).instances
+
+    def _group_for(self, tensor: Tensor) -> dist.ProcessGroup | None:
+        """Cards talk directly where each process has one of its own, and else through the host."""
         if tensor.device.type == "cpu" or not dist.is_nccl_available():
-            return None
+            return self._instances()
         if not self._cards:
-            cards = self.gather((socket.gethostname(), str(torch.cuda.get_device_properties(tensor.device).uuid)))
-            backend = "nccl" if len(set(cards)) == len(cards) else "gloo"
-            self._cards.append(dist.new_group(backend=backend, timeout=self.answer))
+            backend = "nccl" if self.have_cards_of_their_own(tensor.device) else "gloo"
+            self._cards.append(new_groups(self.world, backend, self.answer).instances)
         return self._cards[0]
 
     def _check_size(self) -> None:
         size, rank = dist.get_world_size(), dist.get_rank()
-        if (rank, size) != (self.world.rank, self.world.size):
+        if (rank, size) != (self.world.process, self.world.processes):
             raise DistributedError(
                 f"torch.distributed says that this is rank {rank} of {size}, but {self.world.launcher} says rank "
-                f"{self.world.rank} of {self.world.size}. Start the group with the numbers of the launcher, or leave it to Pilotage."
+                f"{self.world.process} of {self.world.processes}. Start the group with the numbers of the launcher, or leave it to Pilotage."
             )
 
     def _meeting_place(self) -> tuple[str, int]:
@@ -131,9 +152,12 @@ class Peers:
         return world.address, world.port
 
     @contextmanager
-    def _explained(self, doing: str, port: int | None = None) -> Iterator[None]:
+    def explained(self, doing: str, port: int | None = None) -> Iterator[None]:
+        """Turn what torch.distributed says about an exchange into what can be done about it."""
         try:
             yield
+        except DistributedError:
+            raise
         except RuntimeError as error:
             raise DistributedError(_explanation(self.world, doing, port, str(error))) from error
 
@@ -155,6 +179,23 @@ def peers_as(rank: int, size: int, answer: timedelta = ANSWER) -> Peers | None:
     return Peers(world=world, answer=answer)
 
 
+@torch.no_grad()
+def send_to_all(tensors: Sequence[Tensor], process: int, group: dist.ProcessGroup | None) -> None:
+    """Overwrite the tensors of a group by those of one of its processes."""
+    for tensor in tensors:
+        dense = tensor.contiguous()
+        dist.broadcast(dense, process, group=group)
+        if dense is not tensor:
+            tensor.copy_(dense)
+
+
+def gathered(value: Any, group: dist.ProcessGroup | None) -> list[Any]:
+    """What each process of a group has here; plain values that can be pickled."""
+    found: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(found, value, group=group)
+    return found
+
+
 def leave() -> None:
     """Part from the others; nothing happens where they never met."""
     if dist.is_initialized():
@@ -163,7 +204,7 @@ def leave() -> None:
 
 
 def _explanation(world: World, doing: str, port: int | None, text: str) -> str:
-    who = f"Rank {world.rank} of {world.size} ({socket.gethostname()}) failed in {doing}"
+    who = f"{world.place} ({socket.gethostname()}) failed in {doing}"
     for told, remedy in _REMEDIES:
         if told(text):
             place = f" at {world.address}:{port}" if port is not None else ""

@@ -26,6 +26,9 @@ class World:
     stages_per_replica: int = 1
     """Devices that one copy of the model is spread over; 1 where the launcher does not say."""
 
+    stage: int | None = None
+    """The stage of this process, where each instance is one process for each stage; None where it is one process."""
+
     address: str | None = None
     """The host of instance 0, where all of them meet; None where the launcher does not say."""
 
@@ -43,6 +46,10 @@ class World:
             raise OptionError(
                 f"The rank is {self.rank}, by {self.launcher}. It has to lie between 0 and {self.size - 1}."
             )
+        if self.stage is not None and not 0 <= self.stage < self.stages_per_replica:
+            raise OptionError(
+                f"The stage is {self.stage}, by {self.launcher}. It has to lie between 0 and {self.stages_per_replica - 1}."
+            )
         if self.local_rank < 0:
             raise OptionError(f"The local rank is {self.local_rank}, by {self.launcher}. It has to be at least 0.")
         if self.port is not None and not 0 < self.port < 1 << 16:
@@ -57,3 +64,27 @@ class World:
     def first_replica(self) -> int:
         """The number of this instance's first replica, counted over the whole world."""
         return self.rank * self.replicas_per_instance
+
+    @property
+    def processes_per_instance(self) -> int:
+        """Processes that each instance is made of."""
+        return 1 if self.stage is None else self.stages_per_replica
+
+    @property
+    def processes(self) -> int:
+        """Processes in the whole world."""
+        return self.size * self.processes_per_instance
+
+    @property
+    def process(self) -> int:
+        """The number of this process, counted over the whole world; those of one instance are neighbours."""
+        return self.process_of(self.rank, self.stage or 0)
+
+    def process_of(self, rank: int, stage: int) -> int:
+        """The number of the process that has a stage of an instance."""
+        return rank * self.processes_per_instance + stage
+
+    @property
+    def place(self) -> str:
+        """What this process is called in messages."""
+        return f"Rank {self.rank} of {self.size}" + ("" if self.stage is None else f", stage {self.stage}")

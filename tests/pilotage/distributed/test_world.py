@@ -23,6 +23,7 @@ def test_the_replicas_of_all_instances_are_counted_through_without_gap(size, rep
         ({"size": 0}, "size is 0, by nobody"),
         ({"replicas_per_instance": 0}, "replicas_per_instance is 0"),
         ({"stages_per_replica": 0}, "stages_per_replica is 0"),
+        ({"stages_per_replica": 2, "stage": 2}, "stage is 2, by nobody"),
         ({"local_rank": -1}, "local rank is -1"),
         ({"port": 70000}, "port is 70000"),
     ],

@@ -79,8 +79,6 @@ def notices(options: Namespace) -> list[str]:
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         found.append(f"Without effect here, where no V-IPU server and no mpirun is used: {flags}.")
-    if _or_one(options.ipus_per_replica) > 1:
-        found.append("The stages of each replica run in its one instance, one after the other.")
     return found
 
 

@@ -14,6 +14,8 @@ STAGES = "POPDIST_NUM_IPUS_PER_REPLICA"
 FIRST_REPLICA = "POPDIST_REPLICA_INDEX_OFFSET"
 LOCAL_INSTANCE = "POPDIST_LOCAL_INSTANCE_INDEX"
 UNIFORM = "POPDIST_UNIFORM_REPLICAS_PER_INSTANCE"
+STAGE = "PILOTAGE_STAGE"
+"""The stage of a process, where each instance is one process for each stage; PopDist has no name for it."""
 
 
 def is_under_poprun(environment: Mapping[str, str]) -> bool:
@@ -39,6 +41,7 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
         local_rank=number(environment, LOCAL_INSTANCE, 0),
         replicas_per_instance=local,
         stages_per_replica=number(environment, STAGES, 1),
+        stage=number(environment, STAGE) if environment.get(STAGE) else None,
         address=address,
         port=port,
         launcher="poprun",
@@ -54,6 +57,7 @@ def poprun_variables(world: World) -> dict[str, str]:
         FIRST_REPLICA: world.first_replica,
         LOCAL_INSTANCE: world.local_rank,
         UNIFORM: 1,
+        STAGE: world.stage,
     }
     meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port}
     return {name: str(value) for name, value in {**told, **meeting}.items() if value is not None}

@@ -99,12 +99,13 @@ def end_with_parent() -> None:
 
 
 def shares(environment: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, str]:
-    """This instance's share of the host's threads and cards; what the user has set counts more."""
-    threads = max(1, len(os.sched_getaffinity(0)) // (1 if told["numa_aware"] else told["instances_per_host"]))
+    """This process's share of the host's threads and cards; what the user has set counts more."""
+    sharing = told["stages"] * (1 if told["numa_aware"] else told["instances_per_host"])
+    threads = max(1, len(os.sched_getaffinity(0)) // sharing)
     found = {"OMP_NUM_THREADS": str(threads)}
     cards = cards_of(environment)
     if cards:
-        found["CUDA_VISIBLE_DEVICES"] = ",".join(share_of_cards(cards, told["local_rank"], told["stages"]))
+        found["CUDA_VISIBLE_DEVICES"] = card_of(cards, told["local_rank"], told["stage"], told["stages"])
     return found
 
 
@@ -115,9 +116,9 @@ def cards_of(environment: Mapping[str, str], drivers: Path = Path("/proc/driver/
     return [str(number) for number, _ in enumerate(drivers.iterdir())]
 
 
-def share_of_cards(cards: list[str], local_rank: int, stages: int) -> list[str]:
-    """The cards of one instance: one for each stage, counted on from instance to instance; where they run out, shared."""
-    return list(dict.fromkeys(cards[(local_rank * stages + stage) % len(cards)] for stage in range(stages)))
+def card_of(cards: list[str], local_rank: int, stage: int, stages: int) -> str:
+    """The card of one process, counted on from stage to stage and instance to instance; where they run out, shared."""
+    return cards[(local_rank * stages + stage) % len(cards)]
 
 
 def bind_to_node(local_rank: int, nodes: Path = Path("/sys/devices/system/node")) -> None:

@@ -22,6 +22,8 @@ class Job:
     """Of all instances together."""
 
     stages_per_replica: int = 1
+    """With several, each instance is one process for each stage."""
+
     hosts: tuple[str, ...] = ("localhost",)
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every instance gets besides its place in the world."""
@@ -69,31 +71,42 @@ class Job:
         return self.instances // len(self.hosts)
 
     def places(self, address: str, port: int) -> list[Place]:
-        """Where each instance goes, if they meet at this address."""
-        return [
-            Place(
-                host=self.hosts[rank // self.instances_per_host],
-                world=World(
-                    rank=rank,
-                    size=self.instances,
-                    local_rank=rank % self.instances_per_host,
-                    replicas_per_instance=self.replicas // self.instances,
-                    stages_per_replica=self.stages_per_replica,
-                    address=address,
-                    port=port,
-                    launcher="poprun",
-                ),
-            )
-            for rank in range(self.instances)
-        ]
+        """Where each process goes, if they meet at this address: all stages of an instance, then those of the next."""
+        stages = range(self.stages_per_replica) if self.stages_per_replica > 1 else [None]
+        return [self._place(rank, stage, address, port) for rank in range(self.instances) for stage in stages]
+
+    def _place(self, rank: int, stage: int | None, address: str, port: int) -> Place:
+        world = World(
+            rank=rank,
+            size=self.instances,
+            local_rank=rank % self.instances_per_host,
+            replicas_per_instance=self.replicas // self.instances,
+            stages_per_replica=self.stages_per_replica,
+            stage=stage,
+            address=address,
+            port=port,
+            launcher="poprun",
+        )
+        return Place(host=self.hosts[rank // self.instances_per_host], world=world)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """One instance: its host, and its place in the world."""
+    """One process: its host, and its place in the world."""
 
     host: str
     world: World
+
+    @property
+    def name(self) -> str:
+        """What the process is called in messages."""
+        stage = self.world.stage
+        return f"Instance {self.world.rank}" + ("" if stage is None else f", stage {stage}")
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it says what its instance says; the other stages would say the same again."""
+        return not self.world.stage
 
 
 def is_here(host: str) -> bool:

@@ -26,10 +26,10 @@ def launch(job: Job, *, warn: Say, inform: Say) -> int:
     status = 0
     for restart in range(job.max_restarts + 1):
         places = job.places(*meeting_place(job))
-        output = TaggedOutput(sys.stdout.buffer, sys.stderr.buffer, lambda rank: job.only_output_from in (None, rank))
+        output = TaggedOutput(sys.stdout.buffer, sys.stderr.buffer, [_tag(job, place) for place in places])
         commands = [command_line(job, place, restart) for place in places]
         for place in places:
-            inform(f"Instance {place.world.rank} goes to {place.host}: {' '.join(job.command)}")
+            inform(f"{place.name} goes to {place.host}: {' '.join(job.command)}")
         processes = Processes(commands, output)
         with processes.passing_on_signals():
             ending = processes.wait()
@@ -86,13 +86,20 @@ def _check_host(host: str) -> None:
         raise OptionError(f"The host {host!r} is not known: {error.strerror}. Nothing was started.") from None
 
 
+def _tag(job: Job, place: Place) -> int | None:
+    """The number in front of what a process says; None hides it."""
+    rank = place.world.rank
+    return rank if place.speaks and job.only_output_from in (None, rank) else None
+
+
 def _report(ending: Ending, places: list[Place], output: TaggedOutput) -> str:
     how = f"with status {ending.status}"
     if 128 < ending.status <= 128 + signal.NSIG:
         how = f"by signal {_signal_name(ending.status - 128)}"
-    first = f"Instance {ending.rank} on {places[ending.rank].host} was the first to fail, {how}."
+    place = places[ending.process]
+    first = f"{place.name} on {place.host} was the first to fail, {how}."
     others = " The others were ended." if len(places) > 1 else ""
-    lines = output.last_lines(ending.rank)
+    lines = output.last_lines(ending.process)
     said = "\n".join(["Its last lines:", *(f"    {line}" for line in lines)]) if lines else "It said nothing."
     return f"{first}{others} {said}"
 

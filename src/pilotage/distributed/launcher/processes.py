@@ -1,4 +1,4 @@
-"""Running all instances of a job until they have ended, or one of them has failed."""
+"""Running all processes of a job until they have ended, or one of them has failed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pilotage.distributed.launcher.output import TaggedOutput
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one instance ended."""
+    """How one process ended."""
 
-    rank: int
+    process: int
     status: int
     """Its exit status, 128 + N where signal N ended it."""
 
 
 class Processes:
-    """The instances of one job on their way."""
+    """The processes of one job on their way."""
 
     def __init__(self, commands: Sequence[Sequence[str]], output: TaggedOutput) -> None:
         self._endings: queue.SimpleQueue[Ending] = queue.SimpleQueue()
@@ -38,14 +38,14 @@ class Processes:
         except BaseException:
             self.end()
             raise
-        for rank, process in enumerate(self._processes):
+        for number, process in enumerate(self._processes):
             assert process.stdout is not None
             assert process.stderr is not None
             self._readers += [
-                output.follow(rank, "stdout", process.stdout),
-                output.follow(rank, "stderr", process.stderr),
+                output.follow(number, "stdout", process.stdout),
+                output.follow(number, "stderr", process.stderr),
             ]
-            threading.Thread(target=self._wait_for, args=(rank, process), daemon=True).start()
+            threading.Thread(target=self._wait_for, args=(number, process), daemon=True).start()
 
     def wait(self) -> Ending | None:
         """Wait until all have ended well, or for the first failure; it ends all others."""
@@ -89,9 +89,9 @@ class Processes:
             elif process.poll() is None:
                 process.send_signal(number)
 
-    def _wait_for(self, rank: int, process: subprocess.Popen[bytes]) -> None:
+    def _wait_for(self, number: int, process: subprocess.Popen[bytes]) -> None:
         status = process.wait()
-        self._endings.put(Ending(rank, status if status >= 0 else 128 - status))
+        self._endings.put(Ending(number, status if status >= 0 else 128 - status))
 
     def _finish_reading(self) -> None:
         for reader in self._readers:

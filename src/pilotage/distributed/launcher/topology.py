@@ -6,6 +6,7 @@ from pilotage.distributed.launcher.job import Job
 
 _TITLE = "poprun topology"
 _HEADINGS = ("hosts", "ILDs", "instances", "replicas")
+_STAGES = "Each instance is {stages} processes, one for each stage of its replicas."
 
 
 def topology(job: Job) -> str:
@@ -23,7 +24,8 @@ def topology(job: Job) -> str:
         lines.append(f"|{f' {name}':<{heading}}|{_row(cells, width)}|")
     lines.append(f" {'-' * total}")
     legend = [] if hosts_fit else [f"[{number}]: {host}" for number, host in enumerate(job.hosts)]
-    return "\n".join([*lines, *legend])
+    stages = [_STAGES.format(stages=job.stages_per_replica)] if job.stages_per_replica > 1 else []
+    return "\n".join([*lines, *legend, *stages])
 
 
 def _numbers(count: int) -> list[str]:

@@ -13,12 +13,14 @@ from pilotage.errors import OptionError
 def worlds(draw):
     size = draw(st.integers(1, 64))
     rank = draw(st.integers(0, size - 1))
+    stages = draw(st.integers(1, 4))
     return World(
         rank=rank,
         size=size,
         local_rank=draw(st.integers(0, rank)),
         replicas_per_instance=draw(st.integers(1, 16)),
-        stages_per_replica=draw(st.integers(1, 4)),
+        stages_per_replica=stages,
+        stage=draw(st.none() | st.integers(0, stages - 1)),
         address=draw(st.sampled_from([None, "10.0.0.1", "host"])),
         port=draw(st.none() | st.integers(1, 65535)),
         launcher="poprun",

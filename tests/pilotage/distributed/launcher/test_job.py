@@ -19,6 +19,22 @@ def test_hosts_get_equally_many_instances_and_instances_equally_many_replicas(ho
     assert {place.world.replicas for place in places} == {job.replicas}
 
 
+@given(hosts=st.integers(1, 3), per_host=st.integers(1, 3), stages=st.integers(2, 4))
+def test_the_stages_of_an_instance_are_processes_of_one_host_and_the_first_one_speaks(hosts, per_host, stages):
+    names = tuple(f"host{number}" for number in range(hosts))
+    instances = hosts * per_host
+    job = Job(command=("true",), instances=instances, replicas=instances, stages_per_replica=stages, hosts=names)
+    places = job.places("host0", 1234)
+    assert [place.world.process for place in places] == list(range(instances * stages))
+    assert {place.world.processes for place in places} == {instances * stages}
+    for rank in range(instances):
+        own = places[rank * stages : (rank + 1) * stages]
+        assert {(place.host, place.world.rank, place.world.size) for place in own} == {
+            (names[rank // per_host], rank, instances)
+        }
+        assert [place.speaks for place in own] == [True] + [False] * (stages - 1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

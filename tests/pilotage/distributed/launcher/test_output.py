@@ -13,7 +13,7 @@ from pilotage.distributed.launcher.output import LAST_LINES, TaggedOutput
 )
 def test_lines_are_passed_on_whole_and_the_last_ones_are_kept(lines, ends):
     out, err = io.BytesIO(), io.BytesIO()
-    output = TaggedOutput(out, err, lambda rank: rank == 0)
+    output = TaggedOutput(out, err, [0, None])
     text = "\n".join(lines) + ("\n" if ends and lines else "")
     output.follow(0, "stdout", io.BytesIO(text.encode())).join()
     output.follow(1, "stderr", io.BytesIO(text.encode())).join()

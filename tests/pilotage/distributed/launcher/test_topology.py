@@ -52,3 +52,8 @@ NARROW = """\
 
 def test_what_does_not_fit_is_cut_and_named_below():
     assert topology(Job(command=("x",))) == NARROW
+
+
+def test_the_processes_of_the_stages_are_told_below():
+    job = Job(command=("x",), replicas=4, hosts=("gc-poplar-02",), stages_per_replica=3)
+    assert topology(job) == f"{DOCUMENTED}\nEach instance is 3 processes, one for each stage of its replicas."
