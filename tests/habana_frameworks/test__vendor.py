@@ -1,5 +1,6 @@
 """The drop-in steps aside for the vendor's own software, and only for that."""
 
+import os
 import subprocess
 import sys
 
@@ -37,7 +38,46 @@ def test_the_media_loader_is_no_bridge(import_beside):
     assert (ran.returncode, ran.stdout.strip()) == (0, "False"), ran.stderr
 
 
-def test_the_engine_takes_no_emulated_card_and_starts_none():
-    program = "import sys; from pilotage.backends.hpu import HpuBackend; print(HpuBackend().problem(), 'torch.hpu' in sys.modules)"
+def test_the_engine_takes_no_emulated_card_unasked_and_starts_none():
+    program = """
+import sys
+from pilotage.backends.registry import choose
+print(choose().reason, 'torch.hpu' in sys.modules)
+"""
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ran.stdout.strip() == "habana_frameworks is the drop-in that emulates the card on the CPU False", ran.stderr
+    assert "no hpu: habana_frameworks is the drop-in that emulates the card) False" in ran.stdout, ran.stderr
+
+
+def test_the_engine_is_not_fooled_by_the_empty_package_of_the_media_loader(tmp_path):
+    (tmp_path / "habana_frameworks/mediapipe").mkdir(parents=True)
+    (tmp_path / "habana_frameworks/mediapipe/__init__.py").write_text("")
+    # The drop-ins' own folder is left out of the path, so the empty package is what an import finds.
+    program = f"""
+import sys, torch
+sys.path[:] = [{str(tmp_path)!r}] + [place for place in sys.path if not place.endswith("dropins/src")]
+import habana_frameworks.mediapipe
+from pilotage.backends.hpu import HpuBackend
+from pilotage.cli.doctor.packages import examine_habana
+backend = HpuBackend()
+print(backend.reservation(), backend.problem(), examine_habana().facts["maker"], sep="; ")
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout.strip() == "None; habana_frameworks.torch is not installed; namespace", ran.stderr
+
+
+def test_beside_the_vendors_bridge_the_engine_says_why_it_cannot_use_the_drop_in(tmp_path):
+    information = tmp_path / "habana_torch_plugin-1.24.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.24.0\n")
+    program = f"""
+import sys; sys.path.append({str(tmp_path)!r})
+from pilotage.backends.hpu import HpuBackend
+backend = HpuBackend()
+print(backend.reservation(), backend.problem())
+"""
+    # Torch starts nothing of ours by itself there, and is imported as ever.
+    environment = os.environ | {"PT_HPU_GPU_MIGRATION": "1", "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert ran.stdout.startswith(
+        "None habana_frameworks.torch does not import (habana-torch-plugin is installed here"
+    ), ran.stderr

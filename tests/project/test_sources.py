@@ -16,6 +16,7 @@ ROOTS = {
     "poptorch": ROOT / "dropins/src",
     "popdist": ROOT / "dropins/src",
     "habana_frameworks": ROOT / "dropins/src",
+    "pilotage_dropins": ROOT / "dropins/src",
 }
 MODULES = [path for name, folder in ROOTS.items() for path in sorted((folder / name).rglob("*.py"))]
 CORE = [path for path in MODULES if ROOT / "src/pilotage" in path.parents]

@@ -38,6 +38,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def label(self) -> str:
+        """What the device is called in logs and records."""
+        ...
+
+    @property
     def devices(self) -> tuple[torch.device, ...]:
         """All devices that one program can use, the one of ``device`` first."""
         ...
@@ -52,6 +57,10 @@ class Backend(Protocol):
         """Whether a step can stop at a loss that is not finite, before anything is updated."""
         ...
 
+    def reservation(self) -> str | None:
+        """Why it is taken only where it is asked for; None if it may be taken unasked."""
+        ...
+
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""
         ...
@@ -59,6 +68,11 @@ class Backend(Protocol):
     @property
     def computes_in_threads(self) -> bool:
         """Whether the number of torch's threads matters to it."""
+        ...
+
+    @property
+    def has_own_memory(self) -> bool:
+        """Whether what is on the device is not in the host's memory at the same time."""
         ...
 
     @property

@@ -16,11 +16,17 @@ class CpuBackend:
 
     name = "cpu"
     device = torch.device("cpu")
+    label = str(device)
     devices = (device,)
     tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
     computes_in_threads = True
+    has_own_memory = False
     patience = 60.0
     stops_at_losses = True
+
+    def reservation(self) -> str | None:
+        """Why it is taken only where it is asked for; None if it may be taken unasked."""
+        return None
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""

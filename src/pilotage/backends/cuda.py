@@ -17,8 +17,10 @@ class CudaBackend:
 
     name = "cuda"
     device = torch.device("cuda", 0)
+    label = str(device)
     tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
     computes_in_threads = False
+    has_own_memory = True
     patience = 0.0
     stops_at_losses = False
 
@@ -26,6 +28,10 @@ class CudaBackend:
     def devices(self) -> tuple[torch.device, ...]:
         """All cards, the one of ``device`` first."""
         return tuple(torch.device("cuda", number) for number in range(torch.cuda.device_count()))
+
+    def reservation(self) -> str | None:
+        """Why it is taken only where it is asked for; None if it may be taken unasked."""
+        return None
 
     def problem(self) -> str | None:
         """Why it cannot be used on this machine; None if it can."""

@@ -25,7 +25,7 @@ class Choice:
     """Whether the program may go on to a faster tier; not if the user has chosen one."""
 
     def __str__(self) -> str:
-        return f"Running on {self.backend.device}, tier {self.tier.value}: {self.reason}."
+        return f"Running on {self.backend.label}, tier {self.tier.value}: {self.reason}."
 
 
 def backends() -> list[Backend]:
@@ -53,7 +53,8 @@ def _choose_backend(name: str | None) -> tuple[Backend, str]:
         return _named(from_environment, "PILOTAGE_BACKEND"), "PILOTAGE_BACKEND asks for it"
     absent: list[str] = []
     for backend in backends():
-        problem = backend.problem()
+        # Asked first: looking for problems would start an emulated device.
+        problem = backend.reservation() or backend.problem()
         if problem is None:
             return backend, f"the best device present ({'; '.join(absent)})" if absent else "the best device present"
         absent.append(f"no {backend.name}: {problem}")
@@ -72,7 +73,7 @@ def _named(name: str, asked_by: str) -> Backend:
 
 
 def _usable() -> list[str]:
-    return [backend.name for backend in backends() if backend.problem() is None]
+    return [backend.name for backend in backends() if (backend.reservation() or backend.problem()) is None]
 
 
 def _tier_of_environment() -> Tier | None:

@@ -62,3 +62,8 @@ def log_level() -> str:
     if level not in known:
         raise OptionError(f"PILOTAGE_LOG_LEVEL is {level!r}. Choose one of: {', '.join(known)}.")
     return level
+
+
+def gaudi_is_lazy() -> bool:
+    """Whether PT_HPU_LAZY_MODE asks the vendor's bridge for lazy mode; 0, the default, and 2 are eager."""
+    return os.environ.get("PT_HPU_LAZY_MODE") == "1"

@@ -19,7 +19,7 @@ _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} (
 @cache
 def activate() -> None:
     """Register the device ``hpu`` and its module ``torch.hpu``, and say plainly that it is emulated."""
-    library()
+    is_late = library().came_late()
     from habana_frameworks.torch import hpu
 
     torch._register_device_module("hpu", hpu)
@@ -27,8 +27,21 @@ def activate() -> None:
     Tensor.hpu = _tensor_to_card  # type: ignore[attr-defined]
     Tensor.is_hpu = property(_is_on_card)  # type: ignore[attr-defined]
     nn.Module.hpu = _module_to_card  # type: ignore[attr-defined]
+    if is_late:
+        _check_backward()
     lazy.start()
     log_event(Warned(message=_ANNOUNCEMENT.format(place=underneath.name(), mode=lazy.mode())))
+
+
+def _check_backward() -> None:
+    """Raise where torch has counted its devices for backward() already, and would stop at this one."""
+    try:
+        torch.ones(1, device="hpu", requires_grad=True).sum().backward()
+    except RuntimeError as error:
+        raise ImportError(
+            "backward() has run in this process before the device hpu was made known, and torch counts its devices once. "
+            "Import habana_frameworks.torch.core before anything is trained, or use another process."
+        ) from error
 
 
 def _is_on_card(tensor: Tensor) -> bool:

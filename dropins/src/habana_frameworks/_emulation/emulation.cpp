@@ -1,4 +1,6 @@
 // The device type "hpu" without the card: registered with torch when this library is loaded.
+#include <new>
+
 #include "autocast.h"
 #include "device.h"
 #include "operations.h"
@@ -53,6 +55,22 @@ using emulation::Hooks;
 C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, Hooks)
 } // namespace at
 
+namespace {
+
+// Torch asks for the hooks once and keeps the answer. Where it has asked before this library came, it keeps an empty one,
+// which has no members and can be made ours in its place.
+const bool torch_had_asked = [] {
+  static_assert(sizeof(emulation::Hooks) == sizeof(at::HPUHooksInterface));
+  const auto& known = at::detail::getHPUHooks();
+  if (known.hasHPU()) {
+    return false;
+  }
+  new (const_cast<at::HPUHooksInterface*>(&known)) emulation::Hooks();
+  return true;
+}();
+
+} // namespace
+
 TORCH_LIBRARY_IMPL(_, HPU, library) {
   library.fallback(CppFunction::makeFromBoxedFunction<&emulation::run_beneath>());
 }
@@ -97,6 +115,10 @@ TORCH_LIBRARY_IMPL(aten, AutocastHPU, library) {
 }
 
 extern "C" {
+
+bool came_late() {
+  return torch_had_asked;
+}
 
 int64_t memory_allocated() {
   return emulation::allocated.load();

@@ -49,6 +49,7 @@ def library() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(path))
     for name in ("memory_allocated", "memory_peak", "take_graphs"):
         getattr(loaded, name).restype = ctypes.c_int64
+    loaded.came_late.restype = ctypes.c_bool
     loaded.take_graphs.argtypes = (ctypes.POINTER(Graph), ctypes.c_int64)
     loaded.gather_graphs.argtypes = (TellOfReading,)
     return loaded

@@ -47,7 +47,9 @@ def examine_habana() -> Finding:
 def examine_plug_ins() -> Finding:
     """List the device plug-ins of torch: the known ones, and all that torch loads by itself."""
     found = {name for name in PLUG_INS if find_package(name) is not None}
-    found |= {point.name for point in metadata.entry_points(group="torch.backends")}
+    # Our own starts nothing unless it is asked to.
+    points = metadata.entry_points(group="torch.backends")
+    found |= {point.name for point in points if point.dist is None or point.dist.name != DROP_INS}
     if not found:
         return Finding(name="torch plug-ins", value="none", verdict=Verdict.ABSENT, facts={"names": ""})
     names = ", ".join(sorted(found))

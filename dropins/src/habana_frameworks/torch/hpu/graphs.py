@@ -15,7 +15,6 @@ from habana_frameworks._emulation import underneath
 from habana_frameworks.torch.hpu import streams
 from habana_frameworks.torch.hpu.streams import Stream
 
-
 _STATISTICS = ("running_mean", "running_var")
 
 

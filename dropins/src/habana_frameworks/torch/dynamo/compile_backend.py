@@ -1,0 +1,36 @@
+"""The backend ``hpu_backend`` of torch.compile, found by torch through an entry point of this distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import GraphModule
+
+import habana_frameworks.torch.core  # noqa: F401
+from pilotage.events import Noted
+from pilotage.logs import log_event
+
+
+_WITHOUT_MEANING_HERE = ("keep_input_mutations",)
+"""Options that change how the card copies, and no result."""
+
+
+def hpu_backend(
+    graph: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Take forward and backward as the graphs that the card would compile, and run them operation by operation."""
+    if unknown := set(options or ()) - set(_WITHOUT_MEANING_HERE):
+        raise ValueError(
+            f"The emulated hpu_backend does not know the option {min(unknown)!r}. Choose one of: "
+            f"{', '.join(_WITHOUT_MEANING_HERE)}."
+        )
+    return aot_autograd(fw_compiler=_run_as_it_is)(graph, inputs)
+
+
+def _run_as_it_is(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    operations = sum(node.op == "call_function" for node in graph.graph.nodes)
+    log_event(Noted(message=f"hpu_backend: the card would compile a graph of {operations} operations."))
+    return torch._functorch.aot_autograd.make_boxed_func(graph.forward)

@@ -1,0 +1,1 @@
+"""What the distribution of drop-ins does beside carrying vendors' names."""

@@ -1,0 +1,85 @@
+"""Programs of the engine on the emulated card: asked for by name, labelled, and equal to the processor."""
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the_card_is_emulated(alone):
+    def program():
+        import torch
+        from torch import nn
+
+        import pilotage
+        import poptorch
+        from pilotage.backends.hpu import compiled_calls
+
+        class Network(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten())
+                self.last = nn.Sequential(nn.Dropout(0.3), nn.Linear(144, 5))
+
+            def forward(self, images, labels=None):
+                scores = self.last(self.layers(images))
+                return scores if labels is None else (scores, nn.functional.cross_entropy(scores, labels))
+
+        def train(backend, tier):
+            torch.manual_seed(0)
+            network = Network()
+            options = poptorch.Options().deviceIterations(2).runOn(backend, tier=tier)
+            options.Training.gradientAccumulation(2)
+            options.showCompilationProgressBar(False)
+            training = poptorch.trainingModel(network, options, poptorch.optim.AdamW(network.parameters(), lr=0.01))
+            losses = [training(torch.randn(16, 1, 8, 8), torch.randint(5, (16,)))[1].tolist() for _ in range(2)]
+            return losses, {name: each.clone() for name, each in network.state_dict().items()}, training
+
+        card_losses, card, training = train("hpu", "graph")
+        session = training.engine.session
+        assert session.device == "hpu (Gaudi, emulated on the CPU)"
+        assert all(each.is_hpu for each in session.state.parameters.values())
+        eager_losses, _, _ = train("hpu", "eager")
+        host_losses, host, _ = train("cpu", "graph")
+        assert card_losses == host_losses == eager_losses
+        assert all(torch.equal(card[name], host[name]) for name in host)
+
+        # What a host with the vendor's bridge compiles, compiled by the emulated backend of the same name.
+        fixed = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+        inference = pilotage.inference(fixed, backend="hpu", tier="graph")
+        expected = inference(torch.ones(2, 4))
+        program = inference._executor.session.program
+        (call,) = compiled_calls(program).values()
+        (computation,) = program.computations.values()
+        state = inference._executor.session.attached.arguments(computation.sections, 0)
+        assert torch.equal(call(*state, torch.ones(2, 4, device="hpu"))[0].cpu(), expected)
+
+    ran = alone(program)
+    assert "Running on hpu (Gaudi, emulated on the CPU), tier graph: the backend option asks for it." in ran.stderr
+
+
+def test_a_device_made_known_after_a_backward_pass_is_refused_and_after_anything_else_works(alone):
+    def program():
+        import os
+
+        import pytest
+        import torch
+
+        if os.environ["BEFORE"] == "backward":
+            torch.ones(1, requires_grad=True).sum().backward()
+            with pytest.raises(ImportError, match=r"Import habana_frameworks.torch.core before anything is trained"):
+                import habana_frameworks.torch.core
+            return
+        assert not torch.accelerator.is_available()
+        assert not torch.ones(1).is_pinned()
+        import habana_frameworks.torch.core  # noqa: F401
+
+        assert torch.accelerator.current_accelerator().type == "hpu"
+        weight = torch.ones(2, device="hpu", requires_grad=True)
+        (3 * weight).sum().backward()
+        assert weight.grad.tolist() == [3, 3]
+        pinned = torch.ones(4).pin_memory()
+        assert pinned[2:].is_pinned()
+        assert not torch.ones(4).is_pinned()
+
+    for before in ("backward", "question"):
+        alone(program, BEFORE=before)

@@ -1,0 +1,37 @@
+"""torch.compile with the vendor's backend."""
+
+import pytest
+
+
+@pytest.mark.slow
+def test_a_compiled_network_trains_as_the_eager_one_on_the_processor(alone):
+    def program():
+        import pytest
+        import torch
+        from torch import nn
+
+        def train(device, prepare):
+            torch.manual_seed(0)
+            layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.2), nn.Linear(144, 5)
+            network = nn.Sequential(*layers).to(device)
+            compiled = prepare(network)
+            optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+            losses = []
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = compiled(torch.randn(6, 1, 8, 8).to(device)).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+            return losses
+
+        card = train(
+            "hpu", lambda network: torch.compile(network, backend="hpu_backend", options={"keep_input_mutations": True})
+        )
+        assert card == train("cpu", lambda network: network)
+        with pytest.raises(Exception, match="does not know the option 'speed'"):
+            torch.compile(nn.Linear(1, 1), backend="hpu_backend", options={"speed": 1})(torch.ones(1, 1))
+
+    # Nothing of habana_frameworks is imported by the program: torch does it at the end of its own import.
+    ran = alone(program, PT_HPU_AUTOLOAD="1", PILOTAGE_LOG_LEVEL="DEBUG")
+    assert ran.stderr.count("the card would compile a graph of") == 2
