@@ -98,6 +98,8 @@ class WalkedExecutable:
         if step.action is Action.UPDATE:
             state.exchange_gradients()
         outputs = self._run_step(number, step, state, streams, batch)
+        if step.action is Action.UPDATE:
+            state.exchange_updates()
         if self._program.computations[step.action].checks_late:
             self._look_at(outputs.pop(), number, step, streams)
         return outputs
@@ -110,9 +112,12 @@ class WalkedExecutable:
         before = self._before(step, state, streams, batch) if self._checked else None
         try:
             if not self._program.draws_random_numbers or streams.shared:
-                return self._calls[step.action](*arguments)
-            with streams.of_replica(step.replica):
-                return self._calls[step.action](*arguments)
+                outputs = self._calls[step.action](*arguments)
+            else:
+                with streams.of_replica(step.replica):
+                    outputs = self._calls[step.action](*arguments)
+            state.put_away(computation.sections, step.replica, arguments, whole=computation.whole)
+            return outputs
         except (RuntimeError, MemoryError) as error:
             if before is not None:
                 before.restore(streams)
@@ -170,8 +175,8 @@ class Walk:
         self._executable = executable
         self._state = state
         self._streams = streams
-        self._results = _Results(schedule)
-        self._batches = _micro_batches(inputs, schedule.micro_batches)
+        self._results = Results(schedule)
+        self._batches = micro_batches_of(inputs, schedule.micro_batches)
         self._done = 0
 
     def go_on(self, steps: Sequence[Step]) -> None:
@@ -204,7 +209,7 @@ class _Before:
             streams.states = self.streams
 
 
-class _Results:
+class Results:
     """Outputs on their way back to the host."""
 
     def __init__(self, schedule: Schedule) -> None:
@@ -212,6 +217,7 @@ class _Results:
         self._parts: list[list[Tensor] | None] = [None] * schedule.results
 
     def put(self, place: int, outputs: list[Tensor], constants: Sequence[int]) -> None:
+        """Take the outputs of one micro-batch."""
         present = self._parts[place]
         if present is not None and self._sums:
             outputs = [_add(total, output) for total, output in zip(present, outputs, strict=True)]
@@ -221,6 +227,7 @@ class _Results:
         self._parts[place] = outputs
 
     def together(self, constants: Sequence[int]) -> list[Tensor]:
+        """What one call returns."""
         parts = [part for part in self._parts if part is not None]
         if len(parts) == 1:
             return parts[0]
@@ -237,7 +244,8 @@ def _call(computation: Computation) -> Call:
     return computation.function
 
 
-def _micro_batches(inputs: Sequence[Tensor], count: int) -> list[Sequence[Tensor]]:
+def micro_batches_of(inputs: Sequence[Tensor], count: int) -> list[Sequence[Tensor]]:
+    """The inputs of each micro-batch."""
     if count == 1:
         return [inputs]
     pieces = [tensor.split(tensor.shape[0] // count) for tensor in inputs]

@@ -56,6 +56,17 @@ class Tier(Enum):
     """The captured graph as machine code."""
 
 
+class PipelineOrder(Enum):
+    """In which order the stages of a pipeline work through micro-batches."""
+
+    ONE_FORWARD_ONE_BACKWARD = "1f1b"
+    """A stage takes turns between forward and backward, so that few micro-batches are on their way."""
+    GPIPE = "gpipe"
+    """All forwards, then all backwards."""
+    SHARDED = "sharded"
+    """Each micro-batch goes through all stages, forward and backward, before the next one begins."""
+
+
 class Accumulation(Enum):
     """In which type the products of half-precision numbers are summed up, where a device leaves the choice."""
 

@@ -22,11 +22,13 @@ from pilotage.program.overlaps import refuse_overlaps
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.saved import is_written_too_early
+from pilotage.program.shares import Shares
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import (
     Gradients,
     GradientStep,
     InferenceStep,
+    SeparateGradientStep,
     StepFunction,
     TrainingStep,
     UpdateStep,
@@ -61,6 +63,15 @@ class Request:
     broadcast_buffers: bool = True
     """Replicas are promised equal buffers."""
 
+    shares: Shares | None = None
+    """Which parameters other instances update; None where each updates all."""
+
+    pools: bool = False
+    """Part gradients from the update, even those of a single micro-batch."""
+
+    separate_gradients: bool = False
+    """Return gradients instead of pooling them: the program is going to be cut into stages."""
+
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     parsers: Parsers = field(default_factory=dict)
 
@@ -94,6 +105,7 @@ def capture(request: Request) -> Program:
         inputs=tuple(request.inputs),
         outputs=model.findings.outputs,
         constant_outputs=constant_outputs(traces[first].graph),
+        gradients=_returned_gradients(model) if request.separate_gradients and request.plan is not None else (),
         plan=request.plan,
         written_inputs=_written_inputs(steps[first], traces[first]),
         written_buffers=written_buffers,
@@ -141,6 +153,10 @@ def _model(request: Request) -> Model:
     )
 
 
+def _returned_gradients(model: Model) -> tuple[str, ...]:
+    return tuple(name for name in model.layout.trained if name not in model.findings.without_gradient)
+
+
 def _promises_equal_buffers(request: Request) -> bool:
     return request.broadcast_buffers and request.batching.replicas * request.batching.instances > 1
 
@@ -148,7 +164,7 @@ def _promises_equal_buffers(request: Request) -> bool:
 def _layout(request: Request) -> StateLayout:
     layout = StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
     refuse_overlaps(request.module, layout)
-    return layout
+    return layout if request.shares is None else request.shares.layout(layout)
 
 
 def _steps(
@@ -168,13 +184,14 @@ def _steps(
         through_leaves=through_leaves,
         past_written_buffers=past_written_buffers,
     )
-    if request.batching.micro_batches_per_update == 1:
+    if request.batching.micro_batches_per_update == 1 and not (request.pools or request.separate_gradients):
         return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}
     _refuse_complex_pools(layout)
+    step = SeparateGradientStep if request.separate_gradients else GradientStep
     return {
-        Action.ACCUMULATE: GradientStep(gradients=gradients, layout=layout),
+        Action.ACCUMULATE: step(gradients=gradients, layout=layout),
         Action.UPDATE: UpdateStep(
-            plan=plan,
+            plan=plan if request.shares is None else request.shares.plan(plan),
             layout=layout,
             divisors={name: _divisor(request, name) if divides else 1 for name in layout.trained},
             findings=model.findings,

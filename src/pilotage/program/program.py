@@ -60,6 +60,9 @@ class Program:
     constant_outputs: tuple[int, ...] = ()
     """Outputs that are the same in every run; a call returns each of them once, whatever its schedule."""
 
+    gradients: tuple[str, ...] = ()
+    """Parameters whose gradients come behind the outputs, where the program is made to be cut into stages."""
+
     anchors: tuple[str, ...] = ()
     """Values inside of the program that come back behind its outputs."""
 

@@ -56,9 +56,11 @@ class Schedule:
         return [tuple(step for step in self.steps if step.iteration // length == part) for part in range(parts)]
 
 
-def make_schedule(batching: Batching, *, trains: bool, mode: OutputMode, period: int = 1) -> Schedule:
-    """Lay out device iterations x accumulation x replicas, in that order of nesting."""
-    pools = batching.micro_batches_per_update > 1
+def make_schedule(
+    batching: Batching, *, trains: bool, mode: OutputMode, period: int = 1, pools: bool = False
+) -> Schedule:
+    """Lay out device iterations x accumulation x replicas, in that order of nesting; one gradient is pooled only if asked."""
+    pools = pools or batching.micro_batches_per_update > 1
     run = (Action.ACCUMULATE if pools else Action.TRAIN) if trains else Action.INFER
     steps: list[Step] = []
     for iteration in range(batching.device_iterations):

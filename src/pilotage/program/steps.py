@@ -195,14 +195,34 @@ class GradientStep:
         parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
         counters = dict(zip(self.layout.counters, counted, strict=True))
         outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
-        pools = dict(zip(self.layout.trained, pooled, strict=True))
-        if gradients:
-            targets = [pools[name] for name in gradients]
-            additions = [gradient.to(pools[name].dtype) for name, gradient in gradients.items()]
-            if Counter.POOLED in counters:
-                additions = _share_of_mean(targets, additions, counters[Counter.POOLED])
-            torch._foreach_add_(targets, additions)
+        pool(dict(zip(self.layout.trained, pooled, strict=True)), gradients, counters)
         return outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeparateGradientStep:
+    """Forward and backward; gradients come behind the outputs, for stages that pool them where the weights are."""
+
+    gradients: Gradients
+    layout: StateLayout
+    sections: ClassVar[tuple[Section, ...]] = (
+        Section.PARAMETERS,
+        Section.BUFFERS,
+        Section.COUNTERS,
+        Section.VALUES,
+    )
+
+    @property
+    def findings(self) -> Findings:
+        """What running the module's forward has taught."""
+        return self.gradients.model.findings
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the step."""
+        parameters, buffers, counted, values, inputs = _cut(self, tensors)
+        counters = dict(zip(self.layout.counters, counted, strict=True))
+        outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
+        return [*outputs, *gradients.values()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +236,9 @@ class UpdateStep:
 
     findings: Findings
     """Of the gradient step: which parameters never get a gradient."""
+
+    clips: bool = True
+    """Whether the norm of all gradients is bounded here; not where other stages have a part of them."""
 
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
@@ -236,11 +259,23 @@ class UpdateStep:
             if name not in self.findings.without_gradient
         }
         slots_by_name = dict(zip(self.layout.slots, slots, strict=True))
-        update(self.plan, held, gradients, slots_by_name, counters, _variables(self.layout, values))
-        torch._foreach_zero_(list(pooled))
+        update(self.plan, held, gradients, slots_by_name, counters, _variables(self.layout, values), clips=self.clips)
+        if pooled:
+            torch._foreach_zero_(list(pooled))
         if Counter.POOLED in counters:
             counters[Counter.POOLED].zero_()
         return []
+
+
+def pool(pools: Mapping[str, Tensor], gradients: Mapping[str, Tensor], counters: Mapping[Counter, Tensor]) -> None:
+    """Add the gradients of one micro-batch to those of earlier ones."""
+    if not gradients:
+        return
+    targets = [pools[name] for name in gradients]
+    additions = [gradient.to(pools[name].dtype) for name, gradient in gradients.items()]
+    if Counter.POOLED in counters:
+        additions = _share_of_mean(targets, additions, counters[Counter.POOLED])
+    torch._foreach_add_(targets, additions)
 
 
 def _divided(pool: Tensor, divisor: int) -> Tensor:

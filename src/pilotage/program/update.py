@@ -24,6 +24,8 @@ def update(
     slots: Mapping[Slot, Tensor],
     counters: Mapping[Counter, Tensor],
     variables: Mapping[VariableValue, Tensor],
+    *,
+    clips: bool = True,
 ) -> None:
     """Apply an optimizer to the parameters that have a gradient, in place, and count the update."""
     updates = counters[Counter.UPDATES]
@@ -32,7 +34,8 @@ def update(
         if plan.automatic_loss_scaling:
             gradients = adjust_loss_scale(counters[Counter.LOSS_SCALE], scale, gradients)
         gradients = _unscaled(gradients, scale)
-        gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
+        if clips:
+            gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
         for position, group in enumerate(plan.groups):
             names = [name for name in group.parameters if name in gradients]
             if names:
