@@ -41,7 +41,7 @@ def _examine_backend() -> Finding:
         "rises": choice.rises,
         "reason": choice.reason,
     }
-    value = f"{choice.backend.name}, tier {choice.tier.value}: {choice.reason}"
+    value = f"{choice.backend.label}, tier {choice.tier.value}: {choice.reason}"
     return Finding(name="backend", value=value, facts=facts)
 
 
