@@ -15,6 +15,7 @@ from cosmictagger.errors import ConfigurationError, CosmicTaggerError
 
 if TYPE_CHECKING:
     from cosmictagger.configuration.root import Configuration
+    from cosmictagger.processes.together import Processes
 
 USAGE = """\
 cosmictagger [--config-name RECIPE] mode=MODE run.id=NAME [GROUP=MEMBER] [GROUP.FIELD=VALUE] ...
@@ -52,21 +53,26 @@ def _run(given: list[str]) -> None:
     recipe, overrides = split_recipe(given)
     composing = _hydra()
     chosen = composing.configuration(overrides, recipe)
-    os.environ.update({name: str(value) for name, value in chosen.framework.environment_variables.items()})
+    from cosmictagger.configuration.places import surroundings
+
+    os.environ.update(surroundings(chosen))
     from cosmictagger.configuration.checks import check
 
     check(chosen)
     folder = Path(chosen.output_dir)
+    from cosmictagger.processes.joining import join
     from cosmictagger.records.process_log import process_log
 
-    with process_log(folder) as log:
+    processes = join(chosen.run)
+    with process_log(folder, writes=processes.writes) as log:
         log.info("Dumping launch arguments.")
         log.info(" ".join([sys.argv[0], *given]))
         log.info("-- CONFIG --")
         for line in composing.resolved_lines(chosen):
             log.info(line)
-        _seed(chosen)
-        _mode(chosen)(chosen, folder)
+        _seed(chosen, processes)
+        _mode(chosen)(chosen, folder, processes)
+    processes.leave()
 
 
 def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -96,19 +102,19 @@ def _hydra() -> ModuleType:
     return compose
 
 
-def _seed(chosen: Configuration) -> None:
+def _seed(chosen: Configuration, processes: Processes) -> None:
     import torch
 
     from cosmictagger.records.process_log import LOGGER
 
     if chosen.run.threads:
         torch.set_num_threads(chosen.run.threads)
-    seed = chosen.framework.seed or time.time_ns() % 2**31
+    seed = processes.first(chosen.framework.seed or time.time_ns() % 2**31)
     torch.manual_seed(seed)
     LOGGER.info("Seed of weights and random streams: %d", seed)
 
 
-def _mode(chosen: Configuration) -> Callable[[Configuration, Path], None]:
+def _mode(chosen: Configuration) -> Callable[[Configuration, Path, Processes], None]:
     from cosmictagger.configuration.choices import ModeKind
 
     match chosen.mode.name:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cosmictagger.configuration.choices import ComputeMode, ConvMode, DistributedMode, ModeKind, Norm
-from cosmictagger.configuration.data import Generated, Real
+from cosmictagger.configuration.choices import ConvMode, DistributedMode, ModeKind, Norm
+from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.mode import Inference, Train
+from cosmictagger.configuration.places import places, processes
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.errors import ConfigurationError
 
 HALVINGS = 7
 """How often 1280 pixels can be halved into picture and network alike."""
+
+VERTEX_HALVINGS = 2
+"""Where the vertex is looked for, above the deepest level."""
 
 READS = (ModeKind.inference, ModeKind.visualize)
 """Modes that read held-out events alone."""
@@ -35,30 +39,6 @@ def _framework(chosen: Configuration) -> Iterator[str]:
         yield "framework.sparse=true is not there: networks are dense. Leave it out."
     if framework.distributed_mode is DistributedMode.horovod:
         yield "framework.distributed_mode=horovod is not there. Leave it out, or say DDP."
-
-
-def _places(chosen: Configuration) -> Iterator[str]:
-    run = chosen.run
-    if run.compute_mode not in (ComputeMode.CPU, ComputeMode.GPU):
-        yield f"run.compute_mode={run.compute_mode.name} is not there yet. Choose CPU or GPU."
-    if run.distributed:
-        yield "run.distributed=true is not there yet: one process trains. Say run.distributed=false."
-    if run.horovod_num_groups:
-        yield "run.horovod_num_groups belongs to horovod, which is not there. Leave it at 0."
-    if run.lazy_mode:
-        yield "run.lazy_mode=true belongs to run.compute_mode=HPU. Leave it false."
-    if run.num_replicas != 1:
-        yield f"run.num_replicas={run.num_replicas} belongs to run.compute_mode=IPU. Leave it at 1."
-    if run.compute_mode is ComputeMode.GPU and (problem := _missing_card()):
-        yield f"run.compute_mode=GPU cannot be: {problem}. Say run.compute_mode=CPU."
-
-
-def _missing_card() -> str | None:
-    import torch
-
-    if torch.version.cuda is None:
-        return f"torch {torch.__version__} is built without CUDA"
-    return None if torch.cuda.is_available() else "no CUDA device answers"
 
 
 def _precision(chosen: Configuration) -> Iterator[str]:
@@ -107,8 +87,6 @@ def _counts(chosen: Configuration) -> Iterator[str]:
 def _training(chosen: Configuration) -> Iterator[str]:
     if not isinstance(chosen.mode, Train):
         return
-    if chosen.mode.quantization_aware:
-        yield "mode.quantization_aware=true is not there yet. Leave it false."
     if not chosen.mode.optimizer.learning_rate > 0:
         yield f"mode.optimizer.learning_rate is {chosen.mode.optimizer.learning_rate}. It has to be above 0."
 
@@ -124,6 +102,10 @@ def _network(chosen: Configuration) -> Iterator[str]:
         yield "network.normalization=layer is for network.conv_mode=conv_3D. Choose batch or none."
     if network.filter_size_deepest % 2 == 0 or network.filter_size_deepest < 1:
         yield f"network.filter_size_deepest is {network.filter_size_deepest}. It has to be odd, so that pictures keep their size."
+    if network.vertex and network.depth < VERTEX_HALVINGS:
+        yield f"network.vertex=true looks {VERTEX_HALVINGS} levels above the deepest, and network.depth is {network.depth}."
+    if (network.event_label or network.vertex) and isinstance(chosen.data, Synthetic):
+        yield "network.event_label and network.vertex need events with a neutrino, and data=synthetic is noise."
     if network.weight_decay:
         yield f"network.weight_decay={network.weight_decay} was TensorFlow's alone; torch never had it. Leave it at 0."
 
@@ -167,8 +149,9 @@ def files_used(chosen: Configuration) -> tuple[str, ...]:
 
 RULES: tuple[Callable[[Configuration], Iterator[str]], ...] = (
     _framework,
-    _places,
+    places,
     _counts,
+    processes,
     _precision,
     _training,
     _network,

@@ -29,6 +29,9 @@ class Mode:
     weights_location: str = ""
     """A checkpoint, or a folder that holds checkpoints; empty takes the run's own."""
 
+    quantization_aware: bool = False
+    """Compute as if convolutions had integers of eight bits; to be said for what was trained so, too."""
+
 
 @dataclass
 class Train(Mode):
@@ -38,7 +41,6 @@ class Train(Mode):
     checkpoint_iteration: int = 500
     summary_iteration: int = 1
     logging_iteration: int = 1
-    quantization_aware: bool = False
     optimizer: Optimizer = field(default_factory=Optimizer)
 
 

@@ -43,6 +43,12 @@ class Network:
     growth_rate: GrowthRate = GrowthRate.additive
     downsampling: DownSampling = DownSampling.max_pooling
     upsampling: UpSampling = UpSampling.interpolation
+    event_label: bool = False
+    """Also tell the kind of the event."""
+
+    vertex: bool = False
+    """Also tell where the neutrino interacted."""
+
     data_format: DataFormat = DataFormat.channels_first
     """Filled from data.data_format at the start."""
 

@@ -15,6 +15,8 @@ class Run:
     """Names the folder that the run leaves behind; required."""
 
     distributed: bool = False
+    """Train one network in all processes that torchrun, mpirun or srun has started."""
+
     compute_mode: ComputeMode = ComputeMode.CPU
     iterations: int = 500
     """Steps of this run; a resumed training does so many more."""
@@ -23,6 +25,8 @@ class Run:
     """Validate whenever so many steps are done."""
 
     minibatch_size: int = 2
+    """Events of a step, over all processes and replicas together."""
+
     precision: Precision = Precision.float32
     profile: bool = False
     """Write a Chrome trace for each of the first steps."""
@@ -36,7 +40,10 @@ class Run:
     """Gaudi's lazy graphs; HPU alone."""
 
     num_replicas: int = 1
-    """Replicas of the program; IPU alone."""
+    """Replicas of the program in this process; IPU alone, and not under poprun, which gives them out itself."""
+
+    stages: int = 1
+    """Parts that the network is split into, one for each IPU of a replica; IPU alone."""
 
     threads: int = 0
     """Threads that a CPU computes with; 0 leaves it to torch."""

@@ -63,6 +63,16 @@ class PlaneClusters:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Truths:
+    """What the simulation knows of the events of a batch."""
+
+    event_label: Array
+    """int64 (events,): electron neutrino, muon neutrino, neutral current, cosmic rays alone."""
+    vertex: Array
+    """float32 (events, planes, 2): row and column in the batch's pictures; negative where there is none."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Batch:
     """Dense pictures of several events, channels first unless asked otherwise."""
 
@@ -74,11 +84,12 @@ class Batch:
     """int64 (events,): where each event stands in its file."""
     event_ids: Array
     """int64 (events, 3): run, subrun, event."""
+    truths: Truths | None = None
 
     def channels_last(self) -> Batch:
         """The same batch as (events, rows, columns, planes)."""
         image, label = (np.ascontiguousarray(np.moveaxis(each, 1, 3)) for each in (self.image, self.label))
-        return Batch(image, label, self.entries, self.event_ids)
+        return Batch(image, label, self.entries, self.event_ids, self.truths)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,10 +106,11 @@ class SparseBatch:
     """uint8."""
     entries: Array
     event_ids: Array
+    truths: Truths | None = None
 
     def dense(self) -> Batch:
         """Scatter into zeros."""
         image, label = np.zeros(self.shape, np.float32), np.zeros(self.shape, np.uint8)
         image.reshape(-1)[self.index] = self.charge
         label.reshape(-1)[self.index] = self.label
-        return Batch(image, label, self.entries, self.event_ids)
+        return Batch(image, label, self.entries, self.event_ids, self.truths)

@@ -61,6 +61,11 @@ class EventFile:
         """Rows and columns of the stored pictures."""
         return self._image.shape
 
+    @property
+    def pixels(self) -> int:
+        """Filled pixels of all events."""
+        return int(self._image.count.sum())
+
     def close(self) -> None:
         """Let the file go."""
         self._file.close()

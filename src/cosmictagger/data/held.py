@@ -10,17 +10,21 @@ import numpy as np
 from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch, SparseBatch
 from cosmictagger.data.files import EventFile
+from cosmictagger.data.truth import NeutrinoTruth
+
+BYTES_PER_PIXEL = 13
 
 
 class HeldEvents:
     """Stands before a file at one downsampling; the first reading of an event is its only one.
 
-    An event takes about 13 bytes per filled pixel: half a megabyte at downsample 1.
+    An event takes `BYTES_PER_PIXEL` for each filled pixel: half a megabyte at downsample 1.
     """
 
     def __init__(self, source: EventFile, *, downsample: int) -> None:
         self._source, self._downsample = source, downsample
         self._events: dict[int, SparseBatch] = {}
+        self._truths: dict[int, NeutrinoTruth | None] = {}
 
     def __len__(self) -> int:
         return len(self._source)
@@ -49,6 +53,12 @@ class HeldEvents:
             np.concatenate([event.entries for event in events]),
             np.concatenate([event.event_ids for event in events]),
         )
+
+    def truth(self, entry: int) -> NeutrinoTruth | None:
+        """What the simulation knows of the neutrino."""
+        if entry not in self._truths:
+            self._truths[entry] = self._source.truth(entry)
+        return self._truths[entry]
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
         """Events as pictures."""

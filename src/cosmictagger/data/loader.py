@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch, SparseBatch
 from cosmictagger.data.files import check_minibatch
 from cosmictagger.data.orders import ORDERS, entries_of
+from cosmictagger.data.truth_arrays import truths_of
 
 DATA_FORMATS = ("channels_first", "channels_last")
 _FEWEST_THREADS, _MOST_THREADS = 2, 6
@@ -44,6 +46,7 @@ class Loader:
 
     The minibatch is the whole world's: rank ``rank`` of ``size`` gets its equal share of it. ``workers`` threads keep
     ``prefetch`` batches ready; both go by the machine's cores where they are not given. A seed of 0 is the clock's.
+    With ``truths`` batches say what the simulation knew of their events.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Loader:
         prefetch: int | None = None,
         rank: int = 0,
         size: int = 1,
+        truths: bool = False,
     ) -> None:
         check_minibatch(getattr(source, "path", type(source).__name__), len(source), minibatch_size)
         check_downsample(downsample, source.shape)
@@ -76,7 +80,7 @@ class Loader:
         self._source, self._downsample, self._order = source, downsample, order
         self._minibatch_size, self._rank, self._size = minibatch_size, rank, size
         self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
-        self._prefetch = prefetch
+        self._prefetch, self._truths = prefetch, truths
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
         self._coming: deque[Future[Batch | SparseBatch]] = deque()
         self._batches = 0
@@ -149,6 +153,14 @@ class Loader:
         every = entries_of(self._order, number, events=self.events, minibatch_size=self._minibatch_size, seed=self.seed)
         share = self._minibatch_size // self._size
         entries = every[self._rank * share : (self._rank + 1) * share]
+        return self._with_truths(self._read(entries))
+
+    def _with_truths(self, batch: Batch | SparseBatch) -> Batch | SparseBatch:
+        if not self._truths:
+            return batch
+        return replace(batch, truths=truths_of(self._source, batch, self._downsample))  # type: ignore[arg-type]
+
+    def _read(self, entries: Array) -> Batch | SparseBatch:
         if self._sparse:
             filled = self._source.batch(entries, self._downsample)
             if self._log:

@@ -19,7 +19,7 @@ class Outcome:
 
     loss: float
     metrics: Tensor
-    """The numbers named by `cosmictagger.training.metrics.KEYS`."""
+    """The numbers named by `cosmictagger.training.metrics.KEYS`, then those of the network's heads."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     """How long its parts took, as far as they can be told apart: forward, loss, backward, optimizer, metrics, compilation."""
@@ -33,6 +33,9 @@ class Evaluation:
     metrics: Tensor
     prediction: Tensor
     """The class of each pixel, uint8 (N, 3 planes, H, W), on the host."""
+
+    compilation: float = 0.0
+    """Seconds that were spent on compiling for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +52,20 @@ class Placement:
 
     compilation_seconds: float = 0.0
     peak_memory_bytes: int | None = None
+    compiled: bool = False
+    """Whether steps ran as a compiled program, and not operation by operation."""
+
+    instances: int = 1
+    """Processes that share each update."""
+
+    replicas: int = 1
+    """Copies of the network in each of them."""
+
+    exchange: str = "none: one instance"
+    """How gradients came together, and how that was checked."""
+
+    problems: tuple[str, ...] = ()
+    """What was asked for and did not happen."""
 
 
 class Device(Protocol):

@@ -2,48 +2,113 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
-from cosmictagger.configuration.choices import ComputeMode, LossBalanceScheme
+from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.mode import Inference, Optimizer, Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.base import Device
 from cosmictagger.devices.plain import PlainDevice
 from cosmictagger.errors import ConfigurationError
 from cosmictagger.networks.uresnet import UResNet, build
+from cosmictagger.processes.together import Processes
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBERS, Numbers
 
 
-def choose_device(chosen: Configuration) -> tuple[UResNet, Device]:
+def choose_device(chosen: Configuration, processes: Processes | None = None) -> tuple[UResNet, Device]:
     """The network and what computes it."""
     numbers = NUMBERS[chosen.run.precision]
-    network = build(chosen.network, numbers.activations).to(numbers.weights)
+    network = build(chosen.network, numbers.activations, quantization_aware=chosen.mode.quantization_aware)
     settings = chosen.mode.optimizer if isinstance(chosen.mode, Train | Inference) else Optimizer()
-    optimizer = None
-    if isinstance(chosen.mode, Train):
-        optimizer = build_optimizer(settings.name, network.parameters(), settings.learning_rate)
-    return network, _device(chosen, network, optimizer, settings.loss_balance_scheme, settings.gradient_accumulation)
+    choice = _Choice(chosen, network.to(numbers.weights), numbers, settings, processes or Processes())
+    return network, choice.device()
 
 
-def _device(
-    chosen: Configuration,
-    network: UResNet,
-    optimizer: torch.optim.Optimizer | None,
-    scheme: LossBalanceScheme,
-    accumulation: int,
-) -> Device:
-    numbers = NUMBERS[chosen.run.precision]
-    match chosen.run.compute_mode:
-        case ComputeMode.CPU:
-            # Here the plain way is the faster one: kernels are long, and oneDNN has nothing to gain from a program.
-            return PlainDevice(network, optimizer, scheme, numbers, torch.device("cpu"))
-        case ComputeMode.GPU if numbers.scales_loss:
-            return PlainDevice(network, optimizer, scheme, numbers, torch.device("cuda"))
-        case ComputeMode.GPU:
-            from cosmictagger.devices.engine import EngineDevice
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    chosen: Configuration
+    network: UResNet
+    numbers: Numbers
+    settings: Optimizer
+    processes: Processes
 
-            torch.backends.cudnn.benchmark = True
-            return EngineDevice(network, optimizer, scheme, numbers, "cuda", accumulation)
-        case other:
-            raise ConfigurationError(f"run.compute_mode={other.name} is not there yet. Choose CPU or GPU.")
+    def device(self) -> Device:
+        match self.chosen.run.compute_mode:
+            case ComputeMode.CPU:
+                # Here the plain way is the faster one: kernels are long, and oneDNN has nothing to gain from a program.
+                return self._plain(torch.device("cpu"))
+            case ComputeMode.GPU if self.numbers.scales_loss:
+                return self._plain(torch.device("cuda", torch.cuda.current_device()))
+            case ComputeMode.GPU:
+                return self._engine()
+            case ComputeMode.XPU:
+                return self._plain(torch.device("xpu", torch.xpu.current_device()))
+            case ComputeMode.HPU:
+                from cosmictagger.devices.gaudi import gaudi
+
+                device, mark_step = gaudi()
+                return self._plain(device, mark_step)
+            case ComputeMode.IPU:
+                return self._graphcore()
+            case other:
+                raise ConfigurationError(
+                    f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU."
+                )
+
+    def _optimizer(self) -> torch.optim.Optimizer | None:
+        if not isinstance(self.chosen.mode, Train):
+            return None
+        return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate)
+
+    def _plain(self, device: torch.device, boundary: object = None) -> Device:
+        return PlainDevice(
+            self.network,
+            self._optimizer(),
+            self.settings.loss_balance_scheme,
+            self.numbers,
+            device,
+            parallel=self.processes.shares,
+            broadcast_buffers=self.chosen.run.broadcast_buffers,
+            boundary=boundary,  # type: ignore[arg-type]
+        )
+
+    def _engine(self) -> Device:
+        from cosmictagger.devices.engine import EngineDevice
+
+        torch.backends.cudnn.benchmark = True
+        return EngineDevice(
+            self.network,
+            self._optimizer(),
+            self.settings.loss_balance_scheme,
+            self.numbers,
+            "cuda",
+            self.settings.gradient_accumulation,
+            instances=self.processes.size,
+        )
+
+    def _graphcore(self) -> Device:
+        from cosmictagger.devices.graphcore.device import GraphcoreDevice
+        from cosmictagger.devices.graphcore.optimizer import build_poptorch_optimizer
+        from cosmictagger.devices.graphcore.options import local_replicas, options_for
+        from cosmictagger.devices.graphcore.stages import begin_stages
+
+        run, settings = self.chosen.run, self.settings
+        trains = isinstance(self.chosen.mode, Train)
+        stages = begin_stages(self.network, run.stages)
+        accumulation = settings.gradient_accumulation
+        return GraphcoreDevice(
+            self.network,
+            build_poptorch_optimizer(settings.name, self.network.parameters(), settings.learning_rate)
+            if trains
+            else None,
+            settings.name,
+            settings.loss_balance_scheme,
+            self.numbers,
+            training_options=options_for(run, self.numbers, stages, accumulation=accumulation, training=True),
+            inference_options=options_for(run, self.numbers, stages, training=False),
+            accumulation=accumulation,
+            replicas=local_replicas(run),
+        )

@@ -14,9 +14,9 @@ from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors
 from cosmictagger.devices.learnt import as_slots, as_torch
+from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.training.metrics import KEYS
 from cosmictagger.training.optimizer import set_rate
 from cosmictagger.training.precision import Numbers
 from cosmictagger.training.step import EvaluationStep, TrainingStep
@@ -25,10 +25,15 @@ from cosmictagger.training.step import EvaluationStep, TrainingStep
 class MarkedStep(TrainingStep):
     """A training step that tells the engine which of its outputs is the loss."""
 
-    def forward(self, image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+    def __init__(self, network: UResNet, scheme: LossBalanceScheme, instances: int) -> None:
+        super().__init__(network, scheme)
+        self.instances = instances
+        """The engine sums over accumulated batches and instances alike; over the latter a mean is wanted."""
+
+    def forward(self, image: Tensor, label: Tensor, *truths: Tensor) -> tuple[Tensor, Tensor]:
         """The metrics, and the loss to go back from."""
-        metrics, loss = super().forward(image, label)
-        return metrics, pilotage.mark_loss(loss)
+        metrics, loss = super().forward(image, label, *truths)
+        return metrics, pilotage.mark_loss(loss if self.instances == 1 else loss / self.instances)
 
 
 class EngineDevice:
@@ -42,15 +47,18 @@ class EngineDevice:
         numbers: Numbers,
         backend: str,
         accumulation: int = 1,
+        *,
+        instances: int = 1,
     ) -> None:
-        self._network, self._optimizer, self._numbers = network, optimizer, numbers
-        self._backend, self._accumulation = backend, accumulation
+        self._network, self._optimizer = network, optimizer
+        self._observed = Observed(network, numbers)
+        self._backend, self._accumulation, self._instances = backend, accumulation, instances
         self._device = torch.device(backend)
         network.eval()
         # Results must not depend on when a faster executable is ready, so the tier is pinned.
         self._evaluation = pilotage.inference(EvaluationStep(network, scheme), backend=backend, tier="graph")
         network.train()
-        self._step = MarkedStep(network, scheme)
+        self._step = MarkedStep(network, scheme, instances)
         self._training = None
         if optimizer is not None:
             self._training = pilotage.training(
@@ -62,6 +70,9 @@ class EngineDevice:
                 reduction="sum",
                 outputs="all",
                 nonfinite_loss="ignore",
+                distributed=instances > 1,
+                # Each instance keeps statistics of its own; the first one's are saved.
+                broadcast_buffers=instances == 1,
             )
         self._restored: dict[str, Any] | None = None
 
@@ -69,25 +80,24 @@ class EngineDevice:
         """Sum the gradients of some batches and update the weights once."""
         assert self._training is not None
         assert self._optimizer is not None
-        images, labels = zip(*(tensors(batch, self._device) for batch in batches), strict=True)
-        image, label = torch.cat(images), torch.cat(labels)
-        compilation = self._compile(image, label)
+        given = [torch.cat(each) for each in zip(*(tensors(batch, self._device) for batch in batches), strict=True)]
+        compilation = self._compile(given)
         set_rate(self._optimizer, rate)
         self._training.set_optimizer(self._optimizer)
-        metrics, loss = self._training(image, label)
+        metrics, loss = self._training(*given)
         return Outcome(
-            loss=float(loss.mean()),
-            metrics=metrics.view(-1, len(KEYS)).mean(0).cpu(),
+            loss=float(loss.mean()) * self._instances,
+            metrics=metrics.view(self._accumulation, -1).mean(0).cpu(),
             seconds={"compilation": compilation} if compilation else {},
         )
 
-    def _compile(self, image: Tensor, label: Tensor) -> float:
+    def _compile(self, given: list[Tensor]) -> float:
         """Compile before the first step; returns how long it took."""
         assert self._training is not None
         if self._training.record.compilations:
             return 0.0
         start = time.perf_counter()
-        self._training.compile(image, label)
+        self._training.compile(*given)
         if self._restored is not None:
             assert self._optimizer is not None
             self._training.load_optimizer_state_dict(as_slots(self._restored, self._step, self._optimizer))
@@ -96,9 +106,15 @@ class EngineDevice:
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
+        before = self._evaluation.record.compilation_seconds
         with torch.inference_mode(False):
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
-        return Evaluation(loss=float(loss), metrics=metrics.cpu(), prediction=prediction.cpu())
+        return Evaluation(
+            loss=float(loss),
+            metrics=metrics.cpu(),
+            prediction=prediction.cpu(),
+            compilation=self._evaluation.record.compilation_seconds - before,
+        )
 
     def state(self) -> dict[str, Any]:
         """Weights, and what the optimizer has learnt on the device."""
@@ -120,9 +136,11 @@ class EngineDevice:
             device=", ".join(sorted({device for device, _ in places})),
             backend=f"pilotage {self._backend}",
             tier=", ".join(sorted({tier for _, tier in places})),
-            precision=str(self._numbers),
+            precision=self._observed.precision,
             optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
             updates=model.record.updates,
             compilation_seconds=model.record.compilation_seconds,
             peak_memory_bytes=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None,
+            compiled=True,
+            problems=self._observed.problems,
         )

@@ -11,8 +11,13 @@ from cosmictagger.devices.base import AnyBatch
 PLANES = 3
 
 
-def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Images float32 and labels uint8, both (N, 3, H, W), on a device."""
+def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
+    """Images float32 and labels uint8, both (N, 3, H, W), on a device; then event labels and vertices where they are known."""
+    truths = () if batch.truths is None else (batch.truths.event_label, batch.truths.vertex)
+    return (*_pictures(batch, device), *(torch.from_numpy(each).to(device) for each in truths))
+
+
+def _pictures(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:
     if not isinstance(batch, Batch):
         index = torch.from_numpy(batch.index).to(device, non_blocking=True)
         charge = torch.from_numpy(batch.charge).to(device, non_blocking=True)

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.training.optimizer import set_rate
 from cosmictagger.training.precision import Numbers
 from cosmictagger.training.step import EvaluationStep, TrainingStep
 
+_BUFFER_OPTIONS = ("forward_sync_buffers", "broadcast_buffers")
+
 
 class PlainDevice:
-    """Torch's own eager execution on one device; also the only one that scales losses."""
+    """Torch's own eager execution on one device; also the only one that scales losses.
+
+    Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
+    behind each backward and behind each update, for devices that gather operations until they are told to run them.
+    """
 
     def __init__(
         self,
@@ -29,12 +39,20 @@ class PlainDevice:
         scheme: LossBalanceScheme,
         numbers: Numbers,
         device: torch.device,
+        *,
+        parallel: bool = False,
+        broadcast_buffers: bool = True,
+        boundary: Callable[[], object] | None = None,
     ) -> None:
         self._network = network.to(device)
         self._optimizer = optimizer
-        self._step = TrainingStep(network, scheme)
         self._evaluation = EvaluationStep(network, scheme)
-        self._numbers, self._device = numbers, device
+        self._step: nn.Module = TrainingStep(network, scheme)
+        self._parallel: DistributedDataParallel | None = None
+        if parallel and optimizer is not None:
+            self._step = self._parallel = DistributedDataParallel(self._step, **_buffers(broadcast_buffers))
+        self._numbers, self._device, self._boundary = numbers, device, boundary
+        self._observed = Observed(network, numbers)
         self._scaler = torch.amp.GradScaler(device.type, enabled=numbers.scales_loss)
         self._updates = 0
 
@@ -45,27 +63,41 @@ class PlainDevice:
         self._network.train()
         self._optimizer.zero_grad(set_to_none=True)
         watch = _StopWatch()
-        losses, metrics = zip(*(self._gradients(batch, watch) for batch in batches), strict=True)
+        last = len(batches) - 1
+        found = [self._gradients(batch, watch, last=number == last) for number, batch in enumerate(batches)]
+        losses, metrics = zip(*found, strict=True)
         self._scaler.step(self._optimizer)
         self._scaler.update()
+        self._mark()
         watch.lap("optimizer")
         self._updates += 1
         return Outcome(
             loss=float(torch.stack(losses).mean()), metrics=torch.stack(metrics).mean(0).cpu(), seconds=watch.seconds
         )
 
-    def _gradients(self, batch: AnyBatch, watch: _StopWatch) -> tuple[Tensor, Tensor]:
-        metrics, loss = self._step(*tensors(batch, self._device))
-        watch.lap("forward")
-        self._scaler.scale(loss).backward()
+    def _gradients(self, batch: AnyBatch, watch: _StopWatch, *, last: bool) -> tuple[Tensor, Tensor]:
+        with self._exchanging(last):
+            metrics, loss = self._step(*tensors(batch, self._device))
+            watch.lap("forward")
+            self._scaler.scale(loss).backward()
+        self._mark()
         watch.lap("backward")
         return loss.detach(), metrics
+
+    def _exchanging(self, last: bool) -> AbstractContextManager[object]:
+        """Gradients of several batches are exchanged once, with the last."""
+        return nullcontext() if self._parallel is None or last else self._parallel.no_sync()
+
+    def _mark(self) -> None:
+        if self._boundary is not None:
+            self._boundary()
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
         self._network.eval()
         with torch.inference_mode():
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
+        self._mark()
         return Evaluation(loss=float(loss), metrics=metrics.cpu(), prediction=prediction.cpu())
 
     def state(self) -> dict[str, Any]:
@@ -88,13 +120,20 @@ class PlainDevice:
         peak = torch.cuda.max_memory_allocated(first.device) if first.is_cuda else None
         return Placement(
             device=str(first.device),
-            backend="torch",
+            backend="torch" if self._parallel is None else "torch, DistributedDataParallel",
             tier="eager",
-            precision=str(self._numbers),
+            precision=self._observed.precision,
             optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
             updates=self._updates,
             peak_memory_bytes=peak,
+            problems=self._observed.problems,
         )
+
+
+def _buffers(broadcast: bool) -> dict[str, Any]:
+    """DistributedDataParallel's word for it, which changed with torch 2.13; to broadcast is the default of both."""
+    names = inspect.signature(DistributedDataParallel).parameters
+    return {} if broadcast else {next(name for name in _BUFFER_OPTIONS if name in names): False}
 
 
 class _StopWatch:

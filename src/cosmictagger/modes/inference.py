@@ -13,6 +13,7 @@ from cosmictagger.data.predictions import PredictionWriter
 from cosmictagger.errors import ConfigurationError
 from cosmictagger.modes.evaluation import Judged, entries_from, judge, trained_device
 from cosmictagger.modes.sources import held_out_events
+from cosmictagger.processes.together import Processes
 from cosmictagger.records.process_log import LOGGER, QUIET_ON_TERMINALS
 from cosmictagger.records.progress import progress
 from cosmictagger.records.report import placement_lines, write_report
@@ -25,7 +26,7 @@ CLEAR = 10
 """Neutrino pixels that an event needs to be worth asking for its neutrino."""
 
 
-def infer(chosen: Configuration, folder: Path) -> None:
+def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
     """Predict held-out events, write the predictions down and report on them."""
     assert isinstance(chosen.mode, Inference)
     source = held_out_events(chosen)

@@ -8,14 +8,15 @@ from cosmictagger.configuration.mode import Iotest
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.iotest import measure_reading
 from cosmictagger.data.synthetic import SyntheticEvents
-from cosmictagger.modes.sources import loader_for, training_events
+from cosmictagger.modes.sources import reading_loader, training_events
+from cosmictagger.processes.together import Processes
 from cosmictagger.records.process_log import LOGGER
 
 
-def iotest(chosen: Configuration, folder: Path) -> None:
-    """Read batches and say how fast that goes."""
+def iotest(chosen: Configuration, folder: Path, processes: Processes) -> None:
+    """Read batches and say how fast that goes; every one of them is decoded."""
     assert isinstance(chosen.mode, Iotest)
     source = training_events(chosen)
     order = "serial_access" if isinstance(source, SyntheticEvents) else "random_blocks"
-    with loader_for(chosen, source, order) as loader:
+    with reading_loader(chosen, source, order, processes) as loader:
         measure_reading(loader, chosen.run.iterations, log=LOGGER.info)

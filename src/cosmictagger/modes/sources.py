@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cosmictagger.configuration.choices import ComputeMode, DataFormat
 from cosmictagger.configuration.data import Generated, Real
+from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.files import EventFile
-from cosmictagger.data.loader import Loader
+from cosmictagger.data.held import BYTES_PER_PIXEL, HeldEvents
+from cosmictagger.data.loader import Loader, Source
 from cosmictagger.data.synthetic import SyntheticEvents
+from cosmictagger.processes.together import Processes
+from cosmictagger.training.precision import NUMBERS
+
+if TYPE_CHECKING:
+    from cosmictagger.devices.graphcore.loading import PopTorchLoader
+
+MOST_HELD_BYTES = 2**30
+"""How much memory the pixels of one file may take."""
 
 EVENTS_PER_PROCESS = 40
 """Fewer are drawn sooner than a process is started for them."""
@@ -50,8 +62,23 @@ def _generated(data: Generated, events: int, seed: int) -> EventFile:
         return EventFile(generated_file(folder, events=events, seed=seed, workers=workers, progress=told))
 
 
-def loader_for(chosen: Configuration, source: EventFile | SyntheticEvents, order: str) -> Loader:
-    """Batches of a source, as the configured device likes them best."""
+def held(chosen: Configuration, source: EventFile | SyntheticEvents) -> Source:
+    """Events that fit into memory are decoded once, and not whenever they are drawn again."""
+    if not isinstance(source, EventFile) or source.pixels * BYTES_PER_PIXEL > MOST_HELD_BYTES:
+        return source
+    return HeldEvents(source, downsample=chosen.data.downsample)
+
+
+def loader_for(
+    chosen: Configuration, source: Source, order: str, processes: Processes, *, training: bool = True
+) -> Loader | PopTorchLoader:
+    """This process's share of the batches of a source, as the configured device likes them best."""
+    loader = reading_loader(chosen, source, order, processes)
+    return loader if chosen.run.compute_mode is not ComputeMode.IPU else _through_poptorch(chosen, loader, training)
+
+
+def reading_loader(chosen: Configuration, source: Source, order: str, processes: Processes) -> Loader:
+    """The same, as it is read."""
     data = chosen.data
     planes_first = data.data_format is DataFormat.channels_first
     on_card = chosen.run.compute_mode is ComputeMode.GPU
@@ -60,10 +87,23 @@ def loader_for(chosen: Configuration, source: EventFile | SyntheticEvents, order
         minibatch_size=chosen.run.minibatch_size,
         downsample=data.downsample,
         order=order,
-        seed=data.seed,
+        seed=processes.first(data.seed or time.time_ns() % 2**62 + 1),
         # Filled pixels are a hundredth of a picture, and a card spreads them out faster than a bus brings the rest.
-        sparse=on_card and planes_first and isinstance(source, EventFile),
+        sparse=on_card and planes_first and not isinstance(source, SyntheticEvents),
         img_transform=data.img_transform,
         data_format=data.data_format.name,
         workers=data.workers or None,
+        rank=processes.rank,
+        size=processes.size,
+        truths=chosen.network.event_label or chosen.network.vertex,
     )
+
+
+def _through_poptorch(chosen: Configuration, loader: Loader, training: bool) -> PopTorchLoader:
+    from cosmictagger.devices.graphcore.loading import PopTorchLoader
+    from cosmictagger.devices.graphcore.options import options_for
+
+    accumulation = chosen.mode.optimizer.gradient_accumulation if training and isinstance(chosen.mode, Train) else 1
+    numbers = NUMBERS[chosen.run.precision]
+    options = options_for(chosen.run, numbers, [], accumulation=accumulation, training=training)
+    return PopTorchLoader(loader, options, accumulation)

@@ -11,11 +11,12 @@ from cosmictagger.data.files import EventFile
 from cosmictagger.displays.event import draw_event
 from cosmictagger.modes.evaluation import entries_from, judge, trained_device
 from cosmictagger.modes.sources import held_out_events
+from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from cosmictagger.records.process_log import LOGGER
 
 
-def visualize(chosen: Configuration, folder: Path) -> None:
+def visualize(chosen: Configuration, folder: Path, processes: Processes) -> None:
     """Draw held-out events, with predictions where there are weights."""
     assert isinstance(chosen.mode, Visualize)
     source = held_out_events(chosen)

@@ -12,6 +12,7 @@ from cosmictagger.configuration.choices import ConvMode, Norm
 from cosmictagger.networks.convolutions import Convolution, convolve, mix_planes, spread
 from cosmictagger.networks.plane_norm import normalize_planes
 from cosmictagger.networks.pooling import double
+from cosmictagger.networks.rounding import Rounding
 
 LEAK = 0.01
 """Slope of the activation where it is negative."""
@@ -26,6 +27,8 @@ class Style:
     conv_mode: ConvMode = ConvMode.conv_2D
     normalization: Norm = Norm.batch
     bias: bool = True
+    rounded: bool = False
+    """Whether convolutions train as if they had eight bits."""
 
     @property
     def is_volume(self) -> bool:
@@ -76,10 +79,11 @@ class Block(nn.Module):
         self.norm = style.norm(outputs)
         self.slope = slope
         self.groups = style.groups if groups is None else groups
+        self.rounding = Rounding() if style.rounded else None
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """What the normalisation is given."""
-        return convolve(self.conv, x, bias)  # type: ignore[arg-type]
+        return convolve(self.conv, x, bias, self.rounding)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """Run the block; a residual is added before the activation."""
@@ -125,7 +129,7 @@ class Spreading(Block):
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """The picture at twice the size."""
-        return spread(self.conv, x, bias)  # type: ignore[arg-type]
+        return spread(self.conv, x, bias, self.rounding)  # type: ignore[arg-type]
 
 
 class Mixing(Block):
@@ -137,7 +141,7 @@ class Mixing(Block):
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """The planes, each with its neighbours mixed in."""
-        return mix_planes(self.conv, x, bias, PLANES)  # type: ignore[arg-type]
+        return mix_planes(self.conv, x, bias, PLANES, self.rounding)  # type: ignore[arg-type]
 
 
 def normalized(

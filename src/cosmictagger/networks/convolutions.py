@@ -7,10 +7,12 @@ from typing import TypeAlias
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from cosmictagger.networks.rounding import Rounding
+
 Convolution: TypeAlias = nn.Conv2d | nn.Conv3d
 
 
-def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None) -> Tensor:
+def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None, rounding: Rounding | None = None) -> Tensor:
     """Apply a convolution to stacked planes, computing in the type of the values.
 
     A kernel of three dimensions that is one plane thick does the same to each plane as one of two dimensions.
@@ -18,21 +20,35 @@ def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None) -> Tensor
     weight, stride, padding = convolution.weight, convolution.stride, convolution.padding
     if weight.dim() == 5:
         weight = weight.squeeze(2)
+    if rounding is not None:
+        x, weight = rounding.values(x), rounding.weights(weight)
     bias = None if bias is None else bias.to(x.dtype)
     return F.conv2d(x, weight.to(x.dtype), bias, stride[-2:], padding[-2:])
 
 
-def spread(convolution: nn.ConvTranspose2d | nn.ConvTranspose3d, x: Tensor, bias: Tensor | None) -> Tensor:
+def spread(
+    convolution: nn.ConvTranspose2d | nn.ConvTranspose3d,
+    x: Tensor,
+    bias: Tensor | None,
+    rounding: Rounding | None = None,
+) -> Tensor:
     """Apply a transposed convolution to stacked planes."""
     weight = convolution.weight.squeeze(2) if convolution.weight.dim() == 5 else convolution.weight
+    if rounding is not None:
+        x, weight = rounding.values(x), rounding.weights(weight, axis=1)
     bias = None if bias is None else bias.to(x.dtype)
     return F.conv_transpose2d(x, weight.to(x.dtype), bias, convolution.stride[-2:])
 
 
-def mix_planes(convolution: nn.Conv3d, x: Tensor, bias: Tensor | None, planes: int) -> Tensor:
+def mix_planes(
+    convolution: nn.Conv3d, x: Tensor, bias: Tensor | None, planes: int, rounding: Rounding | None = None
+) -> Tensor:
     """Apply a convolution that runs across the planes, to planes that are stacked plane by plane."""
+    weight = convolution.weight
+    if rounding is not None:
+        x, weight = rounding.values(x), rounding.weights(weight)
     count, channels, height, width = x.shape
     volume = x.reshape(planes, count // planes, channels, height, width).permute(1, 2, 0, 3, 4)
     bias = None if bias is None else bias.to(x.dtype)
-    mixed = F.conv3d(volume, convolution.weight.to(x.dtype), bias, padding=convolution.padding)
+    mixed = F.conv3d(volume, weight.to(x.dtype), bias, padding=convolution.padding)
     return mixed.permute(2, 0, 1, 3, 4).reshape(count, -1, height, width)

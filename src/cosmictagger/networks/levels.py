@@ -129,12 +129,20 @@ class Core(nn.Module):
         self.connection = _connection(network, style, channels)
         self.up_blocks = BlockSeries(style, channels, network.blocks_per_layer, residual=network.residual)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Run down, through the levels below, and up."""
-        if self.down_blocks is None:
-            return self.main_module(x)  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, levels: list[Tensor] | None = None) -> Tensor:
+        """Run down, through the levels below, and up; what each level gives is added to ``levels``, the deepest first."""
+        result = self._deepest(x) if self.down_blocks is None else self._around(x, levels)
+        if levels is not None:
+            levels.append(result)
+        return result
+
+    def _deepest(self, x: Tensor) -> Tensor:
+        return self.main_module(x)  # type: ignore[no-any-return]
+
+    def _around(self, x: Tensor, levels: list[Tensor] | None) -> Tensor:
+        assert self.down_blocks is not None
         down = self.down_blocks(x)
-        below = self.upsample(self.main_module(self.downsample(down)))
+        below = self.upsample(self.main_module(self.downsample(down), levels))
         if self.skips_late:
             return self.connection(self.up_blocks(below), down)  # type: ignore[no-any-return]
         return self.up_blocks(self.connection(below, x))  # type: ignore[no-any-return]

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from cosmictagger.configuration.network import Network
 from cosmictagger.networks.blocks import PLANES, Block, Style
 from cosmictagger.networks.convolutions import convolve
+from cosmictagger.networks.heads import VERTEX_LEVEL, EventClassifier, VertexFinder
 from cosmictagger.networks.levels import Core
 from cosmictagger.networks.series import BlockSeries
 
 CLASSES = 3
 
 
+class Outputs(NamedTuple):
+    """What the network says of a batch."""
+
+    scores: Tensor
+    """Of each pixel's class, plane by plane along the batch: (3 N, 3 classes, H, W)."""
+
+    event: Tensor | None = None
+    """Of each event's kind, (N, 4)."""
+
+    vertex: Tensor | None = None
+    """Presence and place of the vertex before the sigmoid, (3 N, 3, h, w)."""
+
+
 class UResNet(nn.Module):
     """Three planes of charge in, three planes of class scores out."""
 
-    def __init__(self, network: Network, compute_type: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, network: Network, compute_type: torch.dtype = torch.float32, *, quantization_aware: bool = False
+    ) -> None:
         super().__init__()
-        style = Style(conv_mode=network.conv_mode, normalization=network.normalization, bias=network.bias)
+        style = Style(
+            conv_mode=network.conv_mode,
+            normalization=network.normalization,
+            bias=network.bias,
+            rounded=quantization_aware,
+        )
         filters = network.n_initial_filters
         self.compute_type = compute_type
         """What activations are computed in; the weights stay as they are."""
@@ -27,19 +50,44 @@ class UResNet(nn.Module):
         self.net_core = Core(network, style, network.depth, filters)
         self.final_layer = BlockSeries(style, filters, network.blocks_final, residual=network.residual)
         self.bottleneck = style.convolution(filters, CLASSES, 1)
+        self.event_classifier = EventClassifier(network, style) if network.event_label else None
+        self.vertex_finder = VertexFinder(network, style) if network.vertex else None
         if not style.is_volume:
             initialize(self)
 
+    def outputs(self, image: Tensor) -> Outputs:
+        """Everything that the network says of images (N, 3 planes, H, W)."""
+        event, vertex = self.event_classifier, self.vertex_finder
+        levels: list[Tensor] | None = None if event is None and vertex is None else []
+        x = self.net_core(self.initial_convolution(stack_planes(image.to(self.compute_type))), levels)
+        x = self.final_layer(x)
+        scores = convolve(self.bottleneck, x, self.bottleneck.bias)
+        if levels is None:
+            return Outputs(scores)
+        return Outputs(
+            scores,
+            None if event is None else event(levels[0]),
+            None if vertex is None else vertex(levels[VERTEX_LEVEL]),
+        )
+
     def stacked(self, image: Tensor) -> Tensor:
         """Scores of all planes, plane by plane along the batch: (3 N, 3 classes, H, W)."""
-        x = stack_planes(image.to(self.compute_type))
-        x = self.final_layer(self.net_core(self.initial_convolution(x)))
-        return convolve(self.bottleneck, x, self.bottleneck.bias)
+        return self.outputs(image).scores
 
-    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Scores of each plane, (N, 3 classes, H, W), from images (N, 3 planes, H, W)."""
-        first, second, third = self.stacked(image).chunk(PLANES)
-        return first, second, third
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor] | dict[str, Any]:
+        """Scores of each plane, (N, 3 classes, H, W); with heads a dictionary of these and of what the heads say."""
+        said = self.outputs(image)
+        first, second, third = said.scores.chunk(PLANES)
+        if said.event is None and said.vertex is None:
+            return first, second, third
+        heads = {
+            "event_label": said.event,
+            "vertex": None if said.vertex is None else said.vertex.sigmoid().chunk(PLANES),
+        }
+        return {
+            "segmentation": (first, second, third),
+            **{name: each for name, each in heads.items() if each is not None},
+        }
 
 
 def stack_planes(image: Tensor) -> Tensor:
@@ -58,9 +106,9 @@ def initialize(network: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
 
 
-def build(network: Network, compute_type: torch.dtype = torch.float32) -> UResNet:
+def build(network: Network, compute_type: torch.dtype = torch.float32, *, quantization_aware: bool = False) -> UResNet:
     """The network in the layout that is fastest everywhere: channels last."""
-    built = UResNet(network, compute_type)
+    built = UResNet(network, compute_type, quantization_aware=quantization_aware)
     for module in built.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -15,40 +15,63 @@ from cosmictagger.errors import CheckpointError
 from cosmictagger.records.whole_files import SUFFIX, write_whole
 
 INDEX = "checkpoint"
-_NAME = re.compile(r"model-(\d+)\.ckpt")
+_NAME = re.compile(r"model-(\d+)(?:-(\d+))?\.ckpt")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The checkpoints of one folder, of which the newest few are kept."""
+    """The checkpoints of one folder, of which the newest few are kept.
+
+    An instance of PopDist's has files of its own, ``model-<step>-<instance>.ckpt``.
+    """
 
     folder: Path
     keep: int = 5
+    instance: int | None = None
 
     def save(self, step: int, state: Mapping[str, Any]) -> Path:
         """Write a checkpoint, then the index, then remove what is too old."""
-        path = self.folder / f"model-{step}.ckpt"
+        path = self.folder / self._name(step)
         write_whole(path, lambda file: torch.save(dict(state), file))
-        kept = self.steps()[: self.keep]
-        lines = [f"latest: model-{step}.ckpt", *(f"{each}: model-{each}.ckpt" for each in kept)]
-        write_whole(self.folder / INDEX, "".join(f"{line}\n" for line in lines).encode())
-        for old in self.steps()[self.keep :]:
-            (self.folder / f"model-{old}.ckpt").unlink(missing_ok=True)
+        steps = self._steps_of(self.instance)
+        names = [self._name(each) for each in steps[: self.keep]]
+        lines = [f"latest: {path.name}", *(f"{each}: {name}" for each, name in zip(steps, names, strict=False))]
+        write_whole(self.folder / self._index(), "".join(f"{line}\n" for line in lines).encode())
+        for old in steps[self.keep :]:
+            (self.folder / self._name(old)).unlink(missing_ok=True)
         return path
 
     def steps(self) -> list[int]:
-        """Steps with a whole checkpoint, the newest first."""
-        names = (_NAME.fullmatch(path.name) for path in self.folder.glob("model-*.ckpt"))
-        return sorted((int(name[1]) for name in names if name), reverse=True)
+        """Steps with a whole checkpoint that this instance can go on from, the newest first."""
+        own = self._steps_of(self.instance)
+        return own or sorted({*self._steps_of(None), *self._steps_of(0)}, reverse=True)
+
+    def path(self, step: int) -> Path:
+        """The checkpoint of a step: this instance's own, or that of a run of another shape."""
+        names = (self._name(step), f"model-{step}.ckpt", f"model-{step}-0.ckpt")
+        paths = [self.folder / name for name in names]
+        return next((path for path in paths if path.is_file()), paths[0])
 
     def latest(self) -> Path | None:
         """The newest checkpoint that is there, whatever a crash did to the index."""
         steps = self.steps()
-        return self.folder / f"model-{steps[0]}.ckpt" if steps else None
+        return self.path(steps[0]) if steps else None
+
+    def _steps_of(self, instance: int | None) -> list[int]:
+        names = (_NAME.fullmatch(path.name) for path in self.folder.glob("model-*.ckpt"))
+        wanted = None if instance is None else str(instance)
+        return sorted((int(name[1]) for name in names if name and name[2] == wanted), reverse=True)
+
+    def _name(self, step: int) -> str:
+        return f"model-{step}.ckpt" if self.instance is None else f"model-{step}-{self.instance}.ckpt"
+
+    def _index(self) -> str:
+        return f"{INDEX}-{self.instance}" if self.instance else INDEX
 
     def sweep(self) -> None:
-        """Remove what a crash left half-written."""
-        for part in self.folder.glob(f"*{SUFFIX}"):
+        """Remove what a crash of this instance left half-written."""
+        ends = "ckpt" if self.instance is None else f"-{self.instance}.ckpt"
+        for part in [*self.folder.glob(f"*{ends}{SUFFIX}"), self.folder / f"{self._index()}{SUFFIX}"]:
             with contextlib.suppress(FileNotFoundError):
                 part.unlink()
 

@@ -16,10 +16,12 @@ QUIET_ON_TERMINALS = "step"
 
 
 @contextmanager
-def process_log(folder: Path) -> Iterator[logging.Logger]:
-    """Write everything that is logged to ``process.log`` and to the console."""
+def process_log(folder: Path, *, writes: bool = True) -> Iterator[logging.Logger]:
+    """Write everything that is logged to ``process.log`` and to the console; of several processes one does."""
     folder.mkdir(parents=True, exist_ok=True)
-    handlers: list[logging.Handler] = [logging.FileHandler(folder / "process.log"), _Console()]
+    handlers: list[logging.Handler] = [logging.NullHandler()]
+    if writes:
+        handlers = [logging.FileHandler(folder / "process.log"), _Console()]
     level, spreads = LOGGER.level, LOGGER.propagate
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False

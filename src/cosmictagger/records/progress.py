@@ -25,9 +25,9 @@ class _NoBar:
 
 
 @contextmanager
-def progress(total: int, doing: str) -> Iterator[Bar]:
+def progress(total: int, doing: str, *, shown: bool = True) -> Iterator[Bar]:
     """A bar over so many steps."""
-    if not sys.stderr.isatty():
+    if not shown or not sys.stderr.isatty():
         yield _NoBar()
         return
     from tqdm import tqdm

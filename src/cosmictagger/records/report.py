@@ -21,9 +21,21 @@ def placement_lines(placement: Placement, *, asked: str, samples: int) -> Iterat
     yield f"tier............: {placement.tier}"
     yield f"precision.......: {placement.precision}"
     yield f"optimizer.......: {placement.optimizer}, stepped {placement.updates} times"
+    yield f"compiled........: {_compiled(placement)}"
+    yield f"instances.......: {placement.instances}"
+    yield f"replicas........: {placement.replicas} in each, {placement.replicas * placement.instances} in all"
+    yield f"exchange........: {placement.exchange}"
     yield f"samples seen....: {samples}"
     if placement.peak_memory_bytes is not None:
         yield f"peak memory.....: {placement.peak_memory_bytes / 2**30:.2f} GiB"
+    for problem in placement.problems:
+        yield f"PROBLEM.........: {problem}"
+
+
+def _compiled(placement: Placement) -> str:
+    if not placement.compiled:
+        return "no, operation by operation"
+    return f"yes, in {placement.compilation_seconds:.2f} s" if placement.compilation_seconds else "yes"
 
 
 def write_report(folder: Path, placement: Placement, numbers: dict[str, Any]) -> None:

@@ -28,8 +28,10 @@ class Journal:
         saver: bool = True,
         logging_iteration: int = 1,
         summary_iteration: int = 1,
+        writes: bool = True,
     ) -> None:
-        kinds = ("train", "test")
+        kinds = ("train", "test") if writes else ()
+        self._writes = writes
         self._tables = {kind: MetricTable(folder / f"{kind}_metrics.csv", resumed_at=resumed_at) for kind in kinds}
         self._summaries = {kind: Summaries(folder / kind, resumed_at=resumed_at) for kind in kinds} if saver else {}
         self._logging, self._summarizing = logging_iteration, summary_iteration
@@ -38,7 +40,9 @@ class Journal:
         self.profile = StepProfile()
 
     def note(self, kind: str, step: int, values: Mapping[str, float], *, io: float = 0.0, seconds: float = 0.0) -> None:
-        """Write down the numbers of a training step (``train``) or a validation (``test``)."""
+        """Write down the numbers of a training step (``train``) or a validation (``test``); of several processes one does."""
+        if not self._writes:
+            return
         self._tables[kind].write(step, values)
         if self._summaries and step % self._summarizing == 0:
             self._summaries[kind].write(step, values)

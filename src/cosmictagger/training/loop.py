@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from cosmictagger.data.loader import Loader
 from cosmictagger.devices.base import AnyBatch, Device, Outcome
 from cosmictagger.devices.inputs import tensors
+from cosmictagger.processes.agreement import Agreement
+from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from cosmictagger.records.progress import Bar, progress
 from cosmictagger.records.summaries import PICTURE_PERIOD
@@ -29,8 +30,34 @@ class Periods:
     validation: int
     checkpoint: int
     accumulation: int = 1
+    """Batches that the loader is asked for before one update."""
+
+    share: int | None = None
+    """Events of one batch that are this process's; None where that is all of them."""
+
     pictures: int | None = None
     """None draws none."""
+
+
+class Events(Protocol):
+    """Batches without end, and the place among them."""
+
+    @property
+    def events(self) -> int:
+        """Events of the source: an epoch."""
+        ...
+
+    def __next__(self) -> AnyBatch:
+        """The next batch of this process."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Where the sequence stands."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where the state was taken."""
+        ...
 
 
 @dataclass(kw_only=True)
@@ -38,48 +65,70 @@ class Training:
     """A training under way: everything that a checkpoint has to bring back is reachable from here."""
 
     device: Device
-    loader: Loader
-    held_out: Loader | None
+    loader: Events
+    held_out: Events | None
     schedule: Schedule
     checkpoints: Checkpoints
     journal: Journal
     periods: Periods
+    agreement: Agreement
+    keys: tuple[str, ...] = KEYS
+    """The names of the numbers that the device finds."""
+
     trace_folder: Path | None = None
     step: int = 0
     """Updates done, in this run and those that it resumed."""
 
     samples: int = 0
-    """Events seen, likewise."""
+    """Events seen by all processes, likewise."""
+
+    _entries: list[int] = field(default_factory=list)
+    """What this process was given last."""
+
+    @property
+    def processes(self) -> Processes:
+        """This process and its peers."""
+        return self.agreement.processes
 
     def run(self, iterations: int) -> None:
         """Do so many steps, and save the last one."""
-        with progress(iterations, "training") as bar:
+        with progress(iterations, "training", shown=self.processes.writes) as bar:
             for number in range(iterations):
                 self._iterate(number, bar)
         if self.step % self.periods.checkpoint:
             self.save()
 
     def _iterate(self, number: int, bar: Bar) -> None:
-        began, watch = time.time(), _Parts()
+        began, watch, compilation = time.time(), _Parts(), 0.0
         if self.held_out is not None and self.step and self.step % self.periods.validation == 0:
-            watch.time("val", self.validate)
+            compilation = watch.time("val", self.validate)
         with traced(self.trace_folder or Path(), self.step, wanted=self.trace_folder is not None and number < TRACED):
             batches = watch.time("io", lambda: [next(self.loader) for _ in range(self.periods.accumulation)])
             rate = self.schedule.rate(self.step)
-            outcome = watch.time("train", lambda: self.device.train(batches, rate))
+            outcome = watch.time("train", lambda: self._shared(self.device.train(batches, rate)))
+        self._entries = batches[0].entries[: self.periods.share].tolist()
         watch.time("log", lambda: self._note(outcome, batches, rate, watch, bar))
         self.step += 1
+        if number == 0 and self.processes.shares:
+            self.agreement.check(self.step, self._entries, self.device.state()["state_dict"])
         if self.step % self.periods.checkpoint == 0:
             watch.time("checkpoint", self.save)
         seconds = watch.total()
         self.journal.profile.add(number, began, {**outcome.seconds, **watch.seconds, "iteration": seconds})
-        self.journal.throughput.add(seconds, outcome.seconds.get("compilation", 0.0))
+        self.journal.throughput.add(seconds, compilation + outcome.seconds.get("compilation", 0.0))
+
+    def _shared(self, outcome: Outcome) -> Outcome:
+        """The mean of what all processes found."""
+        if not self.processes.shares:
+            return outcome
+        *metrics, loss = self.processes.mean(torch.tensor([*outcome.metrics.tolist(), outcome.loss]).double()).tolist()
+        return replace(outcome, metrics=torch.tensor(metrics), loss=loss)
 
     def _note(self, outcome: Outcome, batches: list[AnyBatch], rate: float, watch: _Parts, bar: Bar) -> None:
-        images = sum(len(batch.entries) for batch in batches)
+        images = sum(len(batch.entries) for batch in batches) * self.processes.size
         self.samples += images
         io, train = watch.seconds["io"], watch.seconds["train"]
-        values = _values(outcome.metrics, outcome.loss) | {
+        values = self._values(outcome.metrics, outcome.loss) | {
             "learning_rate": rate,
             "global_step_per_sec": 1.0 / (io + train),
             "images_per_second": images / (io + train),
@@ -87,26 +136,34 @@ class Training:
             "step_time": train,
         }
         self.journal.note("train", self.step, values, io=io, seconds=train)
-        if self.periods.pictures and self.step % PICTURE_PERIOD == 0:
+        if self.periods.pictures and self.step % PICTURE_PERIOD == 0 and self.processes.writes:
             self._draw("train", batches[0])
         bar.update(1)
         bar.set_postfix_str(f"loss {outcome.loss:.3g}, {values['images_per_second']:.2g} images/s")
 
-    def validate(self) -> None:
-        """Compare one batch of held-out events with its labels."""
+    def validate(self) -> float:
+        """Compare one batch of held-out events with its labels; returns the seconds that compiling for it took."""
         assert self.held_out is not None
         batch = next(self.held_out)
         found = self.device.evaluate(batch)
-        self.journal.note("test", self.step, _values(found.metrics, found.loss))
+        shared = self._shared(Outcome(loss=found.loss, metrics=found.metrics))
+        self.journal.note("test", self.step, self._values(shared.metrics, shared.loss))
+        return found.compilation
+
+    def _values(self, metrics: torch.Tensor, loss: float) -> dict[str, float]:
+        return {**dict(zip(self.keys, metrics.tolist(), strict=True)), "loss": loss}
 
     def _draw(self, kind: str, batch: AnyBatch) -> None:
         prediction = self.device.evaluate(batch).prediction[0].numpy()
-        _, label = tensors(batch, torch.device("cpu"))
+        label = tensors(batch, torch.device("cpu"))[1]
         self.journal.draw(kind, self.step, prediction, label[0].numpy())
 
     def save(self) -> None:
-        """Write a checkpoint of everything."""
-        self.checkpoints.save(self.step, self.state())
+        """Write a checkpoint of everything, once the weights of all processes were found equal."""
+        state = self.state()
+        self.agreement.check(self.step, self._entries, state["state_dict"])
+        if self.processes.writes or self.processes.per_instance_files:
+            self.checkpoints.save(self.step, state)
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on as if nothing had happened; tensors and plain values alone."""
@@ -130,10 +187,6 @@ class Training:
             self.held_out.restore(state["data"]["held_out"])
         self.samples = int(state["data"]["samples"])
         torch.set_rng_state(state["random"])
-
-
-def _values(metrics: torch.Tensor, loss: float) -> dict[str, float]:
-    return {**dict(zip(KEYS, metrics.tolist(), strict=True)), "loss": loss}
 
 
 class _Parts:

@@ -8,6 +8,9 @@ import torch
 
 from cosmictagger.configuration.choices import OptimizerKind
 
+RMSPROP_EPSILON = 1e-4
+"""The original's."""
+
 
 def build_optimizer(
     kind: OptimizerKind, parameters: Iterable[torch.nn.Parameter], rate: float
@@ -17,7 +20,7 @@ def build_optimizer(
         case OptimizerKind.adam:
             return torch.optim.Adam(parameters, lr=rate)
         case OptimizerKind.rmsprop:
-            return torch.optim.RMSprop(parameters, lr=rate, eps=1e-4)
+            return torch.optim.RMSprop(parameters, lr=rate, eps=RMSPROP_EPSILON)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

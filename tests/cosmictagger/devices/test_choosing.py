@@ -32,9 +32,17 @@ def test_float16_holds_its_weights_in_float16():
     mode = Inference(name=ModeKind.inference)
     network, device = choose_device(configured(mode, precision=Precision.float16))
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float16}
-    assert device.placement().precision == "float16 activations, float16 weights"
+    assert device.placement().precision == "float16 activations, float16 weights (not run)"
 
 
 def test_a_mode_without_a_device_is_refused():
-    with pytest.raises(ConfigurationError, match="HPU is not there yet"):
-        choose_device(configured(Train(), compute_mode=ComputeMode.HPU))
+    with pytest.raises(ConfigurationError, match="DPCPP is not there"):
+        choose_device(configured(Train(), compute_mode=ComputeMode.DPCPP))
+
+
+def test_an_ipu_gets_a_wrapped_network_with_the_configured_optimizer():
+    mode = Train(optimizer=Optimizer(name=OptimizerKind.rmsprop))
+    _, device = choose_device(configured(mode, compute_mode=ComputeMode.IPU, num_replicas=2))
+    placement = device.placement()
+    assert (placement.optimizer, placement.replicas, placement.compiled) == ("RMSprop", 2, False)
+    assert "poptorch" in placement.backend

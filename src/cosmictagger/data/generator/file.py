@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,11 +25,22 @@ _EVENTS_PER_TASK = 8
 def generated_file(
     directory: str | Path, *, events: int, seed: int, workers: int = 1, progress: Progress | None = None
 ) -> Path:
-    """The file of so many events with this seed in a directory, made when it is not there."""
+    """The file of so many events with this seed in a directory, made when it is not there; others wait for who makes it."""
     path = Path(directory) / f"generated_v{GENERATOR_VERSION}_seed{seed}_{events}.h5"
     if not path.is_file():
-        generate_file(path, events=events, seed=seed, workers=workers, progress=progress)
+        with _alone(path):
+            if not path.is_file():
+                generate_file(path, events=events, seed=seed, workers=workers, progress=progress)
     return path
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep the other processes of this machine from the same work."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def generate_file(

@@ -1,0 +1,1 @@
+"""The IPU, through nothing but PopTorch's and PopDist's documented interfaces."""

@@ -1,0 +1,55 @@
+"""What PopTorch's optimizers have learnt, in torch's form, so that a run may change its device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cosmictagger.configuration.choices import OptimizerKind
+
+SLOTS = {
+    OptimizerKind.adam: {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"},
+    OptimizerKind.rmsprop: {"Accl2": "square_avg"},
+}
+"""PopTorch's names of an optimizer's tensors, and torch's."""
+
+STEP = "Step"
+SEPARATOR = "___"
+
+
+def as_torch(state: Mapping[str, Any], kind: OptimizerKind, module: nn.Module, updates: int) -> dict[str, Any]:
+    """A state of PopTorch's as ``torch.optim.Optimizer.state_dict`` would have it."""
+    numbers = {name: number for number, (name, _) in enumerate(module.named_parameters())}
+    entries: dict[int, dict[str, Tensor]] = {
+        number: {"step": torch.tensor(float(updates))} for number in numbers.values()
+    }
+    for name, tensor in (state["ipu_state"] or {}).items():
+        slot, _, parameter = name.partition(SEPARATOR)
+        if slot in SLOTS[kind] and parameter in numbers:
+            entries[numbers[parameter]][SLOTS[kind][slot]] = tensor
+    groups = [{key: value for key, value in group.items() if key != "params"} for group in state["param_groups"]]
+    return {"state": entries, "param_groups": [{**groups[0], "params": list(range(len(numbers)))}]}
+
+
+def as_poptorch(
+    state: Mapping[str, Any], own: Mapping[str, Any], kind: OptimizerKind, module: nn.Module
+) -> dict[str, Any]:
+    """The other way round; ``own`` is what the optimizer that is to load it has itself."""
+    names = [name for name, _ in module.named_parameters()]
+    learnt: dict[str, Tensor] = {}
+    for number, entries in state["state"].items():
+        name = names[int(number)]
+        for ours, theirs in SLOTS[kind].items():
+            learnt[f"{ours}{SEPARATOR}{name}"] = entries[theirs]
+        if kind is OptimizerKind.adam:
+            learnt[f"{STEP}{SEPARATOR}{name}"] = torch.as_tensor(float(entries["step"]))
+    return {**own, "ipu_state": learnt, "ipu_param": {}}
+
+
+def has_stepped(state: Mapping[str, Any]) -> bool:
+    """Whether an optimizer's own state shows that a device has updated weights by it."""
+    learnt = state.get("ipu_state") or {}
+    return any(bool(tensor.any()) for tensor in learnt.values())

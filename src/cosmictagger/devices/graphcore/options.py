@@ -1,0 +1,61 @@
+"""PopTorch's options for a configuration."""
+
+from __future__ import annotations
+
+import torch
+
+import pilotage
+import popdist
+import popdist.poptorch
+import poptorch
+from cosmictagger.configuration.run import Run
+from cosmictagger.devices.graphcore.stages import strategy_for
+from cosmictagger.records.process_log import LOGGER
+from cosmictagger.training.precision import Numbers
+
+
+def options_for(
+    run: Run, numbers: Numbers, stages: list[str], *, accumulation: int = 1, training: bool
+) -> poptorch.Options:
+    """What a training or an inference model runs with."""
+    options = _placed(run)
+    # Instances have to draw alike, and every process was seeded alike.
+    options.randomSeed(torch.initial_seed() % 2**31)
+    options.outputMode(poptorch.OutputMode.All)
+    # PopTorch cannot send statistics of normalisation around: each replica keeps its own, and the first one's are saved.
+    options.broadcastBuffers(False)
+    if stages:
+        options.setExecutionStrategy(strategy_for(stages, accumulation if training else 1))
+    if training:
+        options.Training.gradientAccumulation(accumulation)
+        _precision(options, numbers)
+    return options
+
+
+def local_replicas(run: Run) -> int:
+    """Replicas of this process; poprun, where it has started us, gives them out itself."""
+    if not popdist.isPopdistEnvSet():
+        return run.num_replicas
+    if run.num_replicas != 1:
+        LOGGER.info("run.num_replicas=%d is ignored: replicas are given out by poprun.", run.num_replicas)
+    LOGGER.info("Num of local replicas: %d", popdist.getNumLocalReplicas())
+    return int(popdist.getNumLocalReplicas())
+
+
+def _placed(run: Run) -> poptorch.Options:
+    if popdist.isPopdistEnvSet():
+        return popdist.poptorch.Options(ipus_per_replica=run.stages)
+    options = poptorch.Options()
+    options.replicationFactor(run.num_replicas)
+    world = pilotage.world_here()
+    if run.distributed:
+        options.Distributed.configureProcessId(world.rank, world.size)
+    return options
+
+
+def _precision(options: poptorch.Options, numbers: Numbers) -> None:
+    if numbers.activations is torch.float16:
+        options.Training.setAutomaticLossScaling(True)
+    if numbers.weights is torch.float16:
+        # Without it, updates smaller than half a step of float16 would vanish.
+        options.Precision.enableStochasticRounding(True)

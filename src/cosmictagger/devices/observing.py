@@ -1,0 +1,49 @@
+"""Which types a network really computes in, seen while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from cosmictagger.networks.uresnet import UResNet
+from cosmictagger.training.precision import Numbers, word
+
+
+class Observed:
+    """Looks at what the core of a network gives, at each run or where it is captured."""
+
+    def __init__(self, network: UResNet, asked: Numbers) -> None:
+        self._network, self._asked = network, asked
+        self._kinds: set[torch.dtype] = set()
+        network.net_core.register_forward_hook(self._look)
+
+    def _look(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        self._kinds.add(output.dtype)
+
+    @property
+    def precision(self) -> str:
+        """The types in words."""
+        if not self._kinds:
+            return f"{self._asked} (not run)"
+        scaling = ["loss scaling"] if self._asked.scales_loss else []
+        return ", ".join([f"{_words(self._kinds)} activations", f"{_words(self._weights)} weights", *scaling])
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Where it computes in other types than it was asked for."""
+        asked = {"activations": (self._asked.activations, self._kinds), "weights": (self._asked.weights, self._weights)}
+        return tuple(
+            f"precision: {word(wanted)} {what} were asked for, and {_words(found)} {what} computed"
+            for what, (wanted, found) in asked.items()
+            if found and found != {wanted}
+        )
+
+    @property
+    def _weights(self) -> set[torch.dtype]:
+        return {parameter.dtype for parameter in self._network.parameters()}
+
+
+def _words(kinds: set[torch.dtype]) -> str:
+    return " and ".join(sorted(map(word, kinds)))

@@ -1,0 +1,46 @@
+"""What a training goes on from: in several processes, the same step in all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cosmictagger.processes.together import Processes
+from cosmictagger.records.checkpoints import Checkpoints, find, load
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A checkpoint that was found."""
+
+    path: Path
+    state: dict[str, Any]
+    is_own: bool
+    """Whether it is this run's, so that the place in the data counts, too."""
+
+
+def found_state(checkpoints: Checkpoints, location: str, processes: Processes) -> Resumption | None:
+    """The run's own newest checkpoint, or else the one that was asked for."""
+    if processes.per_instance_files:
+        return _of_instances(checkpoints, location, processes)
+    return processes.first(_newest(checkpoints, location) if processes.writes else None)
+
+
+def _newest(checkpoints: Checkpoints, location: str) -> Resumption | None:
+    own = checkpoints.latest()
+    return Resumption(own, load(own), is_own=True) if own is not None else _asked_for(location)
+
+
+def _asked_for(location: str) -> Resumption | None:
+    path = find(location) if location else None
+    return None if path is None else Resumption(path, load(path), is_own=False)
+
+
+def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes) -> Resumption | None:
+    """Each instance has files of its own, and one that was killed may lack the last."""
+    common = set.intersection(*(set(steps) for steps in processes.gather(checkpoints.steps())))
+    if not common:
+        return _asked_for(location)
+    path = checkpoints.path(max(common))
+    return Resumption(path, load(path), is_own=True)

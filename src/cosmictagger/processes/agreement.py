@@ -1,0 +1,74 @@
+"""That the processes really train one network together: looked at, not assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from cosmictagger.errors import DeviceError
+from cosmictagger.processes.together import Processes
+
+
+@dataclass(slots=True)
+class Agreement:
+    """Compares data and weights across processes while training goes on."""
+
+    processes: Processes
+    parameters: Collection[str]
+    """Names of the weights; statistics of normalisation may differ."""
+
+    steps: list[int] = field(default_factory=list)
+    """After which updates the weights were compared, and found equal."""
+
+    def check(self, step: int, entries: Sequence[int], weights: Mapping[str, Tensor]) -> None:
+        """Refuse to go on where a process has seen another's events, or has other weights."""
+        if not self.processes.shares or (self.steps and self.steps[-1] == step):
+            return
+        told = self.processes.gather((list(entries), _checksums(weights, self.parameters)))
+        _check_entries(step, [seen for seen, _ in told])
+        _check_weights(step, [sums for _, sums in told])
+        self.steps.append(step)
+
+    def in_words(self, replicas: int) -> str:
+        """What was found, for the placement report."""
+        if not self.processes.shares:
+            return "none: one instance" if replicas == 1 else f"mean over {replicas} replicas in one instance"
+        total = replicas * self.processes.size
+        if not self.steps:
+            return f"mean over {total} replicas by {self.processes.backend}, NOT CHECKED"
+        steps = ", ".join(map(str, self.steps if len(self.steps) < 6 else [*self.steps[:2], "…", *self.steps[-2:]]))
+        return f"mean over {total} replicas by {self.processes.backend}; weights equal everywhere after step {steps}"
+
+
+def _checksums(weights: Mapping[str, Tensor], parameters: Collection[str]) -> dict[str, int]:
+    """Exact sums of the bits: equal weights have equal ones, whatever was the order of adding."""
+    return {name: _bits(weights[name]) for name in parameters}
+
+
+def _bits(tensor: Tensor) -> int:
+    whole = tensor.detach().contiguous()
+    kind = torch.int32 if whole.element_size() == 4 else torch.int16
+    return int(whole.view(kind).sum(dtype=torch.int64))
+
+
+def _check_entries(step: int, seen: list[list[int]]) -> None:
+    for rank, entries in enumerate(seen):
+        for other, others in enumerate(seen[:rank]):
+            if shared := sorted(set(entries) & set(others)):
+                raise DeviceError(
+                    f"Processes {other} and {rank} were both given event {shared[0]} in step {step}: the data is not shared "
+                    "out. Give every process the same data.seed and run.minibatch_size."
+                )
+
+
+def _check_weights(step: int, sums: list[dict[str, int]]) -> None:
+    for rank, theirs in enumerate(sums):
+        unequal = [name for name, value in theirs.items() if value != sums[0][name]]
+        if unequal:
+            raise DeviceError(
+                f"After step {step} process {rank} has other weights than process 0 ({unequal[0]} and {len(unequal) - 1} "
+                "more): gradients are not exchanged, so each process trains a network of its own. Nothing of it is kept."
+            )
