@@ -58,7 +58,10 @@ def test_the_wheels_carry_types_and_a_licence_and_nothing_else_of_the_tree(wheel
     assert [wheel.name.split("-")[0] for wheel in wheels] == ["pilotage", "pilotage_dropins"]
     for wheel, packages in zip(
         wheels,
-        ({"pilotage", "cosmictagger"}, {"poptorch", "popdist", "habana_frameworks", "pilotage_dropins"}),
+        (
+            {"pilotage", "cosmictagger"},
+            {"poptorch", "popdist", "habana_frameworks", "pilotage_dropins", "poptorch_geometric"},
+        ),
         strict=True,
     ):
         names = zipfile.ZipFile(wheel).namelist()

@@ -14,6 +14,7 @@ from poptorch._asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._errors import createPoptorchError
 from poptorch._execution import batching_of
 from poptorch._logging import logger
+from poptorch._traced_data import traced_batches, traced_dataset
 from poptorch.enums import DataLoaderMode
 from poptorch.options import Options
 
@@ -58,7 +59,7 @@ class DataLoader(Loader):
         if batch_size is not None:
             self._options = options
         super().__init__(
-            dataset,
+            traced_dataset(dataset),
             batching,
             batch_size=batch_size,
             shuffle=shuffle,
@@ -94,7 +95,7 @@ class DataLoader(Loader):
         return whole + (rest > 0 and not self.rebatched_drop_last)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        return super().__iter__() if self._accessor is None else iter(self._accessor)
+        return traced_batches(super().__iter__() if self._accessor is None else self._accessor)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in the process that loads for this one too, reads by itself.

@@ -1,0 +1,71 @@
+"""Tracepoints in a file that Perfetto and chrome://tracing open, where PVTI_OPTIONS asks for it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["TraceFile", "trace_file"]
+
+
+class TraceFile:
+    """One process's tracepoints, each written when it ends: a process that is killed leaves those before."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._process = os.getpid()
+        self._file = path.open("w", encoding="utf-8", buffering=1)
+        # The format allows for the closing bracket to be missing.
+        self._file.write("[\n")
+
+    @contextmanager
+    def tracepoint(self, channel: str, name: str) -> Iterator[None]:
+        """Write down when the block began and how long it took."""
+        start = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            event = {
+                "name": name,
+                "cat": channel,
+                "ph": "X",
+                "ts": start / 1000,
+                "dur": (time.perf_counter_ns() - start) / 1000,
+                "pid": self._process,
+                "tid": threading.get_ident(),
+            }
+            self._file.write(f"{json.dumps(event)},\n")
+
+
+def trace_file() -> TraceFile | None:
+    """Where this process writes its tracepoints; None if nobody asks for them."""
+    text = os.environ.get("PVTI_OPTIONS")
+    # A forked process writes a file of its own.
+    return None if not text else _opened(text, os.getpid())
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(text: str, process: int) -> TraceFile | None:
+    asked = _asked(text)
+    if str(asked.get("enable", "true")).lower() != "true":
+        return None
+    name = Path(str(asked.get("fileName", "poptorch"))).stem
+    return TraceFile(Path(str(asked.get("directory", "."))) / f"{name}_{process}.json")
+
+
+def _asked(text: str) -> dict[str, Any]:
+    try:
+        asked = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"The environment variable PVTI_OPTIONS is not JSON: {error}. Write {{'enable': 'true'}} with double quotes."
+        ) from error
+    return asked if isinstance(asked, dict) else {}
