@@ -7,8 +7,15 @@ reach it. The interface on the way to the meeting place is always right.
 from __future__ import annotations
 
 import fcntl
+import ipaddress
 import socket
 import struct
+from collections.abc import Mapping
+
+from pilotage.errors import OptionError
+
+HOST_SUBNET = "PILOTAGE_HOST_SUBNET"
+"""The variable that tells instances by which network hosts talk."""
 
 _GET_ADDRESS = 0x8915
 """ioctl's SIOCGIFADDR."""
@@ -20,6 +27,46 @@ def interface_towards(address: str, port: int) -> str | None:
     if source is None:
         return None
     return next((name for _, name in socket.if_nameindex() if _address_of(name) == source), None)
+
+
+def chosen_interface(address: str, port: int, environment: Mapping[str, str]) -> str | None:
+    """The interface in the network that HOST_SUBNET names, or else the one on the way to the meeting place."""
+    subnet = environment.get(HOST_SUBNET)
+    return interface_towards(address, port) if subnet is None else interface_in(subnet)
+
+
+def check_subnet(subnet: str) -> None:
+    """Refuse what is no network."""
+    _network(subnet)
+
+
+def interface_in(subnet: str) -> str:
+    """The name of this host's interface in a network."""
+    return _interface_in(subnet)[0]
+
+
+def address_in(subnet: str) -> str:
+    """This host's address in a network."""
+    return _interface_in(subnet)[1]
+
+
+def _interface_in(subnet: str) -> tuple[str, str]:
+    network = _network(subnet)
+    addresses = [(name, _address_of(name)) for _, name in socket.if_nameindex()]
+    for name, found in addresses:
+        if found is not None and ipaddress.ip_address(found) in network:
+            return name, found
+    shown = ", ".join(f"{name} {found}" for name, found in addresses if found is not None)
+    raise OptionError(
+        f"The host {socket.gethostname()} has no address in the network {subnet} of --host-subnet. Its own are: {shown}."
+    )
+
+
+def _network(subnet: str) -> ipaddress.IPv4Network:
+    try:
+        return ipaddress.IPv4Network(subnet, strict=False)
+    except ValueError as error:
+        raise OptionError(f"--host-subnet is {subnet!r}: {error}. Write it as 10.1.0.0/16.") from None
 
 
 def _source_address(address: str, port: int) -> str | None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.variables import meeting_place
 from pilotage.distributed.groups import groups_of, new_group_among, new_groups
-from pilotage.distributed.interfaces import interface_towards
+from pilotage.distributed.interfaces import chosen_interface
 from pilotage.distributed.rest import let_threads_rest
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
@@ -52,7 +52,7 @@ class Peers:
             self._check_size()
             return
         address, port = self._meeting_place()
-        interface = interface_towards(address, port)
+        interface = chosen_interface(address, port, os.environ)
         if interface is not None:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         with self.explained("meeting the others", port):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentParser, ArgumentTypeError
 
+from pilotage.distributed.launcher.remote import RemoteShell
+
 __all__ = ["SERVER_OPTIONS", "add_arguments"]
 
 SERVER_OPTIONS = {
@@ -18,7 +20,6 @@ SERVER_OPTIONS = {
     "remove_partition": "0|1",
     "vipu_cluster": "NAME",
     "vipu_allocation": "NAME",
-    "num_ilds": "N",
 }
 """What steers a server that gives out IPUs, of which there is none here."""
 
@@ -53,6 +54,9 @@ def _add_scale(parser: ArgumentParser) -> None:
         "--num-replicas", type=int, metavar="N", help="copies of the model in all instances together (1)"
     )
     scale.add_argument("--ipus-per-replica", type=int, metavar="N", help="devices that one copy is spread over (1)")
+    scale.add_argument(
+        "--num-ilds", type=int, metavar="N", help="groups of 64 IPUs; no job is larger (one for each host)"
+    )
     scale.add_argument("--numa-aware", type=switch, metavar="0|1", help="bind instances to NUMA nodes in turn")
     scale.add_argument(
         "--offline-mode", type=switch, metavar="yes|no", help="take no accelerator; run on the processor"
@@ -65,8 +69,11 @@ def _add_hosts(parser: ArgumentParser) -> None:
     one = hosts.add_mutually_exclusive_group()
     one.add_argument("-H", "--host", metavar="LIST", help="host0,host1 or host[0-2,4]; instances are divided evenly")
     one.add_argument("--host-file", "--hostfile", metavar="FILE", help="a file with one host in each line")
+    hosts.add_argument("--host-subnet", metavar="CIDR", help="the network by which hosts talk, such as 10.1.0.0/16")
     hosts.add_argument(
-        "--host-subnet", metavar="CIDR", help="accepted; name an interface by GLOO_SOCKET_IFNAME instead"
+        "--remote-shell",
+        choices=[each.value for each in RemoteShell],
+        help="what starts instances on other hosts (srun in an allocation of SLURM, else ssh)",
     )
 
 
@@ -90,7 +97,7 @@ def _add_environment(parser: ArgumentParser) -> None:
     environment.add_argument(
         "--executable-cache-path", metavar="DIR", help="where all instances keep compiled programs"
     )
-    environment.add_argument("--mpi-global-args", metavar="ARGS", help="accepted, without effect: mpirun is not used")
+    environment.add_argument("--mpi-global-args", metavar="ARGS", help="for mpirun, with --remote-shell mpirun")
     environment.add_argument("--mpi-local-args", metavar="ARGS", help="-x VAR or -x VAR=VALUE sets variables; no more")
     environment.add_argument("--allow-run-as-root", type=switch, metavar="0|1", help="accepted; nothing refuses root")
     environment.add_argument("--import-config", metavar="FILE", help="read options from a file; the command line wins")

@@ -15,8 +15,10 @@ import pilotage
 from pilotage.cli.run.arguments import SERVER_OPTIONS
 from pilotage.cli.run.configuration import export_configuration, with_imported
 from pilotage.distributed.host_list import expand_hosts
+from pilotage.distributed.interfaces import HOST_SUBNET
 from pilotage.distributed.launcher.job import Job
 from pilotage.distributed.launcher.launch import launch
+from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.distributed.launcher.topology import topology
 from pilotage.errors import OptionError
 
@@ -60,6 +62,10 @@ def job_of(options: Namespace) -> Job:
         replicas=instances if options.num_replicas is None else options.num_replicas,
         stages_per_replica=_or_one(options.ipus_per_replica),
         hosts=_hosts(options),
+        remote_shell=None if options.remote_shell is None else RemoteShell(options.remote_shell),
+        mpirun_arguments=tuple(shlex.split(options.mpi_global_args or "")),
+        subnet=options.host_subnet,
+        link_domains=options.num_ilds,
         environment=_environment(options),
         exported=tuple(name for name, value in _local_variables(options).items() if value is None),
         numa_aware=bool(options.numa_aware),
@@ -71,10 +77,8 @@ def job_of(options: Namespace) -> Job:
 def notices(options: Namespace) -> list[str]:
     """What is accepted without having an effect, said once and together."""
     given = [name for name in SERVER_OPTIONS if getattr(options, name) is not None]
-    if options.mpi_global_args is not None:
+    if options.mpi_global_args is not None and options.remote_shell != RemoteShell.MPIRUN.value:
         given.append("mpi_global_args")
-    if options.host_subnet is not None:
-        given.append("host_subnet")
     found = []
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -94,11 +98,17 @@ def _hosts(options: Namespace) -> tuple[str, ...]:
     return tuple(expand_hosts(",".join(lines)))
 
 
+def _names_hosts(options: Namespace) -> bool:
+    return options.host is not None or options.host_file is not None
+
+
 def _environment(options: Namespace) -> dict[str, str]:
     found = {name: value for name, value in _local_variables(options).items() if value is not None}
     if options.executable_cache_path is not None:
         directory = str(Path(options.executable_cache_path).expanduser().absolute())
         found |= {"POPTORCH_CACHE_DIR": directory, "PILOTAGE_CACHE_DIR": directory}
+    if options.host_subnet is not None and _names_hosts(options):
+        found[HOST_SUBNET] = options.host_subnet
     if options.offline_mode:
         found["PILOTAGE_BACKEND"] = "cpu"
     if options.debug:

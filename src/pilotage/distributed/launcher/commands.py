@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +11,7 @@ from pathlib import Path
 from pilotage.distributed.environments.poprun import poprun_variables
 from pilotage.distributed.launcher import guard
 from pilotage.distributed.launcher.job import Job, Place, is_here
-
-REMOTE_SHELL = "ssh -o BatchMode=yes"
-"""How other hosts are reached, unless PILOTAGE_REMOTE_SHELL says something else; it is given a host and a command."""
+from pilotage.distributed.launcher.remote import remote_command
 
 _FORWARDED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
 _FORWARDED_FAMILIES = ("PILOTAGE_", "POPTORCH_", "POPART_", "POPLAR_", "OMP_", "TORCH_", "NCCL_", "GLOO_")
@@ -27,8 +24,7 @@ def command_line(job: Job, place: Place, restart: int, environment: Mapping[str,
     forwarded = {name: value for name, value in environment.items() if _is_forwarded(name, job)}
     source = Path(guard.__file__).read_text()
     there = [sys.executable, "-I", "-S", "-c", source, _description(job, place, restart, forwarded)]
-    shell = shlex.split(environment.get("PILOTAGE_REMOTE_SHELL") or REMOTE_SHELL)
-    return [*shell, place.host, shlex.join(there)]
+    return remote_command(place.host, there, shell=job.remote_shell, more=job.mpirun_arguments, environment=environment)
 
 
 def _description(job: Job, place: Place, restart: int, forwarded: Mapping[str, str]) -> str:

@@ -6,8 +6,13 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pilotage.distributed.interfaces import check_subnet
+from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
+
+DEVICES_PER_LINK_DOMAIN = 64
+"""As many IPUs are linked directly; a limit that a slip of the pen does not get over."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -25,6 +30,18 @@ class Job:
     """With several, each instance is one process for each stage."""
 
     hosts: tuple[str, ...] = ("localhost",)
+    remote_shell: RemoteShell | None = None
+    """What carries commands to other hosts; without a choice, what is usual where this is run."""
+
+    mpirun_arguments: tuple[str, ...] = ()
+    """What mpirun is told besides, where it is used."""
+
+    subnet: str | None = None
+    """The network by which the hosts talk, such as 10.1.0.0/16."""
+
+    link_domains: int | None = None
+    """How many groups of 64 devices there are; one for each host unless said otherwise."""
+
     environment: Mapping[str, str] = field(default_factory=dict)
     """What every instance gets besides its place in the world."""
 
@@ -45,13 +62,21 @@ class Job:
             raise OptionError(
                 "There is no program to start. Write it behind the options: poprun [options] python3 x.py"
             )
-        for name in ("instances", "replicas", "stages_per_replica"):
-            if getattr(self, name) < 1:
+        for name in ("instances", "replicas", "stages_per_replica", "link_domains"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise OptionError(f"The number of {_SHOWN[name]} is {getattr(self, name)}. It has to be at least 1.")
         if self.replicas % self.instances:
             raise OptionError(
                 f"{self.replicas} replicas cannot be divided evenly among {self.instances} instances. Choose a multiple of "
                 f"{self.instances} for --num-replicas."
+            )
+        if self.subnet is not None:
+            check_subnet(self.subnet)
+        if self.devices > DEVICES_PER_LINK_DOMAIN * (domains := self.link_domains or len(self.hosts)):
+            raise OptionError(
+                f"{self.replicas} replicas with {self.stages_per_replica} IPUs each are {self.devices} IPUs, and {domains} "
+                f"link {'domain has' if domains == 1 else 'domains have'} {DEVICES_PER_LINK_DOMAIN * domains}. Choose fewer "
+                f"replicas, or say by --num-ilds how many groups of {DEVICES_PER_LINK_DOMAIN} there are."
             )
         if self.instances % len(self.hosts):
             raise OptionError(
@@ -64,6 +89,11 @@ class Job:
             )
         if self.max_restarts < 0:
             raise OptionError(f"--max-restarts is {self.max_restarts}. It has to be at least 0.")
+
+    @property
+    def devices(self) -> int:
+        """How many devices the job would have if each stage of each replica had one of its own."""
+        return self.replicas * self.stages_per_replica
 
     @property
     def instances_per_host(self) -> int:
@@ -114,4 +144,9 @@ def is_here(host: str) -> bool:
     return host in LOCAL_NAMES or host == socket.gethostname()
 
 
-_SHOWN = {"instances": "instances", "replicas": "replicas", "stages_per_replica": "IPUs per replica"}
+_SHOWN = {
+    "instances": "instances",
+    "replicas": "replicas",
+    "stages_per_replica": "IPUs per replica",
+    "link_domains": "link domains",
+}

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pilotage.distributed.environments.variables import number, port_of_job
+from pilotage.distributed.interfaces import address_in
 from pilotage.distributed.launcher.commands import command_line
 from pilotage.distributed.launcher.job import Job, Place, is_here
 from pilotage.distributed.launcher.output import TaggedOutput
 from pilotage.distributed.launcher.processes import Ending, Processes
+from pilotage.distributed.launcher.remote import check_remote_shell, chosen_remote_shell
 from pilotage.errors import OptionError
 
 Say = Callable[[str], None]
@@ -57,6 +59,8 @@ def check_before_start(job: Job) -> None:
     if "PILOTAGE_REMOTE_SHELL" in os.environ:
         # Whatever reaches the hosts may have names of its own for them.
         return
+    if not all(map(is_here, job.hosts)):
+        check_remote_shell(job.remote_shell or chosen_remote_shell(os.environ), os.environ)
     for host in job.hosts:
         _check_host(host)
 
@@ -64,7 +68,7 @@ def check_before_start(job: Job) -> None:
 def meeting_place(job: Job) -> tuple[str, int]:
     """Where the instances meet: on the first host, at MASTER_PORT or a port that is free."""
     chosen = number(os.environ, "MASTER_PORT", 0)
-    address = os.environ.get("MASTER_ADDR") or ("127.0.0.1" if all(map(is_here, job.hosts)) else job.hosts[0])
+    address = os.environ.get("MASTER_ADDR") or _address(job)
     if not is_here(job.hosts[0]):
         return address, chosen or port_of_job(f"{socket.gethostname()}.{os.getpid()}")
     with socket.socket() as place:
@@ -77,6 +81,14 @@ def meeting_place(job: Job) -> tuple[str, int]:
             ) from None
         port: int = place.getsockname()[1]
         return address, port
+
+
+def _address(job: Job) -> str:
+    if all(map(is_here, job.hosts)):
+        return "127.0.0.1"
+    if job.subnet is None or not is_here(job.hosts[0]):
+        return job.hosts[0]
+    return address_in(job.subnet)
 
 
 def _check_host(host: str) -> None:

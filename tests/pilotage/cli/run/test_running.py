@@ -10,6 +10,7 @@ from pilotage.cli.main import main
 from pilotage.cli.run.arguments import SERVER_OPTIONS, add_arguments
 from pilotage.cli.run.poprun import main as poprun
 from pilotage.cli.run.running import job_of, notices
+from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.errors import OptionError
 
 
@@ -59,9 +60,20 @@ def test_what_steers_a_server_is_accepted_with_one_notice(name):
 
 def test_notices_come_together_and_only_where_something_is_without_effect():
     assert notices(parsed("--num-instances=2", "program")) == []
-    (notice,) = notices(parsed("--vipu-partition=p", "--mpi-global-args=--mca", "--host-subnet=10.0.0.0/8", "program"))
-    assert "--vipu-partition, --mpi-global-args, --host-subnet" in notice
     assert notices(parsed("--ipus-per-replica=2", "program")) == []
+    (notice,) = notices(parsed("--vipu-partition=p", "--mpi-global-args=--mca", "program"))
+    assert "--vipu-partition, --mpi-global-args" in notice
+    assert notices(parsed("--remote-shell=mpirun", "--mpi-global-args=--mca", "program")) == []
+
+
+def test_hosts_and_their_network_become_part_of_the_job():
+    words = ["--remote-shell=mpirun", "--mpi-global-args=--mca x", "--host-subnet=10.0.0.0/8", "--num-ilds=2"]
+    job = job_of(parsed(*words, "--host=one,two", "--num-instances=2", "program"))
+    assert (job.remote_shell, job.mpirun_arguments) == (RemoteShell.MPIRUN, ("--mca", "x"))
+    assert (job.subnet, job.link_domains) == ("10.0.0.0/8", 2)
+    assert job.environment == {"PILOTAGE_HOST_SUBNET": "10.0.0.0/8"}
+    # The reference has it ignored where no hosts are named.
+    assert job_of(parsed(*words, "program")).environment == {}
 
 
 def test_other_arguments_of_mpirun_are_refused():

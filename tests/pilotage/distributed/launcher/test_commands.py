@@ -6,6 +6,7 @@ import sys
 
 from pilotage.distributed.launcher.commands import command_line
 from pilotage.distributed.launcher.job import Job
+from pilotage.distributed.launcher.remote import RemoteShell
 
 
 def job(host: str, **options) -> Job:
@@ -45,7 +46,9 @@ def test_another_host_is_reached_by_ssh_with_what_belongs_to_the_job_and_nothing
     assert "SECRET" not in told["environment"]
 
 
-def test_another_remote_shell_can_be_chosen():
-    made = job("far")
-    words = command_line(made, place_of(made), 0, {"PILOTAGE_REMOTE_SHELL": "rsh -q"})
-    assert words[:3] == ["rsh", "-q", "far"]
+def test_the_jobs_own_remote_shell_is_used():
+    made = job("far", remote_shell=RemoteShell.MPIRUN, mpirun_arguments=("--mca", "oob_tcp_if_include", "eth1"))
+    words = command_line(made, place_of(made), 0, {})
+    assert words[0] == "mpirun"
+    assert "oob_tcp_if_include" in words
+    assert json.loads(words[-1])["command"] == list(made.command)

@@ -57,3 +57,18 @@ def test_this_machine_is_known_by_its_names():
     assert is_here("localhost")
     assert is_here("127.0.0.1")
     assert not is_here("another.host.example")
+
+
+def test_a_job_is_no_larger_than_its_link_domains():
+    assert Job(command=("x",), replicas=16, stages_per_replica=4).devices == 64
+    with pytest.raises(
+        OptionError, match=r"17 replicas with 4 IPUs each are 68 IPUs, and 1 link domain has 64.*--num-ilds"
+    ):
+        Job(command=("x",), replicas=17, stages_per_replica=4)
+    assert Job(command=("x",), replicas=17, stages_per_replica=4, link_domains=2).devices == 68
+    assert Job(command=("x",), instances=2, replicas=128, hosts=("one", "two")).devices == 128
+
+
+def test_a_wrong_network_is_refused_before_anything_starts():
+    with pytest.raises(OptionError, match="--host-subnet is 'eth0'"):
+        Job(command=("x",), subnet="eth0")
