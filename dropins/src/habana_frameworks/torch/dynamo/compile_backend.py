@@ -13,7 +13,6 @@ import habana_frameworks.torch.core  # noqa: F401
 from pilotage.events import Noted
 from pilotage.logs import log_event
 
-
 _WITHOUT_MEANING_HERE = ("keep_input_mutations",)
 """Options that change how the card copies, and no result."""
 

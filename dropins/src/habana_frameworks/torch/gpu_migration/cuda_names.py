@@ -1,0 +1,97 @@
+"""What each name of ``torch.cuda`` is on the card."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import torch
+
+from habana_frameworks.torch import hpu
+
+MATCHING = (
+    "Event",
+    "Stream",
+    "current_stream",
+    "default_stream",
+    "device_count",
+    "current_device",
+    "get_device_name",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "make_graphed_callables",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "stream",
+    "synchronize",
+)
+"""Names that ``torch.hpu`` has too."""
+
+
+def empty_cache() -> None:
+    """Do nothing: the card holds no memory in reserve."""
+
+
+def get_device_properties(device: Any = None) -> SimpleNamespace:
+    """Name and memory of the card; what only a GPU has is left out, and asking for it raises."""
+    del device
+    return SimpleNamespace(name=hpu.get_device_name(), total_memory=hpu.mem_get_info()[1])
+
+
+class autocast(torch.autocast):
+    """Mixed precision on the card, in bfloat16 unless float16 is asked for by name."""
+
+    def __init__(self, enabled: bool = True, dtype: torch.dtype = torch.bfloat16, cache_enabled: bool = True) -> None:
+        super().__init__("hpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+def scaler(*args: Any, **kwargs: Any) -> torch.amp.GradScaler:
+    """Loss scaling on the card."""
+    return torch.amp.GradScaler("hpu", *args, **kwargs)
+
+
+def mark_nothing(*args: Any, **kwargs: Any) -> int:
+    """Do nothing: the card has no NVTX, and a profile without marks is still right."""
+    return 0
+
+
+def refusing(name: str) -> Any:
+    """Make a function that says that the card has nothing of the kind."""
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"torch.cuda.{name} has no counterpart on Gaudi, and its answer would matter. Leave the call out for this device."
+        )
+
+    return refuse
+
+
+MODIFIED = {
+    "CUDAGraph": (hpu.HPUGraph, "torch.hpu.HPUGraph"),
+    "graph": (hpu.graph, "torch.hpu.graph"),
+    "device": (hpu.device, "torch.hpu.device"),
+    "empty_cache": (empty_cache, "nothing to empty"),
+    "get_device_properties": (get_device_properties, "get_device_name() and torch.hpu.mem_get_info()"),
+    "reset_max_memory_allocated": (hpu.reset_peak_memory_stats, "torch.hpu.reset_peak_memory_stats"),
+}
+"""Names that mean something else on the card, with what they become."""
+
+MISMATCHING = ("get_arch_list", "get_device_capability", "get_gencode_flags", "ipc_collect", "utilization", "cudart")
+"""Names without any counterpart."""

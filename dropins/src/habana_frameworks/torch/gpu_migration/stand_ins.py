@@ -1,0 +1,49 @@
+"""Functions and classes of the card that take the place of CUDA's, and note when they are called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from habana_frameworks.torch.gpu_migration.calls import Kind, note, said
+from habana_frameworks.torch.gpu_migration.devices import on_card
+
+
+def standing_in(original: Any, name: str, theirs: Callable[..., Any], kind: Kind, target: str) -> Any:
+    """Make a function or class that takes the place of the original; a device among its arguments becomes the card."""
+    if isinstance(theirs, type):
+        return _class_standing_in(name, theirs, kind, target)
+    signature = inspect.signature(theirs)
+
+    @wraps(original, updated=())
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        given = _with_card(signature.bind(*args, **kwargs))
+        note(kind, said(name, args, kwargs), _became(target, given))
+        return theirs(*given.args, **given.kwargs)
+
+    return stand_in
+
+
+def _class_standing_in(name: str, theirs: type, kind: Kind, target: str) -> type:
+    signature = inspect.signature(theirs)
+
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = _with_card(signature.bind(*args, **kwargs))
+        note(kind, said(name, args, kwargs), _became(target, given))
+        theirs.__init__(self, *given.args, **given.kwargs)  # type: ignore[misc]
+
+    # A class again: torch's own sources join these names with others in their annotations, and derive from them.
+    return type(theirs.__name__, (theirs,), {"__init__": noted, "__doc__": theirs.__doc__})
+
+
+def _with_card(given: inspect.BoundArguments) -> inspect.BoundArguments:
+    if "device" in given.arguments:
+        given.arguments["device"] = on_card(given.arguments["device"])
+    return given
+
+
+def _became(target: str, given: inspect.BoundArguments) -> str:
+    """A call, or the words that stand for it where there is none."""
+    return said(target, given.args, given.kwargs) if target.startswith("torch.") else target

@@ -1,0 +1,72 @@
+"""What computes for the emulated card."""
+
+import pytest
+import torch
+
+from habana_frameworks._emulation import underneath
+
+HAS_CUDA = torch.cuda.is_available()
+
+
+def test_the_processor_computes_unless_another_is_asked_for(monkeypatch):
+    monkeypatch.delenv("PILOTAGE_HPU_ON", raising=False)
+    underneath.check()
+    assert (underneath.name(), underneath.generator()) == ("the CPU", torch.default_generator)
+
+
+def test_an_unknown_choice_is_refused(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_HPU_ON", "tpu")
+    with pytest.raises(ValueError, match=r"PILOTAGE_HPU_ON is 'tpu'. Choose one of: cpu, cuda\."):
+        underneath.check()
+
+
+@pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device here")
+def test_cuda_without_a_card_is_refused(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
+    with pytest.raises(ImportError, match="reaches no CUDA card. Leave PILOTAGE_HPU_ON out"):
+        underneath.check()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_CUDA, reason="there is no CUDA device here")
+def test_on_cuda_a_network_trains_as_on_cuda_itself(alone):
+    def program():
+        import torch
+        from torch import nn
+
+        import habana_frameworks.torch.core as htcore
+
+        torch.backends.cudnn.deterministic = True
+
+        def train(device):
+            torch.manual_seed(3)
+            layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(576, 5)
+            network = nn.Sequential(*layers).to(device)
+            optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, foreach=False)
+            losses = []
+            for _ in range(5):
+                images, labels = torch.randn(6, 1, 14, 14).pin_memory(), torch.randint(5, (6,))
+                optimizer.zero_grad()
+                scores = network(images.to(device, non_blocking=True))
+                loss = nn.functional.cross_entropy(scores, labels.to(device))
+                loss.backward()
+                htcore.mark_step()
+                optimizer.step()
+                htcore.mark_step()
+                losses.append(loss.item())
+            return losses
+
+        assert "CUDA" in torch.hpu.get_device_name()
+        card = train("hpu")
+        torch.hpu.synchronize()
+        before = torch.hpu.memory_allocated()
+        kept = torch.zeros(1000, device="hpu")
+        assert torch.hpu.memory_allocated() == before + 4000
+        assert kept.resize_(2000).sum().item() == kept.sum().item()
+        torch.testing.assert_close(torch.tensor(card), torch.tensor(train("cuda")), rtol=1e-5, atol=1e-6)
+        assert torch.equal(
+            torch.rand(3, generator=torch.Generator("hpu").manual_seed(5), device="hpu").cpu(),
+            torch.rand(3, generator=torch.Generator("cuda").manual_seed(5), device="cuda").cpu(),
+        )
+
+    alone(program, PILOTAGE_HPU_ON="cuda")
