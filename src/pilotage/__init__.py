@@ -12,19 +12,23 @@ from pilotage.errors import PilotageError
 from pilotage.version import VERSION
 
 if TYPE_CHECKING:
+    from pilotage.data.epochs import Epochs
     from pilotage.data.normalized import Normalized
     from pilotage.distributed.environments import world_here
     from pilotage.distributed.world import World
     from pilotage.door import CompiledModel, inference, record_of, training
     from pilotage.program.loss import mark_loss
+    from pilotage.program.stages import enter_stage
 
 __version__ = VERSION
 
 __all__ = [
     "CompiledModel",
+    "Epochs",
     "Normalized",
     "PilotageError",
     "World",
+    "enter_stage",
     "inference",
     "mark_loss",
     "record_of",
@@ -34,8 +38,10 @@ __all__ = [
 
 _HOMES = {
     "CompiledModel": "pilotage.door",
+    "Epochs": "pilotage.data.epochs",
     "Normalized": "pilotage.data.normalized",
     "World": "pilotage.distributed.world",
+    "enter_stage": "pilotage.program.stages",
     "inference": "pilotage.door",
     "mark_loss": "pilotage.program.loss",
     "record_of": "pilotage.door",

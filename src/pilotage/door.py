@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pilotage.distributed.line import line_here
 from pilotage.distributed.peers import peers_here
 from pilotage.errors import OptionError
 from pilotage.events import Listener
@@ -21,7 +22,7 @@ from pilotage.logs import log_event
 from pilotage.optim.reading import read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
-from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
+from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
 from pilotage.program.loss import mark_loss
@@ -55,7 +56,7 @@ class CompiledModel(NeverLost):
 
     def optimizer_state_dict(self) -> dict[str, Any]:
         """What the optimizer has learnt, as tensors and plain numbers on the host; empty before the first call."""
-        state = self._executor.session.optimizer_state() if self._executor.is_compiled else None
+        state = self._executor.session.whole_optimizer_state() if self._executor.is_compiled else None
         if state is None:
             return {}
         slots = {f"{slot.name}/{slot.parameter}": tensor for slot, tensor in state.slots.items()}
@@ -119,19 +120,32 @@ def training(
     With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the
     module's own forward computes the loss with one of torch's functions, or marks it with `pilotage.mark_loss`.
     With ``distributed`` every update is shared with the other instances that poprun, torchrun, mpirun or srun has
-    started. Options are those of `pilotage.options`.
+    started, and a model of several stages (`pilotage.enter_stage`) with the other processes of this instance. Options are those of `pilotage.options`.
     """
     whole = module if loss is None else WithLoss(module, loss)
     plan = _plan(optimizer, whole)
     alone, peers = execution(**options), peers_here() if distributed else None
     shared = alone if peers is None else alone.shared_with(instance=peers.world.rank, instances=peers.world.size)
-    executor = Executor(whole, execution=shared, plan=plan, listeners=(log_event, *listeners), peers=peers)
+    executor = Executor(
+        whole,
+        execution=shared,
+        plan=plan,
+        listeners=(log_event, *listeners),
+        peers=peers,
+        line=line_here() if distributed else None,
+    )
     return CompiledModel(executor, module)
 
 
-def inference(module: nn.Module, *, listeners: Iterable[Listener] = (), **options: Any) -> CompiledModel:
-    """Wrap a module so that each call runs its forward as a captured program."""
-    executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners))
+def inference(
+    module: nn.Module, *, distributed: bool = False, listeners: Iterable[Listener] = (), **options: Any
+) -> CompiledModel:
+    """Wrap a module so that each call runs its forward as a captured program.
+
+    With ``distributed`` a model of several stages is shared with the other processes of this instance.
+    """
+    line = line_here() if distributed else None
+    executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners), line=line)
     return CompiledModel(executor, module)
 
 
@@ -154,6 +168,7 @@ def execution(
     tier: str | Tier | None = None,
     cache_directory: str | Path | None = None,
     nonfinite_loss: str | NonFiniteLoss = NonFiniteLoss.WARN,
+    pipeline: str | PipelineOrder | None = None,
 ) -> Execution:
     """The options of a compiled model, from plain numbers and words."""
     return Execution(
@@ -169,6 +184,7 @@ def execution(
         tier=None if tier is None else _named(Tier, tier, "tier"),
         cache_directory=None if cache_directory is None else Path(cache_directory),
         nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),
+        pipeline=None if pipeline is None else _named(PipelineOrder, pipeline, "pipeline"),
     )
 
 

@@ -157,7 +157,9 @@ class PipelinedExecutable:
         self._clip(state)
         sections = self._program.computations[Action.UPDATE].sections
         with streams.of_replica(step.replica):
-            self._update(*state.arguments(sections, step.replica, whole=True))
+            arguments = state.arguments(sections, step.replica, whole=True)
+            self._update(*arguments)
+            state.put_away(sections, step.replica, arguments, whole=True)
 
     def _clip(self, state: DeviceState) -> None:
         """Bound the norm of the gradients of all stages together."""

@@ -125,10 +125,9 @@ class DeviceState:
 
     @torch.no_grad()
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
-        """Take some or all buffers from the host, for all replicas alike."""
+        """Take some or all buffers from the host, for all replicas alike; those that live elsewhere are left out."""
         for replica in range(len(self._buffers)):
-            present = self.buffers(replica)
-            _copy({name: present[name] for name in buffers}, buffers)
+            _copy({name: buffer for name, buffer in self.buffers(replica).items() if name in buffers}, buffers)
 
     @torch.no_grad()
     def load_values(self, plan: OptimizerPlan) -> None:

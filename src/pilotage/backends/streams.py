@@ -57,14 +57,19 @@ class RandomStreams:
         self._states = [state.clone() for state in states]
 
 
-def seeds_for(random_seed: int | None, replicas: int, *, instance: int = 0, instances: int = 1) -> list[int]:
-    """A seed for each replica here: the very first one's is the user's own, so that one replica draws as eager would."""
-    if random_seed is None and replicas * instances == 1:
+def seeds_for(
+    random_seed: int | None, replicas: int, *, instance: int = 0, instances: int = 1, stage: int = 0, stages: int = 1
+) -> list[int]:
+    """A seed for each replica here: the very first one's is the user's own, so that one replica draws as eager would.
+
+    Where a replica is several processes, each of its stages draws from a stream of its own.
+    """
+    if random_seed is None and replicas * instances * stages == 1:
         return []
     first = torch.initial_seed() if random_seed is None else random_seed
     # An odd multiplier spreads neighbouring replicas over all 64-bit seeds.
     return [
-        (first + replica * 0x9E3779B97F4A7C15) % 2**63
+        (first + (replica * stages + stage) * 0x9E3779B97F4A7C15) % 2**63
         for replica in range(instance * replicas, (instance + 1) * replicas)
     ]
 

@@ -8,7 +8,16 @@ from typing import Self
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Accumulation, NonFiniteLoss, OutputMode, Pooling, Recomputation, Reduction, Tier
+from pilotage.options.choices import (
+    Accumulation,
+    NonFiniteLoss,
+    OutputMode,
+    PipelineOrder,
+    Pooling,
+    Recomputation,
+    Reduction,
+    Tier,
+)
 from pilotage.options.locations import Locations
 
 
@@ -58,6 +67,9 @@ class Execution:
 
     locations: Locations = field(default_factory=Locations)
     """Where tensors are kept while nobody works on them."""
+
+    pipeline: PipelineOrder | None = None
+    """In which order stages in processes of their own work; None takes the one that needs the least memory."""
 
     synthetic_inputs: bool = False
     """Run on numbers that are made up on the device once, and leave the host's inputs where they are."""

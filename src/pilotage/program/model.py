@@ -15,6 +15,7 @@ from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.data_flow import DataFlow
 from pilotage.program.layout import StateLayout
 from pilotage.program.specification import TensorSpec
+from pilotage.program.stages import enter_stage
 from pilotage.program.structure import Parsers, Structure, put_together, take_apart
 from pilotage.program.tables import ModuleTables, replaced
 
@@ -87,6 +88,7 @@ class Model:
         """Run forward on a micro-batch; only inside of `holding`."""
         positional, named = put_together(self.arguments, inputs)
         token = _forward_is_running.set(True)
+        enter_stage(None)
         try:
             if not self.follows_data or self.findings.outputs is not None:
                 return self.module(*positional, **named)
@@ -96,6 +98,7 @@ class Model:
             return value
         finally:
             _forward_is_running.reset(token)
+            enter_stage(None)
 
     def _constants(self, value: Any, flow: DataFlow) -> tuple[int, ...]:
         tensors, _ = take_apart(value, self.parsers)

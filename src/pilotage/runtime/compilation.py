@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,29 +13,40 @@ from torch import Tensor, nn
 from pilotage.backends.base import Backend, Executable
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.native.transport import PackedCode
+from pilotage.backends.pipeline import PipelinedExecutable
 from pilotage.backends.registry import Choice, choose
 from pilotage.backends.state import Exchange
 from pilotage.backends.streams import RandomStreams, seeds_for
 from pilotage.backends.threads import ThreadTuner
 from pilotage.backends.walk import Calls, Forgive
+from pilotage.distributed.line import Line
 from pilotage.errors import OptionError
-from pilotage.events import BackendChosen, CompilationProgress, Event, TierChanged, Warned
+from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, TierChanged, Warned
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
+from pilotage.options.locations import Locations
 from pilotage.program.anchors import anchored
 from pilotage.program.capture import Request, capture, uncaptured
+from pilotage.program.cutting import cut_program
+from pilotage.program.late_checks import with_late_checks
 from pilotage.program.layout import Groups
+from pilotage.program.offloading import offloaded
 from pilotage.program.placement import place
-from pilotage.program.program import Program
+from pilotage.program.program import Action, Program
 from pilotage.program.recomputation import recomputed
 from pilotage.program.schedule import Schedule, make_schedule
+from pilotage.program.shares import Broadcast, Shares, owners_of
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascent import Ascent, ascent_for
 from pilotage.runtime.session import Session
 from pilotage.runtime.synthetic import SyntheticInputs
 
+_TRAVELLING = (
+    "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every micro-batch: put what "
+    "shares weights in one stage where you can."
+)
 _SHARED_OUT = (
     "The stages of the program are shared out to several cards, and run one after the other. This has been tested on "
     "emulated cards alone: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
@@ -59,6 +71,15 @@ class Compilation:
     exchange: Exchange | None = None
     """Adds up the gradients of all instances."""
 
+    broadcast: Broadcast | None = None
+    """Overwrites tensors by those of one instance."""
+
+    gather: Callable[[Any], list[Any]] | None = None
+    """Brings together what each instance has."""
+
+    line: Line | None = None
+    """The processes that have the other stages; None where this one has all of them."""
+
     code: PackedCode | None = None
     """Compiled code that came with the program, if it is trusted."""
 
@@ -71,6 +92,10 @@ class Compilation:
 
     def session_of(self, program: Program) -> Session:
         """Load a program that was captured before."""
+        if self.line is not None:
+            raise OptionError(
+                "A program that was compiled before cannot be cut into stages. Compile it here, or start one process."
+            )
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
         return self._load(self._choice(), program)
 
@@ -83,7 +108,11 @@ class Compilation:
             batching.replicas,
             instance=self.execution.instance,
             instances=batching.instances,
+            stage=0 if self.line is None else self.line.stage,
+            stages=1 if self.line is None else self.line.stages,
         )
+        if self.line is not None:
+            return self._load_stage(self.line, choice, program, schedule, RandomStreams(choice.backend.device, seeds))
         placed = place(program, choice.backend.devices)
         if placed.homes:
             self.tell(Warned(message=_SHARED_OUT))
@@ -98,14 +127,82 @@ class Compilation:
             homes=placed.homes,
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
-            pools=batching.micro_batches_per_update > 1,
+            pools=Action.UPDATE in program.computations,
+            slots_on_host=self._locations(choice).optimizer,
+            shares=self._shares(),
+            gather=self.gather,
             exchange=self.exchange if program.trains else None,
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
-        if not placed.homes:
+        # The compiler knows one device alone.
+        if not placed.homes and self._locations(choice).activations is None:
             self._begin_ascent(session)
         return session
+
+    def _load_stage(
+        self, line: Line, choice: Choice, program: Program, schedule: Schedule, streams: RandomStreams
+    ) -> Session:
+        """Load one stage of the program; other processes load the others."""
+        cut = cut_program(with_late_checks(program), line.stage, line.stages, choice.backend.device)
+        if cut.travelling:
+            self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
+        executable = PipelinedExecutable(
+            cut,
+            schedule,
+            line,
+            self.forgive,
+            order=self.execution.pipeline,
+            stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
+        )
+        return Session(
+            choice=choice,
+            captured=program,
+            program=cut.program,
+            schedule=schedule,
+            executable=executable,
+            reload=partial(_reload, choice.backend, schedule, self.forgive),
+            tier=choice.tier,
+            line=line,
+            cut=cut,
+            streams=streams,
+            replicas=self.execution.batching.replicas,
+            pools=program.trains,
+            slots_on_host=self._locations(choice).optimizer,
+            exchange=self.exchange if program.trains else None,
+            accumulation=self.execution.accumulation,
+            synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
+        )
+
+    def _refuse_for_stages(self, choice: Choice) -> None:
+        """Say what stages in processes of their own cannot do."""
+        if choice.tier is not Tier.GRAPH:
+            raise OptionError(
+                f"The tier is {choice.tier.value!r}. Stages in processes of their own run in the tier 'graph' alone."
+            )
+        if self.execution.locations.shared_optimizer is not None or self.execution.locations.activations is not None:
+            raise OptionError(
+                "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
+                "wait on the host yet. Leave these locations as they are."
+            )
+
+    def _locations(self, choice: Choice) -> Locations:
+        """Where tensors wait, as far as this device has another place for them than its own memory."""
+        wanted = self.execution.locations
+        if not choice.backend.has_own_memory:
+            return replace(wanted, activations=None, optimizer=None)
+        has_backward = self.plan is not None and choice.tier is Tier.GRAPH
+        return wanted if has_backward else replace(wanted, activations=None)
+
+    def _shares(self) -> Shares | None:
+        """Who updates what, where the optimizer's state is shared out to the instances."""
+        minimum, plan = self.execution.locations.shared_optimizer, self.plan
+        if minimum is None or plan is None or self.broadcast is None:
+            return None
+        trained = {name for group in plan.groups for name in group.parameters}
+        elements = {n: p.numel() for n, p in self.module.named_parameters() if n in trained and p.requires_grad}
+        owners = owners_of(elements, self.execution.batching.instances, minimum)
+        return Shares(owners=owners, instance=self.execution.instance, broadcast=self.broadcast)
 
     def _begin_ascent(self, session: Session) -> None:
         """Take compiled code that is there, or prepare to compile; where the tier is pinned to it, compile at once."""
@@ -164,7 +261,10 @@ class Compilation:
                 f"nonfinite_loss is 'raise', but the {choice.backend.name} backend does not look at losses yet. "
                 "Use 'ignore', or the cpu backend."
             )
-        device, tier = str(choice.backend.device), choice.tier.value
+        self._check_locations(choice)
+        if self.line is not None:
+            self._refuse_for_stages(choice)
+        device, tier = choice.backend.label, choice.tier.value
         self.tell(
             BackendChosen(
                 backend=choice.backend.name,
@@ -175,6 +275,18 @@ class Compilation:
             )
         )
         return choice
+
+    def _check_locations(self, choice: Choice) -> None:
+        wanted, name = self.execution.locations, choice.backend.name
+        if wanted.uses_host and not choice.backend.has_own_memory:
+            self.tell(Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own."))
+        elif wanted.activations is not None and choice.tier is not Tier.GRAPH and self.plan is not None:
+            self.tell(
+                Warned(
+                    message=f"Activations stay on the device in the tier {choice.tier.value!r}. Only in the tier 'graph' do they "
+                    "wait on the host."
+                )
+            )
 
     def _program(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:
         request = Request(
@@ -188,12 +300,19 @@ class Compilation:
             pooling=self.execution.pooling,
             groups=self.groups,
             broadcast_buffers=self.execution.broadcast_buffers,
+            # Only apart from backward can updates have the device to themselves, and its memory.
+            pools=self._locations(choice).optimizer is not None,
+            shares=self._shares(),
+            separate_gradients=self.line is not None,
             check_loss=choice.backend.stops_at_losses and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
             device=choice.backend.device,
             parsers=self.parsers,
         )
         program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
-        program = anchored(recomputed(program, self.execution.recomputation), self.execution.anchors)
+        program = recomputed(program, self.execution.recomputation)
+        if (waiting := self._locations(choice).activations) is not None:
+            program = offloaded(program, waiting)
+        program = anchored(program, self.execution.anchors)
         for warning in program.warnings:
             self.tell(Warned(message=warning))
         return program
@@ -205,6 +324,7 @@ class Compilation:
             trains=program.trains,
             mode=self.execution.output_mode or default,
             period=self.execution.output_period,
+            pools=Action.UPDATE in program.computations,
         )
 
 

@@ -27,8 +27,8 @@ def is_nonfinite_loss(error: BaseException) -> bool:
 def late_notice(failure: StepFailure, updates: int) -> str:
     """What can be said of a loss that was looked at when its step was over."""
     return (
-        f"The loss at update {updates + failure.step.iteration + 1} is not finite. Compiled code tells it after the update: "
-        f"run with PILOTAGE_TIER=graph to learn which operation is to blame. {_LOSS_ADVICE} Training goes on, unchecked."
+        f"The loss at update {updates + failure.step.iteration + 1} is not finite. {_TOLD_LATE} {_LOSS_ADVICE} Training goes on, "
+        "unchecked."
     )
 
 
@@ -54,6 +54,10 @@ _LOSS_ADVICE = (
     "Try a smaller learning rate, gradient clipping, a look at the data of this batch, or float32 where half precision "
     "is used. The weights are still those of the update before."
 )
+_TOLD_LATE = (
+    "Compiled code and pipelines tell it when the step is over: run one process with PILOTAGE_TIER=graph to learn which operation is "
+    "to blame."
+)
 _MEMORY_ADVICE = (
     "Try a smaller batch with more gradient accumulation, half precision, activation checkpointing, or fewer replicas on "
     "one device."
@@ -62,6 +66,8 @@ _MEMORY_ADVICE = (
 
 def _first_trouble(failure: StepFailure) -> str:
     graph = failure.computation.graph
+    if failure.is_late:
+        return _TOLD_LATE
     if graph is None:
         return "The eager tier does not look for the operation; run the graph tier, or step through forward."
     outside = failure.streams.states

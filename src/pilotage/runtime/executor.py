@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.walk import Forgive, StepFailure
+from pilotage.distributed.line import Line
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.world import World
 from pilotage.errors import NotCompiledError, OptionError
@@ -27,13 +28,14 @@ from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together
+from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.call import BoundCall, CallBinder
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
-from pilotage.runtime.settling import settle
+from pilotage.runtime.settling import settle, settle_stages
 from pilotage.runtime.weights import WeightKeeper
 
 
@@ -55,6 +57,7 @@ class Executor:
         adapt: Callable[[Tensor], Tensor] | None = None,
         signature: CallSignature | None = None,
         peers: Peers | None = None,
+        line: Line | None = None,
     ) -> None:
         self.module = module
         self.execution = execution or Execution()
@@ -62,8 +65,9 @@ class Executor:
         self.record = RunRecord()
         self.modes = modes_of(module)
         """Which parts of the module were in training mode when it was wrapped."""
+        self._presence = presence_of(self.execution, trains=plan is not None)
         # Not a method: what tells must not keep the executor alive that holds it.
-        self._tell = partial(_tell_all, tuple(listeners))
+        self._tell = partial(_tell_all, (*listeners, self._presence.note))
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
@@ -74,6 +78,8 @@ class Executor:
         self._kept_streams: list[Tensor] | None = None
         self.peers = None if plan is None else _checked(peers, self.execution)
         """The other instances that share each update; None where there is none."""
+        self.line = line
+        """The processes that have the other stages of the model; None where this one has all of them."""
         self._is_settled = False
 
     # Running
@@ -113,10 +119,15 @@ class Executor:
         return outputs
 
     def settle(self) -> None:
-        """Begin with the same weights in all instances; happens by itself at the next call."""
-        if self.peers is None or self._is_settled:
+        """Begin with the same weights in all instances and stages; happens by itself at the next call."""
+        if self._is_settled:
             return
-        if unequal := settle(self.peers, self.session.attached):
+        if self.line is not None:
+            self._weights.fetch_for_reading()
+            if unequal := settle_stages(self.line, self.module):
+                self._tell(Warned(message=unequal))
+                self._weights.send(self.session.attached)
+        if self.peers is not None and (unequal := settle(self.peers, self.session.attached)):
             self._tell(Warned(message=unequal))
         self._is_settled = True
 
@@ -211,6 +222,7 @@ class Executor:
         if self._session is not None:
             self._session.stop_ascent()
         self._session = None
+        self._presence.leave()
         self._binder.forget()
 
     # Attaching
@@ -224,13 +236,15 @@ class Executor:
         """Put weights and optimizer state on the device."""
         self._is_settled = False
         with torch.inference_mode(False):
-            self._weights.take_over(self.session.attach(self.plan))
+            state = self.session.attach(self.plan)
+            self._weights.take_over(state, self.session.whole_weights)
 
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""
         _ = self.session.attached
         self._weights.let_go()
         self.session.detach()
+        self._presence.leave()
 
     # Weights and optimizer
 
@@ -245,7 +259,8 @@ class Executor:
 
     def fetch_weights(self) -> None:
         """Bring the device's weights and buffers to the module."""
-        self._weights.fetch(self.session.attached)
+        _ = self.session.attached
+        self._weights.fetch()
 
     def fetch_weights_if_needed(self) -> bool:
         """Bring the device's weights home if they are newer; tells whether they were."""
@@ -308,6 +323,9 @@ class Executor:
             forgive=_weakly(self._forgive),
             sample=sample,
             exchange=None if self.peers is None else self.peers.sum,
+            broadcast=None if self.peers is None else self.peers.broadcast,
+            gather=None if self.peers is None else self.peers.gather,
+            line=self.line,
             code=code,
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,19 +17,24 @@ from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState, Exchange
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.threads import ThreadTuner, using_threads
+from pilotage.backends.timing import CallTimes, Timed
 from pilotage.backends.walk import Calls
+from pilotage.distributed.line import Line
 from pilotage.errors import AttachmentError, InputError
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
 from pilotage.program.channels_last import in_channels_last
+from pilotage.program.cutting import StageProgram
 from pilotage.program.late_checks import with_late_checks
 from pilotage.program.layout import Counter, Slot
 from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
+from pilotage.program.shares import Shares
 from pilotage.program.structure import Structure
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.synthetic import SyntheticInputs
+from pilotage.runtime.whole_weights import whole_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +68,26 @@ class Session:
     exchange: Exchange | None = None
     """Adds up the gradients of all instances; None where there is one."""
 
+    line: Line | None = None
+    """The processes of the other stages; None where this one has all of them."""
+
+    cut: StageProgram | None = None
+    """What this process has of the captured program, where others have the rest."""
+
     homes: Mapping[str, torch.device] = field(default_factory=dict)
     """The devices of weights and buffers that are not on the first one."""
 
     state: DeviceState | None = None
     """None while the program is detached from its device."""
+
+    shares: Shares | None = None
+    """What other instances update; None where each updates everything."""
+
+    gather: Callable[[Any], list[Any]] | None = None
+    """Brings together what each instance has; None where there is one."""
+
+    slots_on_host: int | None = None
+    """From how many elements on the optimizer's state waits on the host; None keeps it on the device."""
 
     accumulation: Accumulation | None = None
     """How half-precision products are summed up."""
@@ -99,7 +120,7 @@ class Session:
     def device(self) -> str:
         """The device by name, or all of them where the program is shared out."""
         others = sorted(map(str, {*self.homes.values()} - {self.choice.backend.device}))
-        return ", ".join([str(self.choice.backend.device), *others])
+        return ", ".join([self.choice.backend.label, *others])
 
     @property
     def attached(self) -> DeviceState:
@@ -124,11 +145,26 @@ class Session:
             raise AttachmentError("Device is already attached. Detach it first.")
         device = self.choice.backend.device
         self.state = DeviceState(
-            self.program.layout, plan, device, self.replicas, self.pools, self.homes, self.exchange
+            self.program.layout,
+            plan,
+            device,
+            self.replicas,
+            self.pools,
+            self.homes,
+            self.exchange,
+            slots_on_host=self.slots_on_host,
+            shares=self.shares,
         )
         if self.parked is not None:
             self._load_optimizer(self.state, self.parked)
         return self.state
+
+    @property
+    def whole_weights(self) -> Callable[[], Mapping[str, Tensor]] | None:
+        """Brings the weights of all stages together, where they are in several processes; all of them have to call it."""
+        if self.line is None or self.cut is None:
+            return None
+        return partial(whole_weights, self.line, self.cut, self.captured.layout, self.attached)
 
     def detach(self) -> None:
         """Take the optimizer's state home and free the device."""
@@ -145,6 +181,11 @@ class Session:
                 return self.executable.run(self.attached, self.streams, inputs)
             with using_threads(self._present_threads(self.threads)):
                 return self.executable.run(self.attached, self.streams, inputs)
+
+    @property
+    def times(self) -> CallTimes | None:
+        """When the parts of the last call were done; None where the executable cannot tell."""
+        return self.executable.times if isinstance(self.executable, Timed) else None
 
     def note(self, seconds: float) -> None:
         """Told how long a call took."""
@@ -199,7 +240,7 @@ class Session:
         return nullcontext() if eager else without_autocast(self.choice.backend.device.type)
 
     def optimizer_state(self) -> OptimizerState | None:
-        """A copy of the optimizer's state on the host."""
+        """A copy of the optimizer's state on the host, as far as this instance has it."""
         if not self.program.trains or self.state is None:
             return self.parked
         slots = {slot: tensor.to("cpu", copy=True) for slot, tensor in self.state.slots.items()}
@@ -207,6 +248,14 @@ class Session:
         return OptimizerState(
             slots=slots, updates=counters[Counter.UPDATES], loss_scale=counters.get(Counter.LOSS_SCALE, 1.0)
         )
+
+    def whole_optimizer_state(self) -> OptimizerState | None:
+        """The same with what other instances remember; where state is shared out, all of them have to ask for it."""
+        state = self.optimizer_state()
+        gather = self.line.gather if self.line is not None else (None if self.shares is None else self.gather)
+        if state is None or gather is None:
+            return state
+        return replace(state, slots={slot: tensor for part in gather(state.slots) for slot, tensor in part.items()})
 
     def set_optimizer_state(self, state: OptimizerState) -> None:
         """Let training go on from another state of the optimizer."""

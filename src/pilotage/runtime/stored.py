@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.backends.native.transport import PackedCode
+from pilotage.errors import OptionError
 from pilotage.options.choices import Tier
 from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.layout import Section, Slot
@@ -55,6 +56,16 @@ def store(
 ) -> None:
     """Write a compiled model to a file."""
     session = executor.session
+    if session.line is not None:
+        raise OptionError(
+            "The program is one stage of several, so that its file would be of no use elsewhere. Save state_dict() instead, or "
+            "compile and save it in one process."
+        )
+    if session.shares is not None:
+        raise OptionError(
+            "The program updates only this instance's share of the parameters, so that its file would be of no use elsewhere. "
+            "Save state_dict() of model and optimizer instead, or do not share out the optimizer's state."
+        )
     # The optimizer's numbers may have changed since the program was captured.
     program, constants = program_to_data(replace(session.captured, plan=executor.plan))
     tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}

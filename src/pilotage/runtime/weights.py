@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -23,14 +23,20 @@ class WeightKeeper:
         self._trains = trains
         self._trained: TrainedWeights | None = None
         self._seen = 0
+        self._device: Callable[[], Mapping[str, Tensor]] = dict
+        """Gives all weights and buffers as they are on the device."""
         self._claims: list[Claim] = []
         self._generation = -1
 
-    def take_over(self, state: DeviceState) -> None:
-        """Load a freshly attached device, and let the module show what it trains."""
+    def take_over(self, state: DeviceState, whole: Callable[[], Mapping[str, Tensor]] | None = None) -> None:
+        """Load a freshly attached device, and let the module show what it trains.
+
+        Where the device has only some of the weights, ``whole`` brings all of them together.
+        """
         self.send(state)
+        self._device = whole or (lambda: {**state.parameters, **state.buffers()})
         if self._trains:
-            self._trained = TrainedWeights(self._host(), lambda: {**state.parameters, **state.buffers()})
+            self._trained = TrainedWeights(self._host(), self._device)
 
     def send(self, state: DeviceState) -> None:
         """Send the module's weights and buffers to the device."""
@@ -65,12 +71,12 @@ class WeightKeeper:
         if self._trained is not None:
             self._trained.changed()
 
-    def fetch(self, state: DeviceState) -> None:
+    def fetch(self) -> None:
         """Bring the device's weights and buffers to the module."""
         if self._trained is not None:
             self._trained.fetch()
         else:
-            self._fetch_buffers(state.buffers())
+            self._fetch_buffers(self._device())
 
     def fetch_if_needed(self) -> bool:
         """Bring the device's weights home if they are newer; tells whether they were."""
@@ -86,6 +92,8 @@ class WeightKeeper:
         if self._trained is not None:
             self._trained.release()
             self._trained = None
+        # Holds the memory of the device.
+        self._device = dict
 
     def _host(self) -> dict[str, Tensor]:
         return {**dict(self._module.named_parameters()), **dict(self._module.named_buffers())}

@@ -27,15 +27,17 @@ class Instances:
         self.folder = folder
         self.processes: list[Any] = []
 
-    def start(self, function: Callable[..., Any], size: int, **arguments: Any) -> None:
+    def start(self, function: Callable[..., Any], size: int, *, line: int = 1, **arguments: Any) -> None:
         file = sys.modules[function.__module__].__file__
         port = free_port()
         self.folder.mkdir()
-        for rank in range(size):
+        for number in range(size * line):
             world = World(
-                rank=rank,
+                rank=number // line,
                 size=size,
-                local_rank=rank,
+                local_rank=number // line,
+                stages_per_replica=line,
+                stage=number % line if line > 1 else None,
                 address="127.0.0.1",
                 port=port,
             )
@@ -45,7 +47,7 @@ class Instances:
                 "file": file,
                 "function": function.__name__,
                 "arguments": arguments,
-                "answer": str(self.answer(rank)),
+                "answer": str(self.answer(number)),
             }
             script = str(Path(__file__).with_name("instance.py"))
             process = CONTEXT.Process(target=runpy.run_path, args=(script, {"given": given}, "__instance__"))
