@@ -88,6 +88,11 @@ class DataLoader(Loader):
         """The options that this loader follows; only where it does the batching, so not with ``batch_size=None``."""
         return self._options
 
+    @property
+    def reads_here(self) -> bool:
+        """Whether samples are drawn by this process: not in an asynchronous mode."""
+        return self._accessor is None
+
     def __len__(self) -> int:
         if self._rebatched_size is None:
             return super().__len__()

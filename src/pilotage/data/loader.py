@@ -85,6 +85,11 @@ class Loader(DataLoader[Any]):
         return self.__dict__ | {"_iterator": None}
 
     @property
+    def reads_here(self) -> bool:
+        """Whether samples are drawn by this process, batch by batch, and not ahead of it in another one."""
+        return True
+
+    @property
     def samples(self) -> int:
         """Samples that this process reads in one epoch; a TypeError where the data set does not know."""
         if isinstance(self.dataset, IterableDataset):
@@ -98,8 +103,8 @@ class Loader(DataLoader[Any]):
         return self.batch_size is None and self.batch_sampler is not None
 
     def _read_in_bulk(self) -> Iterator[Any] | None:
-        reads_here = self.num_workers == 0 and not self.pin_memory and not self.timeout
-        if not reads_here or self.batch_sampler is None or isinstance(self.dataset, IterableDataset):
+        in_this_process = self.num_workers == 0 and not self.pin_memory and not self.timeout
+        if not in_this_process or self.batch_sampler is None or isinstance(self.dataset, IterableDataset):
             return None
         reader = bulk_reader(self.dataset, self.collate_fn)
         if reader is None:

@@ -68,6 +68,11 @@ class ShareSampler(Sampler[int]):
         order = self._shuffle.draw(len(self._data_source))
         return iter(order[window.start + shift : window.stop + shift].tolist())
 
+    def go_to_epoch(self, epoch: int) -> None:
+        """Have the next order be that of an epoch, counted from 0."""
+        if self._shuffle is not None:
+            self._shuffle.go_to(epoch, len(self._data_source))
+
     def _window(self) -> range:
         samples = len(self._data_source)
         return (

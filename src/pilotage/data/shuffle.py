@@ -14,6 +14,7 @@ class EpochShuffle:
     """
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._generator = torch.Generator()
         self._generator.manual_seed(seed)
         self._epochs_drawn = 0
@@ -22,6 +23,14 @@ class EpochShuffle:
     def epochs_drawn(self) -> int:
         """Permutations that were drawn so far."""
         return self._epochs_drawn
+
+    def go_to(self, epoch: int, samples: int) -> None:
+        """Have drawn as many permutations as there were epochs before this one."""
+        if self._epochs_drawn > epoch:
+            self._generator.manual_seed(self._seed)
+            self._epochs_drawn = 0
+        while self._epochs_drawn < epoch:
+            self.draw(samples)
 
     def draw(self, samples: int) -> Tensor:
         """The next epoch's permutation of ``samples`` indices."""

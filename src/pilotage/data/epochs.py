@@ -1,0 +1,104 @@
+"""Epoch after epoch of a loader, from a place that can be written down and gone back to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from pilotage.data.loader import Loader
+from pilotage.data.partition import ShareSampler
+from pilotage.data.randomness import random_state, restore_random_state
+from pilotage.errors import OptionError
+
+__all__ = ["Epochs"]
+
+
+class Epochs:
+    """The batches of a loader without end; `position` after any of them leads a later run to the one that follows.
+
+    A run that goes on from there gets the batches that this one would have got: order and random transforms are drawn
+    again from where the epoch began, and batches that were seen are read and dropped, as a transform may draw for each.
+    """
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        if isinstance(loader, Loader) and not loader.reads_here:
+            raise OptionError(
+                "This loader reads ahead in a process of its own, whose place cannot be told. Load with num_workers "
+                "instead of an asynchronous mode to be able to go on in the middle of an epoch."
+            )
+        self._loader = loader
+        self._generators = _generators_of(loader)
+        self._began: dict[str, Any] | None = None
+        self._going_on: Mapping[str, Any] | None = None
+        self.epoch = 0
+        """Epochs that are over."""
+        self.batch = 0
+        """Batches of this epoch that were handed out."""
+
+    def position(self) -> dict[str, Any]:
+        """Where the last batch has led to, as plain data for a checkpoint."""
+        return {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "began": self._began,
+            "now": random_state(self._generators),
+        }
+
+    def resume(self, position: Mapping[str, Any]) -> None:
+        """Go on after the batch behind which the position was taken."""
+        missing = {"epoch", "batch", "began", "now"} - set(position)
+        if missing:
+            raise OptionError(f"This is no position of Epochs: {', '.join(sorted(missing))} is missing.")
+        self._going_on = position
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._going_on is not None:
+            yield from self._rest_of_epoch(self._going_on)
+        while True:
+            self._set_epoch()
+            self._began = random_state(self._generators)
+            yield from self._counted(iter(self._loader))
+            if self.batch == 0:
+                raise OptionError("The loader has no batch: the data set is smaller than what one call consumes.")
+            self.epoch, self.batch = self.epoch + 1, 0
+
+    def _rest_of_epoch(self, position: Mapping[str, Any]) -> Iterator[Any]:
+        self._going_on = None
+        self.epoch, self.batch, self._began = position["epoch"], position["batch"], position["began"]
+        if self._began is not None:
+            self._set_epoch()
+            restore_random_state(self._began, self._generators)
+            batches = iter(self._loader)
+            seen = sum(1 for _ in islice(batches, self.batch))
+            if seen < self.batch:
+                raise OptionError(
+                    f"The position is behind batch {self.batch} of an epoch, and this loader has {seen}. "
+                    "Go on with the data and the batch size that the position was taken with."
+                )
+        restore_random_state(position["now"], self._generators)
+        if self._began is not None:
+            yield from self._counted(batches)
+            self.epoch, self.batch = self.epoch + 1, 0
+
+    def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            self.batch += 1
+            yield batch
+
+    def _set_epoch(self) -> None:
+        sampler = self._loader.sampler
+        if isinstance(sampler, ShareSampler):
+            sampler.go_to_epoch(self.epoch)
+        elif hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self.epoch)
+
+
+def _generators_of(loader: DataLoader[Any]) -> list[torch.Generator]:
+    """Generators of the user's own that the loader draws from."""
+    holders = (loader, loader.sampler, loader.batch_sampler)
+    found = [getattr(holder, "generator", None) for holder in holders]
+    return list({id(each): each for each in found if isinstance(each, torch.Generator)}.values())
