@@ -1,5 +1,6 @@
 """What holds for all tests: one thread, and nobody's environment but the test's own."""
 
+import os
 import signal
 
 import pytest
@@ -22,6 +23,8 @@ def plain_environment(monkeypatch):
 
 
 def pytest_configure() -> None:
-    """Take interrupts as a terminal's programs do; a shell that starts the tests in the background has them ignored."""
+    """Announce nothing to the user's monitor, from no fixture and no child either; take interrupts as programs do."""
+    os.environ["PILOTAGE_RUN_DIR"] = "off"
+    # A shell that starts the tests in the background has interrupts ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -30,6 +30,20 @@ def executable_cache() -> Path | None:
     return Path(value).expanduser() if value else cache_directory() / "executables"
 
 
+def run_directories() -> tuple[Path, ...]:
+    """Where processes announce themselves to the monitor, the best place first: PILOTAGE_RUN_DIR, or the user's own ones.
+
+    None where it is ``off``. A process started by a batch system may lack what a login sets, so that there are several.
+    """
+    value = os.environ.get("PILOTAGE_RUN_DIR")
+    if value:
+        return () if value.lower() == "off" else (Path(value).expanduser().absolute(),)
+    named, user = os.environ.get("XDG_RUNTIME_DIR"), os.geteuid()
+    bases = [named] if named and os.path.isabs(named) else []
+    places = [Path(base) / "pilotage" for base in (*bases, f"/run/user/{user}")]
+    return tuple(dict.fromkeys([*places, Path(f"/tmp/pilotage-{user}")]))
+
+
 def of_child(**changes: str) -> dict[str, str]:
     """The environment for a process that is started from here."""
     return {**os.environ, **changes}

@@ -1,0 +1,100 @@
+"""Lines on a terminal: with colours where rich is installed, plainly otherwise; once, or again and again in place."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from pilotage.cli.monitor.lines import ASCII, BOXES, Drawing, Line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+__all__ = ["coloured", "in_place", "plain", "show", "terminal_drawing", "terminal_width"]
+
+STYLES = {
+    "rule": "dim",
+    "title": "bold",
+    "id": "cyan",
+    "note": "dim",
+    "emulated": "magenta",
+    "compiled": "green",
+    "graph": "yellow",
+    "eager": "magenta",
+    "running": "bold",
+    "idle": "dim",
+    "compiling": "yellow",
+    "starting": "yellow",
+}
+_HOME_AND_CLEAR = "\x1b[H\x1b[J"
+_USUAL = (100, 24)
+
+
+def terminal_width() -> int:
+    """How wide the terminal is, or a page where there is none."""
+    return shutil.get_terminal_size(_USUAL).columns
+
+
+def terminal_drawing() -> Drawing:
+    """What this terminal can show."""
+    return BOXES if _has_colours() else ASCII
+
+
+def show(lines: list[Line]) -> None:
+    """Print lines once."""
+    if _has_colours():
+        from rich.console import Console
+
+        Console(highlight=False, soft_wrap=True).print(coloured(lines))
+        return
+    print(_encodable(plain(lines)), flush=True)
+
+
+@contextlib.contextmanager
+def in_place() -> Iterator[Callable[[list[Line]], None]]:
+    """Give a function that shows lines in the place of those before; without a terminal, below them."""
+    if _has_colours():
+        from rich.live import Live
+
+        with Live(screen=True, auto_refresh=False) as live:
+            yield lambda lines: live.update(coloured(_cropped(lines)), refresh=True)
+    elif sys.stdout.isatty():
+        yield lambda lines: print(_HOME_AND_CLEAR + _encodable(plain(_cropped(lines))), flush=True)
+    else:
+        yield lambda lines: print(_encodable(plain(lines)) + "\n", flush=True)
+
+
+def plain(lines: list[Line]) -> str:
+    """Lines with nothing but letters."""
+    return "\n".join("".join(piece.text for piece in line).rstrip() for line in lines)
+
+
+def coloured(lines: list[Line]) -> Text:
+    """Lines for rich."""
+    from rich.text import Text
+
+    whole = Text(no_wrap=True, overflow="crop")
+    for number, line in enumerate(lines):
+        whole.append("\n" if number else "")
+        for piece in line:
+            whole.append(piece.text, style=STYLES.get(piece.sort, ""))
+    return whole
+
+
+def _cropped(lines: list[Line]) -> list[Line]:
+    """What the terminal is high enough for; without the last line, the first ones would be pushed out."""
+    return lines[: max(1, shutil.get_terminal_size(_USUAL).lines - 1)]
+
+
+def _has_colours() -> bool:
+    encodes_boxes = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return sys.stdout.isatty() and encodes_boxes and importlib.util.find_spec("rich") is not None
+
+
+def _encodable(text: str) -> str:
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, errors="replace").decode(encoding)

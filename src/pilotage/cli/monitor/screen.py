@@ -1,0 +1,187 @@
+"""What the monitor's screen says: a table of devices, one of processes, and what else there is to know."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pilotage.cli.monitor.lines import Drawing, Line, draw, draw_box
+from pilotage.cli.monitor.table import Cell, Column, Table
+from pilotage.cli.monitor.words import duration, memory, pace, rate, reading
+from pilotage.monitoring.announcement import Activity
+from pilotage.monitoring.device import Device
+from pilotage.monitoring.survey import AttachedProcess, AttachedProgram, Survey
+
+__all__ = ["GC_MONITOR", "MONITOR", "Wording", "screen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What the command calls itself and this machine."""
+
+    command: str
+    machine: str
+    """With the name of the host in it."""
+
+    place: str
+
+
+_NOTHING = ("", "N/A")
+"""What a column that could be left out has in all of its cells."""
+
+MONITOR = Wording("pilotage monitor", "{host} has {devices}", "on {host}")
+GC_MONITOR = Wording("gc-monitor", "Partition: {host} [active] has {devices}", "in partition {host}")
+
+
+def screen(
+    survey: Survey, wording: Wording, drawing: Drawing, width: int, *, devices: bool = True, processes: bool = True
+) -> list[Line]:
+    """Everything that is to be shown, line by line, no wider than asked for where that is possible."""
+    lines: list[Line] = []
+    if devices:
+        lines += draw(_device_table(survey, wording).fitted(width), drawing)
+    if processes and survey.processes:
+        lines += draw(_process_table(survey, wording).fitted(width), drawing)
+    elif processes:
+        lines += draw_box(f"No attached processes {wording.place.format(host=survey.host)}", width, drawing)
+    said = [*(_jobs(survey) if processes else ()), " ".join(survey.notes)]
+    return lines + [[Cell(line, "note")] for text in said for line in textwrap.wrap(text, max(20, width))]
+
+
+def _device_table(survey: Survey, wording: Wording) -> Table:
+    count = f"{len(survey.devices)} device{'s' if len(survey.devices) != 1 else ''}"
+    group = wording.machine.format(host=survey.host, devices=count)
+
+    def column(title: str, cells: list[str], rank: int, over: str = group) -> Column:
+        return Column(title, over, tuple(map(Cell, cells)), rank)
+
+    each = survey.devices
+    names = tuple(Cell(device.name, "emulated" if device.is_emulated else "") for device in each)
+    return Table(
+        (
+            Column("ID", wording.command, tuple(Cell(device.id, "id") for device in each), 100),
+            column("Type", [device.maker for device in each], 60, wording.command),
+            Column("Device", group, names, 90, least=12, align="<"),
+            column("Driver", [device.driver or "N/A" for device in each], 10),
+            column("Memory", [memory(device.memory_used, device.memory_total) for device in each], 50),
+            column("Load", [_share(device) for device in each], 80),
+            column("Clock", [reading(device.clock, "MHz") for device in each], 20),
+            column("Temp", [reading(device.temperature, "C") for device in each], 40),
+            column("Power", [reading(device.power, "W") for device in each], 30),
+        )
+    )
+
+
+def _share(device: Device) -> str:
+    return "N/A" if device.utilisation is None else f"{device.utilisation:.0%}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One program of a process; the first one carries what is known of the process."""
+
+    process: AttachedProcess
+    program: AttachedProgram | None
+    is_first: bool
+    idle: int = 0
+    """Other programs of the process, which do nothing."""
+
+
+def _process_table(survey: Survey, wording: Wording) -> Table:
+    rows = [row for process in survey.processes for row in _rows(process)]
+    by_id = {device.id: device for device in survey.devices}
+    attached = f"Attached processes {wording.place.format(host=survey.host)}"
+    columns = [
+        Column("PID", attached, tuple(Cell(_first(row, str(row.process.pid)), "id") for row in rows)),
+        Column("Command", attached, tuple(Cell(_first(r, _command(r))) for r in rows), 80, least=10, align="<"),
+        Column("Time", attached, tuple(Cell(_first(row, duration(row.process.seconds))) for row in rows), 60),
+        Column("User", attached, tuple(Cell(_first(row, row.process.user)) for row in rows), 30),
+        Column("ID", "Device", tuple(Cell(", ".join(_devices(row))) for row in rows), 70, least=6),
+        Column("Clock", "Device", tuple(Cell(_sensor(by_id, row, "clock", "MHz")) for row in rows), 1),
+        Column("Temp", "Device", tuple(Cell(_sensor(by_id, row, "temperature", "C")) for row in rows), 3),
+        Column("Power", "Device", tuple(Cell(_sensor(by_id, row, "power", "W")) for row in rows), 2),
+        Column("Name", "Program", tuple(Cell(_name(row)) for row in rows), 40, least=9),
+        Column("Instance", "Program", tuple(Cell(_instance(row)) for row in rows), 50),
+        Column("Replicas", "Program", tuple(Cell(_replicas(row)) for row in rows), 20),
+        Column("Steps", "Program", tuple(Cell(_steps(row)) for row in rows), 10, align=">"),
+        Column("Steps/s", "Program", tuple(_pace(row) for row in rows), 95, align=">"),
+        Column("Tier", "Program", tuple(_tier(row) for row in rows), 90),
+    ]
+    return Table(tuple(column for column in columns if _says_something(column)))
+
+
+def _says_something(column: Column) -> bool:
+    return any(cell.text not in _NOTHING for cell in column.cells)
+
+
+def _rows(process: AttachedProcess) -> Iterator[_Row]:
+    """The programs at work, or the one that was last."""
+    at_work = [program for program in process.programs if program.activity is not Activity.IDLE]
+    shown = at_work or process.programs[:1]
+    if not shown:
+        yield _Row(process, None, is_first=True)
+    for number, program in enumerate(shown):
+        yield _Row(process, program, is_first=number == 0, idle=0 if number else len(process.programs) - len(shown))
+
+
+def _command(row: _Row) -> str:
+    return " ".join(row.process.command.split())
+
+
+def _first(row: _Row, text: str) -> str:
+    return text if row.is_first else ""
+
+
+def _devices(row: _Row) -> tuple[str, ...]:
+    return row.process.devices if row.program is None else row.program.devices
+
+
+def _sensor(by_id: dict[str, Device], row: _Row, sensor: str, unit: str) -> str:
+    return ", ".join(reading(getattr(by_id[device], sensor), unit) for device in _devices(row))
+
+
+def _name(row: _Row) -> str:
+    if row.program is None:
+        return "not ours"
+    name = row.program.said.program or ("training" if row.program.said.trains else "inference")
+    return f"{name} (+{row.idle} idle)" if row.idle else name
+
+
+def _instance(row: _Row) -> str:
+    if row.program is None or row.program.said.instances == 1:
+        return ""
+    said = row.program.said
+    return f"{said.instance} of {said.instances}" + ("" if said.stage is None else f", stage {said.stage}")
+
+
+def _replicas(row: _Row) -> str:
+    return "" if row.program is None or row.program.said.replicas == 1 else str(row.program.said.replicas)
+
+
+def _steps(row: _Row) -> str:
+    return "" if row.program is None else f"{row.program.said.steps:,}"
+
+
+def _pace(row: _Row) -> Cell:
+    return Cell("") if row.program is None else Cell(pace(row.program), row.program.activity.value)
+
+
+def _tier(row: _Row) -> Cell:
+    return Cell("") if row.program is None else Cell(row.program.said.tier, row.program.said.tier)
+
+
+def _jobs(survey: Survey) -> Iterator[str]:
+    """One sentence for each job of several instances."""
+    jobs = defaultdict(list)
+    for process in survey.processes:
+        for program in process.programs[:1]:
+            if program.said.job is not None and program.said.instances > 1:
+                jobs[program.said.job].append(program)
+    for job, programs in jobs.items():
+        said = programs[0].said
+        here = len({program.said.instance for program in programs})
+        together = sum(program.steps_per_second or 0.0 for program in programs)
+        replicas = f", {said.replicas} replicas each" if said.replicas > 1 else ""
+        yield f"{job}: {here} of {said.instances} instances here{replicas}, {rate(together)} steps/s together."

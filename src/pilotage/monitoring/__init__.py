@@ -1,0 +1,1 @@
+"""Which devices this machine has, and which processes run programs on them."""

@@ -1,0 +1,31 @@
+"""Accelerators that the machine holds, counted without any maker's software."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotage.monitoring.kernel_files import text_of
+
+_NVIDIA, _HABANA, _GRAPHCORE = "0x10de", "0x1da3", "0x1d95"
+_DISPLAY_CLASSES = ("0x0300", "0x0302")
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """How many accelerators of each maker the machine holds."""
+
+    nvidia: int
+    gaudi: int
+    ipu: int
+
+
+def count_cards(root: Path = Path("/")) -> Cards:
+    """Count the accelerators on the PCI bus; where the bus is hidden, the NVIDIA driver's device files count."""
+    devices = [(text_of(entry / "vendor"), text_of(entry / "class")) for entry in root.glob("sys/bus/pci/devices/*")]
+    nvidia = sum(vendor == _NVIDIA and kind.startswith(_DISPLAY_CLASSES) for vendor, kind in devices)
+    return Cards(
+        nvidia=nvidia or len(list(root.glob("dev/nvidia[0-9]*"))),
+        gaudi=sum(vendor == _HABANA for vendor, _ in devices),
+        ipu=sum(vendor == _GRAPHCORE for vendor, _ in devices),
+    )

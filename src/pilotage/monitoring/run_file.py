@@ -1,0 +1,70 @@
+"""The file by which a process announces one program: there as a whole or not at all, and gone with the process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from pilotage.monitoring.directory import made_ready
+from pilotage.monitoring.identity import ProcessIdentity
+
+SUFFIX = ".json"
+UNFINISHED = ".part"
+
+
+class RunFile:
+    """One announcement on disk, of the process that has made this object."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._directories = directories
+        self._identity = ProcessIdentity.of_this_process()
+        self._name = self._identity.name_for(secrets.token_hex(4))
+        self._path: Path | None = None
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether the process that has made it is this one, and not the parent of a fork."""
+        return self._identity.pid == os.getpid()
+
+    def write(self, text: str) -> None:
+        """Put the text in place in one stroke, in the first directory that takes it; raises an OSError if none does."""
+        if self._path is not None and _tried(self._path, text) is None:
+            return
+        problems = []
+        for directory in self._directories:
+            try:
+                made_ready(directory)
+            except OSError as error:
+                problems.append(str(error))
+                continue
+            path = directory / f"{self._name}{SUFFIX}"
+            problem = _tried(path, text)
+            if problem is None:
+                self._path = path
+                return
+            problems.append(problem)
+        raise OSError("; ".join(problems))
+
+    def remove(self) -> None:
+        """Take the file away, if it is this process's own."""
+        if self._path is not None and self.is_of_this_process:
+            for path in (self._path, self._path.with_suffix(UNFINISHED)):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            self._path = None
+
+
+def _tried(path: Path, text: str) -> str | None:
+    """Write a file; returns what was in the way."""
+    unfinished = path.with_suffix(UNFINISHED)
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(unfinished, path)
+    except OSError as error:
+        return str(error)
+    return None
