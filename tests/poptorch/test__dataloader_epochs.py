@@ -1,0 +1,28 @@
+"""PopTorch's loader goes on in the middle of an epoch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pilotage
+import poptorch
+
+
+def test_a_place_in_an_epoch_can_be_gone_back_to_unless_another_process_reads_ahead():
+    dataset = torch.utils.data.TensorDataset(torch.arange(40.0))
+    options = poptorch.Options().deviceIterations(2)
+    epochs = pilotage.Epochs(poptorch.DataLoader(options, dataset, batch_size=2, shuffle=True))
+    batches = iter(epochs)
+    next(batches)
+    position = epochs.position()
+    expected = [next(batches)[0] for _ in range(12)]
+    again = pilotage.Epochs(poptorch.DataLoader(options, dataset, batch_size=2, shuffle=True))
+    again.resume(position)
+    assert all(torch.equal(batch[0], other) for batch, other in zip(again, expected, strict=False))
+    ahead = poptorch.DataLoader(options, dataset, batch_size=2, mode=poptorch.DataLoaderMode.Async)
+    try:
+        with pytest.raises(pilotage.PilotageError, match="reads ahead in a process of its own"):
+            pilotage.Epochs(ahead)
+    finally:
+        ahead.terminate()
