@@ -83,9 +83,9 @@ def _refuse_collectives(graph: GraphModule) -> None:
 
 def copied(graph: GraphModule) -> GraphModule:
     """A graph of its own over the same constants."""
-    copy = GraphModule(graph, torch.fx.Graph())
-    copy.graph.output(copy.graph.graph_copy(graph.graph, {}))
-    return copy
+    nodes = torch.fx.Graph()
+    nodes.output(nodes.graph_copy(graph.graph, {}))
+    return GraphModule(graph, nodes)
 
 
 def without_checks(graph: GraphModule) -> GraphModule:

@@ -56,6 +56,17 @@ def test_a_graph_without_checks_computes_the_same_and_never_stops():
     assert aten._assert_async.msg in targets(checked)
 
 
+def test_a_graph_without_checks_keeps_the_tensors_that_are_built_into_it():
+    constant = torch.tensor([3.0, 4.0])
+
+    def function(x):
+        aten._assert_async.msg(torch.isfinite(x).all(), "not finite")
+        return x * constant
+
+    unchecked = without_checks(tidy(make_fx(function)(torch.ones(2))))
+    assert unchecked(torch.tensor([1.0, float("inf")])).tolist() == [3, float("inf")]
+
+
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 def test_a_plain_tensor_that_requires_a_gradient_does_not_make_results_require_one(tier):
     class Hidden(nn.Module):
