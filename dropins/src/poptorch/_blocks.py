@@ -1,7 +1,7 @@
 """Blocks: the parts of a model that an execution strategy places on IPUs.
 
-While a model is compiled, entering a block is noted and checked; all blocks run on the one device there is. Anywhere
-else blocks do nothing.
+While a model is compiled, entering a block is noted and checked. Under ``poprun --ipus-per-replica`` each process then runs the
+blocks of one IPU; otherwise all of them run on the one device there is. Anywhere else blocks do nothing.
 """
 
 from __future__ import annotations

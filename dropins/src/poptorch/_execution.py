@@ -10,6 +10,7 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import (
     Accumulation,
     NonFiniteLoss,
+    PipelineOrder,
     Pooling,
     Recomputation,
     Reduction,
@@ -19,6 +20,7 @@ from pilotage.options.choices import (
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
+from poptorch._locations import locations_of
 from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
@@ -65,6 +67,8 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         nonfinite_loss=_treatment_of_losses(own),
         accumulation=_accumulation_of(own),
         recomputation=_recomputation_of(own),
+        locations=locations_of(own),
+        pipeline=_pipeline_of(own),
         synthetic_inputs=own._Popart.options.get("syntheticDataMode", 0) != 0,
         name=own.model_name if own.exists("model_name") else None,
     )
@@ -123,6 +127,12 @@ def _reduction_of(options: Options) -> Reduction:
     if reduction not in _REDUCTIONS:
         raise OptionError(f"Gradients cannot be reduced by {reduction!r}. Choose ReductionType.Mean or .Sum.")
     return _REDUCTIONS[reduction]
+
+
+def _pipeline_of(options: Options) -> PipelineOrder | None:
+    if isinstance(options._execution_strategy, ShardedExecution):
+        return PipelineOrder.SHARDED
+    return PipelineOrder(options.pilotage_pipeline) if options.exists("pilotage_pipeline") else None
 
 
 def _accumulation_of(options: Options) -> Accumulation | None:

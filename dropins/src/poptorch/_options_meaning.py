@@ -45,7 +45,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "useIpuModel": "True runs on the CPU backend.",
             "connectionType": "Never forbids running.",
             "useOfflineIpuTarget": "Forbids running, as connectionType(Never).",
-            "setExecutionStrategy": "Stages, phases and IPUs are checked; the stages run on the one device, or each on its card where there are several.",
+            "setExecutionStrategy": "Stages, phases and IPUs are checked. Under poprun --ipus-per-replica each stage is a process; else stages run on the one device, or each on its card.",
             "autoRoundNumIPUs": "Decides whether a number of IPUs that is no power of two is refused.",
             "maxRepeatLogs": "Limits equal messages during a compilation.",
             "logCycleCount": "True refuses to run: there are no cycles to count without IPU hardware, as in PopTorch.",
@@ -101,6 +101,9 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "Precision.runningStatisticsAlwaysFloat": "Warns.",
         },
     ),
-    *_rows(Meaning.OWN, {"runOn": "Chooses Pilotage's backend, its tier and what a NaN loss does."}),
+    *_rows(
+        Meaning.OWN,
+        {"runOn": "Chooses Pilotage's backend, its tier, what a NaN loss does and the order of a pipeline."},
+    ),
 )
 """Every option that can be called."""

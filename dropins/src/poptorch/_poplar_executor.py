@@ -15,6 +15,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from pilotage.distributed.line import line_here
 from pilotage.distributed.peers import peers_as
 from pilotage.logs import log_event
 from pilotage.options.choices import OutputMode as EngineOutputMode
@@ -31,6 +32,8 @@ from poptorch._calls import InputAdvice, as_output, warn_of_host_outputs
 from poptorch._capturing import Capture, capturing
 from poptorch._errors import createPoptorchError, translated
 from poptorch._execution import execution_of, resolved
+from poptorch._exported_program import show_program
+from poptorch._locations import advise_on_locations
 from poptorch._logging import limited_repeats, logger
 from poptorch._model_checks import check_buffer_names, check_program
 from poptorch._module_proxy import seen_through
@@ -78,7 +81,7 @@ class PoplarExecutor(Observing, NeverLost):
         self._profile = profile_of(self._options, training=training)
         self._channel = Channel("poptorch.trainingModel" if training else "poptorch.inferenceModel")
         execution = execution_of(options, training=training)
-        self._anchors = Anchors(self._options, execution.batching)
+        self._anchors = Anchors(self._options, execution)
         if self._anchors.labels:
             execution = replace(execution, anchors=self._anchors.labels, output_mode=EngineOutputMode.ALL)
         module = snapshot(model)
@@ -91,6 +94,7 @@ class PoplarExecutor(Observing, NeverLost):
             adapt=DeviceInputs(module),
             signature=stored.signature if stored else None,
             peers=peers_as(execution.instance, execution.batching.instances) if training else None,
+            line=line_here(),
         )
         self._executor = self.engine
         self._performance = PerformanceCounters(self._options, self.engine)
@@ -335,6 +339,7 @@ class PoplarExecutor(Observing, NeverLost):
             check_program(self._user_model, self.engine.session.program)
             self._anchors.check(self.engine)
             warn_of_host_outputs(self.engine.session.program)
+            show_program(self.engine.session.program)
         self._settle()
 
     def _settle(self) -> None:
@@ -347,9 +352,11 @@ class PoplarExecutor(Observing, NeverLost):
     @contextmanager
     def _compiling(self, call: BoundCall) -> Iterator[None]:
         options = self._options
-        _validateOptions(options.toDict())
-        check_buffer_names(self._user_model, self._updatable_buffers())
-        self._advice.on_compilation(call)
+        with self._channel.tracepoint("graphPreprocessing"):
+            _validateOptions(options.toDict())
+            check_buffer_names(self._user_model, self._updatable_buffers())
+            self._advice.on_compilation(call)
+            advise_on_locations(options)
         with ExitStack() as stack:
             stack.enter_context(limited_repeats(options.max_repeat_logs))
             self._capture = stack.enter_context(capturing(self.engine.module, options, training=self.trains))

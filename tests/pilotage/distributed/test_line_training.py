@@ -9,7 +9,6 @@ from torch.nn import functional
 
 import pilotage
 from pilotage.distributed.peers import peers_here
-from pilotage.errors import PilotageError
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +17,7 @@ CALLS = 3
 
 
 class Staged(nn.Module):
-    """Four stages: with BatchNorm, a skip from the first to the last, a weight that two stages use, and dropout if asked."""
+    """Up to four stages with BatchNorm, a skip over all of them and, if asked, a weight that two of them use, and dropout."""
 
     def __init__(self, stages: int = 4, *, dropout: float = 0.0, tied: bool = False) -> None:
         super().__init__()
@@ -27,7 +26,7 @@ class Staged(nn.Module):
         self.norm = nn.BatchNorm1d(8)
         self.middle = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(dropout))
         self.gate = nn.Parameter(torch.ones(8))
-        self.last = nn.Linear(8, 8 if tied else 4)
+        self.last = nn.Linear(8, 8 if tied else 6)
         self.tied = tied
 
     def _enter(self, quarter: int) -> None:
@@ -97,30 +96,69 @@ def train(*, stages, instances=1, replicas=1, accumulation=4, optimizer="sgd", s
     return weights, outputs, slots, scores
 
 
-def alone(*, instances=1, replicas=1, pipeline=None, **case):
-    return train(replicas=instances * replicas, **case)
+def train_all(cases):
+    return [train(**case) for case in cases]
 
 
 def assert_close(mine, theirs):
     torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
 
 
-def check(world, *, stages, instances=1, replicas=1, **case):
-    reference = alone(stages=stages, instances=instances, replicas=replicas, **case)
-    found = world(train, instances, line=stages, stages=stages, instances=instances, replicas=replicas, **case)
-    weights, outputs, slots, scores = reference
+def check(world, *cases):
+    """Compare several runs of one world with those of this process; all cases have as many stages and instances."""
+    stages, instances = cases[0]["stages"], cases[0].get("instances", 1)
+    found = world(train_all, instances, line=stages, cases=cases)
     assert len(found) == instances * stages
-    for number, (mine, my_outputs, my_slots, my_scores) in enumerate(found):
-        instance = number // stages
-        assert_close(mine, weights if instance == 0 else weights | {n: mine[n] for n in mine if n.startswith("norm.")})
-        assert_close(my_slots, slots)
-        if instance == 0:
-            assert_close(my_scores, scores)
-        for mine_of_call, theirs_of_call in zip(my_outputs, outputs, strict=True):
-            for position in (1, 2):
-                theirs = theirs_of_call[position].unflatten(0, (-1, instances, replicas))[:, instance].flatten()
-                assert_close(mine_of_call[position], theirs)
+    for position, case in enumerate(cases):
+        expected = reference(**case)
+        for number, runs in enumerate(found):
+            assert_same(runs[position], expected, instance=number // stages, **case)
 
 
-def test_four_stages(world):
-    check(world, stages=4)
+def reference(*, instances=1, replicas=1, pipeline=None, **case):
+    return train(replicas=instances * replicas, **case)
+
+
+def assert_same(mine, theirs, *, instance, instances=1, replicas=1, **_):
+    (weights, outputs, slots, scores), (their_weights, their_outputs, their_slots, their_scores) = mine, theirs
+    own = {} if instance == 0 else {name: weights[name] for name in weights if name.startswith("norm.")}
+    assert_close(weights, their_weights | own)
+    assert_close(slots, their_slots)
+    if instance == 0:
+        assert_close(scores, their_scores)
+    for output, their_output in zip(outputs, their_outputs, strict=True):
+        for value, their_value in zip(output, their_output, strict=True):
+            rounds = their_value.reshape(-1, instances, replicas, SAMPLES * 6 if value.dim() > 1 else 1)
+            assert_close(value.flatten(), rounds[:, instance].flatten())
+
+
+def test_four_stages_reach_the_weights_of_one_process_in_every_order(world):
+    check(
+        world,
+        {"stages": 4, "pipeline": "1f1b"},
+        {"stages": 4, "pipeline": "gpipe", "optimizer": "adam", "device_iterations": 2},
+        {"stages": 4, "pipeline": "sharded", "accumulation": 1, "tied": True},
+    )
+
+
+def test_two_stages_of_two_instances_reach_the_weights_of_one_process(world):
+    check(world, {"stages": 2, "instances": 2, "replicas": 2, "accumulation": 2})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("instances_", [1, 2])
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_every_split_reaches_the_weights_of_one_process(world, stages, instances_, replicas):
+    shared = {"stages": stages, "instances": instances_, "replicas": replicas}
+    check(
+        world,
+        *(
+            shared | {"pipeline": pipeline, "accumulation": accumulation, "optimizer": optimizer, "tied": tied}
+            for pipeline in ("1f1b", "gpipe", "sharded", None)
+            for accumulation in (1, 2, 4)
+            if pipeline != "1f1b" or accumulation * replicas >= stages
+            for optimizer in OPTIMIZERS
+            for tied in (False, True)
+        ),
+    )

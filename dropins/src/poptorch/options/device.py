@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Self
 
 from pilotage.errors import OptionError
-from pilotage.options.choices import NonFiniteLoss, Tier
+from pilotage.options.choices import NonFiniteLoss, PipelineOrder, Tier
 from poptorch._options_impl import OptionsDict
 from poptorch._requirements import require
 from poptorch.enums import ConnectionType, SyncPattern
@@ -21,8 +21,9 @@ class DeviceOptions(OptionsDict):
         *,
         tier: str | Tier | None = None,
         nonfinite_loss: str | NonFiniteLoss | None = None,
+        pipeline: str | PipelineOrder | None = None,
     ) -> Self:
-        """Choose Pilotage's backend, its tier and what a NaN loss does; what is left out stays as it is.
+        """Choose Pilotage's backend, its tier, what a NaN loss does and the order of a pipeline; the rest stays as it is.
 
         This is the one option that PopTorch does not have.
         """
@@ -33,6 +34,8 @@ class DeviceOptions(OptionsDict):
             self.createOrSet(pilotage_tier=_name_in(Tier, tier, "tier"))
         if nonfinite_loss is not None:
             self.createOrSet(pilotage_nonfinite_loss=_name_in(NonFiniteLoss, nonfinite_loss, "treatment of losses"))
+        if pipeline is not None:
+            self.createOrSet(pilotage_pipeline=_name_in(PipelineOrder, pipeline, "order of a pipeline"))
         return self
 
     def useIpuModel(self, use_model: bool) -> Self:
