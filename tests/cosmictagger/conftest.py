@@ -5,6 +5,26 @@ from pathlib import Path
 
 import pytest
 
+LAUNCHER_VARIABLES = (
+    "POPDIST_NUM_TOTAL_REPLICAS",
+    "RANK",
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "SLURM_STEP_ID",
+    "PMI_RANK",
+)
+
+
+@pytest.fixture(autouse=True)
+def started_by_nobody(monkeypatch):
+    """No launcher has left anything, and what a run sets for vendors' packages ends with the test."""
+    for name in LAUNCHER_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name in ("PT_HPU_LAZY_MODE", "PILOTAGE_TIER", "ID", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "0")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
+
 
 @pytest.fixture(scope="session")
 def few_events(tmp_path_factory) -> Path:

@@ -12,6 +12,9 @@ from cosmictagger.errors import CheckpointError
 OTHER_NAMES = {"bn": "norm", "batch_norm": "norm"}
 """What releases of the original have called the normalisation of a block."""
 
+ROUNDING = ".rounding."
+"""What the names of a quantization-aware network's ranges have in them."""
+
 
 def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A state dict in our names: without the prefix of a distributed wrapper, and with one word for normalisation."""
@@ -23,7 +26,10 @@ def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Load weights of exactly this network; others are refused by name."""
-    given, wanted = our_names(state), network.state_dict()
+    wanted = network.state_dict()
+    # A network that was trained without rounding may be trained on with it: the ranges are found anew.
+    unknown = {name: tensor for name, tensor in wanted.items() if ROUNDING in name}
+    given = unknown | our_names(state)
     problems = [f"{name} is missing" for name in wanted if name not in given]
     problems += [f"{name} is not part of the network" for name in given if name not in wanted]
     problems += [

@@ -13,13 +13,14 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.detector import NEUTRINO
 from cosmictagger.data.events import Batch
 from cosmictagger.data.files import EventFile
-from cosmictagger.devices.base import Device
+from cosmictagger.data.truth_arrays import truths_of
+from cosmictagger.devices.base import Device, Evaluation
 from cosmictagger.devices.choosing import choose_device
 from cosmictagger.errors import CheckpointError, ConfigurationError
 from cosmictagger.networks.uresnet import stack_planes
 from cosmictagger.records.checkpoints import Checkpoints, find, load
 from cosmictagger.records.process_log import LOGGER
-from cosmictagger.training.metrics import measured_images
+from cosmictagger.training.metrics import KEYS, measured_images
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +36,9 @@ class Judged:
 
     loss: float | None
     """None where the batch had to be filled up."""
+
+    heads: tuple[float, ...] | None = None
+    """The numbers of the network's heads, likewise."""
 
     @property
     def neutrino_pixels(self) -> torch.Tensor:
@@ -72,18 +76,25 @@ def judge(device: Device, file: EventFile, entries: list[int], chosen: Configura
         padded = wanted + [wanted[0]] * (size - len(wanted))
         batch = file.dense_batch(padded, chosen.data.downsample)
         given = replace(batch, image=np.log1p(batch.image)) if chosen.data.img_transform else batch
-        found = device.evaluate(given)
-        yield _cut(batch, found.prediction, found.loss, len(wanted))
+        if chosen.network.event_label or chosen.network.vertex:
+            given = replace(given, truths=truths_of(file, batch, chosen.data.downsample))
+        yield _cut(batch, device.evaluate(given), len(wanted))
 
 
-def _cut(batch: Batch, prediction: torch.Tensor, loss: float, count: int) -> Judged:
+def _cut(batch: Batch, found: Evaluation, count: int) -> Judged:
     kept = Batch(
         image=batch.image[:count],
         label=batch.label[:count],
         entries=batch.entries[:count],
         event_ids=batch.event_ids[:count],
     )
-    prediction = prediction[:count]
+    prediction = found.prediction[:count]
     stacked = stack_planes(prediction)[:, 0], stack_planes(torch.from_numpy(kept.label))[:, 0]
     whole = count == len(batch.entries)
-    return Judged(batch=kept, prediction=prediction, numbers=measured_images(*stacked), loss=loss if whole else None)
+    return Judged(
+        batch=kept,
+        prediction=prediction,
+        numbers=measured_images(*stacked),
+        loss=found.loss if whole else None,
+        heads=tuple(found.metrics[len(KEYS) :].tolist()) if whole else None,
+    )

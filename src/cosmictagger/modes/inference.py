@@ -19,6 +19,7 @@ from cosmictagger.records.progress import progress
 from cosmictagger.records.report import placement_lines, write_report
 from cosmictagger.records.tables import MetricTable
 from cosmictagger.records.throughput import Throughput
+from cosmictagger.training.heads import head_keys
 from cosmictagger.training.journal import SHOWN
 from cosmictagger.training.metrics import KEYS, NAMES
 
@@ -35,7 +36,7 @@ def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
             "mode=inference needs events to read, and data=synthetic has none. Say data=generated or data=real."
         )
     device = trained_device(chosen, folder)
-    size = chosen.run.minibatch_size
+    size, keys = chosen.run.minibatch_size, head_keys(chosen.network)
     with source as file:
         entries = entries_from(file, chosen.mode.start_index, chosen.run.iterations * size)
         LOGGER.info("Inference on %d of %d entries of %s", len(entries), len(file), file.path)
@@ -48,13 +49,13 @@ def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
                 for number, judged in enumerate(judge(device, file, entries, chosen)):
                     writer.write(judged.batch, judged.prediction.numpy())
                     found.append(judged)
-                    _note(table, chosen.mode, number, judged)
+                    _note(table, chosen.mode, number, judged, keys)
                     bar.update(len(judged.batch.entries))
                     throughput.add(time.perf_counter() - start)
                     start = time.perf_counter()
             table.close()
         LOGGER.info("Predictions written to %s", target)
-    means, clear = averages(found), averages(found, neutrino_pixels=CLEAR)
+    means, clear = averages(found) | of_heads(found, keys), averages(found, neutrino_pixels=CLEAR)
     LOGGER.info("Inference report: %d batches processed for %d entries.", len(found), len(entries))
     for name, value in means.items():
         LOGGER.info("  %s: %.4f", name, value)
@@ -77,8 +78,9 @@ def _values(judged: Judged) -> dict[str, float]:
     return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
 
 
-def _note(table: MetricTable, mode: Inference, number: int, judged: Judged) -> None:
-    values = _values(judged)
+def _note(table: MetricTable, mode: Inference, number: int, judged: Judged, keys: tuple[str, ...]) -> None:
+    heads = judged.heads if judged.heads is not None else (float("nan"),) * len(keys)
+    values = {**_values(judged), **dict(zip(keys, heads, strict=True))}
     table.write(number, {"loss": float("nan"), **values} if "loss" not in values else values)
     if number % mode.logging_iteration == 0:
         numbers = ", ".join(f"{name}: {values[name]:.3g}" for name in SHOWN if name in values)
@@ -93,3 +95,13 @@ def averages(found: list[Judged], *, neutrino_pixels: int = 0) -> dict[str, floa
     losses = [judged.loss for judged in found if judged.loss is not None]
     loss = {"loss": sum(losses) / len(losses)} if losses and not neutrino_pixels else {}
     return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
+
+
+def of_heads(found: list[Judged], keys: tuple[str, ...]) -> dict[str, float]:
+    """The numbers of the heads over whole batches."""
+    rows = [judged.heads for judged in found if judged.heads is not None]
+    return (
+        {key: sum(column) / len(rows) for key, column in zip(keys, zip(*rows, strict=True), strict=True)}
+        if rows
+        else {}
+    )

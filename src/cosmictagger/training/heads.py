@@ -52,11 +52,11 @@ class _Search:
         self.events = len(vertex)
 
     def loss(self) -> Tensor:
-        """Focal cross entropy of the presence over all cells, and squared offsets in the true ones, for each event."""
+        """Focal cross entropy of the presence, weighed over the cells of a plane, and squared offsets in the true one."""
         truth = torch.zeros_like(self.presence).scatter(1, self.index[:, None], self.present[:, None])
         entropy = F.binary_cross_entropy_with_logits(self.presence, truth, reduction="none")
-        missed = (truth - self.presence.sigmoid()).abs().detach()
-        presence = (missed.square() * entropy).sum()
+        weights = (truth - self.presence.detach().sigmoid()).square()
+        presence = ((weights * entropy).sum(1) / weights.sum(1).clamp(min=1e-12)).sum()
         offsets = ((self._offsets_at(self.index) - (self.places - self.cells)).square().sum(1) * self.present).sum()
         return (PRESENCE_WEIGHT * presence + OFFSET_WEIGHT * offsets) / self.events
 

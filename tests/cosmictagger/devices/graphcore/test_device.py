@@ -1,0 +1,138 @@
+"""The IPU's device through our drop-in, against the processor's."""
+
+from functools import partial
+
+import pytest
+import torch
+
+import poptorch
+from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
+from cosmictagger.configuration.run import Run
+from cosmictagger.devices.graphcore.device import GraphcoreDevice
+from cosmictagger.devices.graphcore.optimizer import build_poptorch_optimizer
+from cosmictagger.devices.graphcore.options import options_for
+from cosmictagger.devices.graphcore.stages import begin_stages
+from cosmictagger.training.precision import NUMBERS
+
+
+@pytest.fixture(autouse=True)
+def pinned(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_TIER", "graph")
+
+
+@pytest.fixture
+def ipu(small):
+    """Makes devices that begin with the same weights as the processor's."""
+    return partial(graphcore_device, small)
+
+
+def graphcore_device(
+    small, kind=OptimizerKind.adam, precision=Precision.float32, *, accumulation=1, replicas=1, stages=1
+):
+    net, numbers = small.network(precision), NUMBERS[precision]
+    names = begin_stages(net, stages)
+    run = Run(num_replicas=replicas)
+    return GraphcoreDevice(
+        net,
+        build_poptorch_optimizer(kind, net.parameters(), 1e-3),
+        kind,
+        LossBalanceScheme.focal,
+        numbers,
+        training_options=options_for(run, numbers, names, accumulation=accumulation, training=True),
+        inference_options=options_for(run, numbers, names, training=False),
+        accumulation=accumulation,
+        replicas=replicas,
+    )
+
+
+@pytest.mark.slow
+def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu):
+    ours, theirs = ipu(), small.plain()
+    outcome, expected = ours.train([small.batch(0)], 1e-3), theirs.train([small.batch(0)], 1e-3)
+    assert outcome.loss == pytest.approx(expected.loss, rel=1e-5)
+    assert outcome.seconds["compilation"] > 0
+    torch.testing.assert_close(outcome.metrics, expected.metrics)
+    for seed in (1, 2):
+        one, other = ours.evaluate(small.batch(9)), theirs.evaluate(small.batch(9))
+        assert one.loss == pytest.approx(other.loss, rel=1e-5)
+        assert torch.equal(one.prediction, other.prediction)
+        torch.testing.assert_close(one.metrics, other.metrics)
+        assert ours.train([small.batch(seed)], 1e-2).loss == pytest.approx(
+            theirs.train([small.batch(seed)], 1e-2).loss, rel=1e-5
+        )
+    placement = ours.placement()
+    assert (placement.device, placement.tier, placement.compiled) == ("cpu", "graph", True)
+    assert (placement.optimizer, placement.updates, placement.problems) == ("Adam", 3, ())
+    assert placement.precision == "float32 activations, float32 weights"
+
+
+@pytest.mark.slow
+def test_a_run_may_change_between_the_devices(small, ipu):
+    whole, first = small.plain(OptimizerKind.rmsprop), ipu(OptimizerKind.rmsprop)
+    expected = small.losses(whole, 6)
+    found = small.losses(first, 2)
+    second, third = small.plain(OptimizerKind.rmsprop), ipu(OptimizerKind.rmsprop)
+    second.restore(first.state())
+    found += [second.train([small.batch(number)], 1e-3 * (1 + number)).loss for number in (2, 3)]
+    third.restore(second.state())
+    found += [third.train([small.batch(number)], 1e-3 * (1 + number)).loss for number in (4, 5)]
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stages", [2, 4])
+def test_a_network_in_stages_equals_the_whole_one(small, ipu, stages):
+    assert small.losses(ipu(stages=stages), 2) == pytest.approx(small.losses(small.plain(), 2), rel=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", OptimizerKind)
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_accumulated_batches_are_summed_whatever_the_stages(small, ipu, kind, stages):
+    accumulation = 2 * stages
+    ours = ipu(kind, accumulation=accumulation, stages=stages)
+    expected = small.losses(small.plain(kind), accumulation=accumulation)
+    assert small.losses(ours, accumulation=accumulation, joined=True) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", OptimizerKind)
+def test_a_state_brings_back_the_very_losses(small, ipu, kind):
+    first, whole, second = ipu(kind), ipu(kind), ipu(kind)
+    expected = small.losses(whole, 4)[2:]
+    small.losses(first, 2)
+    second.restore(first.state())
+    assert [second.train([small.batch(number)], 1e-3 * (1 + number)).loss for number in (2, 3)] == expected
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("precision", [Precision.float16, Precision.mixed])
+def test_half_precision_trains_and_is_what_it_says(small, ipu, precision):
+    device = ipu(precision=precision)
+    assert small.losses(device, 4) == pytest.approx(small.losses(small.plain(), 4), rel=0.02)
+    placement = device.placement()
+    assert placement.precision.startswith(f"float16 activations, {str(NUMBERS[precision].weights)[6:]} weights")
+    assert not placement.problems
+
+
+@pytest.mark.long
+def test_replicas_share_each_update(small, ipu):
+    """Two replicas give the mean of the gradients of two halves, which plain torch is made to compute."""
+    ours, theirs = ipu(replicas=2), small.plain()
+    half = [small.batch(0, events=2)]
+    ours.train(half, 1e-3)
+    net, step = theirs._network, theirs._step
+    for part in (slice(0, 1), slice(1, 2)):
+        image, label = torch.from_numpy(half[0].image[part]), torch.from_numpy(half[0].label[part])
+        (step(image, label)[1] / 2).backward()
+    theirs._optimizer.step()
+    for name, tensor in net.named_parameters():
+        torch.testing.assert_close(ours.state()["state_dict"][name], tensor.detach(), rtol=1e-4, atol=1e-6)
+    assert ours.evaluate(small.batch(3)).prediction.shape == (2, 3, 8, 12)
+
+
+def test_the_options_follow_the_configuration():
+    options = options_for(Run(num_replicas=3), NUMBERS[Precision.float16], [], accumulation=5, training=True)
+    assert options.replication_factor == 3
+    assert options.Training.gradient_accumulation == 5
+    assert options.output_mode == poptorch.OutputMode.All

@@ -1,0 +1,43 @@
+"""Batches through PopTorch's loader: the same events in the same order."""
+
+import numpy as np
+import pytest
+
+import poptorch
+from cosmictagger.data.loader import Loader
+from cosmictagger.data.synthetic import SyntheticEvents
+from cosmictagger.devices.graphcore.loading import PopTorchLoader
+
+SHAPE = (32, 64)
+
+
+def plain(rank=0, size=1):
+    source = SyntheticEvents(4, downsample=0, shape=SHAPE, seed=1)
+    return Loader(
+        source, minibatch_size=4, downsample=0, order="random_blocks", seed=7, workers=1, rank=rank, size=size
+    )
+
+
+@pytest.mark.parametrize(("rank", "size"), [(0, 1), (1, 2)])
+def test_a_call_is_given_the_batches_that_it_accumulates(rank, size):
+    options = poptorch.Options()
+    options.Training.gradientAccumulation(2)
+    ours, theirs = PopTorchLoader(plain(rank, size), options, accumulation=2), plain(rank, size)
+    for _ in range(2):
+        found, expected = next(ours), [next(theirs), next(theirs)]
+        for name in ("image", "label", "entries", "event_ids"):
+            np.testing.assert_array_equal(
+                getattr(found, name), np.concatenate([getattr(each, name) for each in expected])
+            )
+    assert ours.state() == theirs.state()
+    ours.close()
+    theirs.close()
+
+
+def test_a_place_is_found_again():
+    ours, again = (PopTorchLoader(plain(), poptorch.Options()) for _ in range(2))
+    next(ours)
+    again.restore(ours.state())
+    np.testing.assert_array_equal(next(again).entries, next(ours).entries)
+    ours.close()
+    again.close()
