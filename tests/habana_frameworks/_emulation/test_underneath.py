@@ -23,7 +23,7 @@ def test_an_unknown_choice_is_refused(monkeypatch):
 @pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device here")
 def test_cuda_without_a_card_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
-    with pytest.raises(ImportError, match="reaches no CUDA card. Leave PILOTAGE_HPU_ON out"):
+    with pytest.raises(ImportError, match=r"reaches no CUDA card. Leave PILOTAGE_HPU_ON out"):
         underneath.check()
 
 
@@ -62,7 +62,7 @@ def test_on_cuda_a_network_trains_as_on_cuda_itself(alone):
         before = torch.hpu.memory_allocated()
         kept = torch.zeros(1000, device="hpu")
         assert torch.hpu.memory_allocated() == before + 4000
-        assert kept.resize_(2000).sum().item() == kept.sum().item()
+        assert kept.resize_(2000)[:1000].abs().sum().item() == 0
         torch.testing.assert_close(torch.tensor(card), torch.tensor(train("cuda")), rtol=1e-5, atol=1e-6)
         assert torch.equal(
             torch.rand(3, generator=torch.Generator("hpu").manual_seed(5), device="hpu").cpu(),

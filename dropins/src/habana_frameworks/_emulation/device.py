@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from habana_frameworks._emulation import lazy, underneath
 from habana_frameworks._emulation.library import library
+from pilotage.distributed.rest import let_threads_rest
 from pilotage.events import Warned
 from pilotage.logs import log_event
 
@@ -29,6 +31,8 @@ def activate() -> None:
     nn.Module.hpu = _module_to_card  # type: ignore[attr-defined]
     if is_late:
         _check_backward()
+    # Backward runs in a thread of the device, which may still drop what it has used when the program ends.
+    atexit.register(let_threads_rest)
     lazy.start()
     log_event(Warned(message=_ANNOUNCEMENT.format(place=underneath.name(), mode=lazy.mode())))
 
