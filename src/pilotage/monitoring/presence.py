@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, StepsRun, TierChanged
@@ -34,9 +35,12 @@ class Standing:
 class Presence:
     """Listens to one executor and announces what it does; a program that cannot be announced runs all the same."""
 
-    def __init__(self, standing: Standing, hardware: Callable[[str], str]) -> None:
+    def __init__(
+        self, standing: Standing, hardware: Callable[[str], str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._standing = standing
         self._hardware = hardware
+        self._clock = clock
         self._file: RunFile | None = None
         self._is_silent = not environment.run_directories()
         self._has_complained = False
@@ -62,6 +66,15 @@ class Presence:
                 self._tier = event.tier
                 self._next_word = 0.0
 
+    @contextmanager
+    def entering(self) -> Iterator[None]:
+        """While a program is compiled; one that cannot be is announced no more."""
+        try:
+            yield
+        except BaseException:
+            self.leave()
+            raise
+
     def leave(self) -> None:
         """The program has left its device; the next step announces it again."""
         if self._file is not None:
@@ -78,14 +91,14 @@ class Presence:
     def _enter(self, label: str, tier: str, activity: Activity) -> None:
         self._look_at(label)
         self._tier, self._activity = tier, activity
-        self._announce(time.monotonic())
+        self._announce(self._clock())
         self._next_word = 0.0
 
     def _count(self, event: StepsRun) -> None:
         self._calls += 1
         self._steps += event.micro_batches
         self._updates += event.updates
-        now = time.monotonic()
+        now = self._clock()
         if now < self._next_word:
             return
         self._look_at(event.device)

@@ -176,7 +176,7 @@ class Executor:
         start = time.perf_counter()
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
             first = partial(_first_micro_batch, call, micro_batch)
             self._start(self._compilation(first).session(call.arguments, micro_batch))
         self.record.compilations += 1

@@ -31,9 +31,9 @@ BOXES = Drawing(across="─", down="│", corner="┼", missing="…")
 def draw(table: Table, drawing: Drawing) -> list[Line]:
     """Draw a fitted table: groups, titles, rows."""
     columns = [column.width for column in table.columns]
-    groups = [(group, width) for group, width in table.groups]
-    group_widths = [width for _, width in groups]
-    above = _row([Cell(group, "title") for group, _ in groups], group_widths, ["^"] * len(groups), drawing)
+    group_widths = [width for _, width in table.groups]
+    groups = [Cell(group if width > len(drawing.missing) else "", "title") for group, width in table.groups]
+    above = _row(groups, group_widths, ["^"] * len(groups), drawing)
     titles = [Cell(column.title, "title") for column in table.columns]
     centred, aligned = ["^"] * len(columns), [column.align for column in table.columns]
     rule = _rule(columns, drawing)

@@ -17,7 +17,6 @@ __all__ = ["COLUMNS", "as_csv", "as_json", "as_vendors_json"]
 COLUMNS = (
     "device",
     "type",
-    "name",
     "identity",
     "driver",
     "host",
@@ -25,24 +24,29 @@ COLUMNS = (
     "memory used (B)",
     "memory total (B)",
     "pid",
-    "command",
     "user",
     "time (s)",
-    "program",
+    "activity",
     "tier",
+    "instance",
+    "instances",
     "clock (MHz)",
     "temperature (C)",
     "board temperature (C)",
     "power (W)",
-    "activity",
     "steps",
     "steps/s",
     "updates",
+    "calls",
     "replicas",
-    "instance",
-    "utilisation",
+    "stage",
+    "utilisation (%)",
+    "name",
+    "program",
+    "command",
 )
-"""Scripts written for gc-monitor look for temperatures and power in columns 17 to 19, for utilisation in column 26."""
+"""Scripts written for gc-monitor cut lines at commas, and look for temperatures and power in columns 17 to 19, for
+utilisation in column 26: what may hold a comma comes behind."""
 
 
 def as_json(survey: Survey, *, indent: int | None = 2) -> str:
@@ -135,11 +139,9 @@ def _program_rows(survey: Survey) -> Iterator[list[Any]]:
 
 
 def _row(survey: Survey, device: Device, process: AttachedProcess | None, program: AttachedProgram | None) -> list[Any]:
-    said = None if program is None else program.said
     return [
         device.id,
         device.maker,
-        device.name,
         device.identity,
         device.driver,
         survey.host,
@@ -147,20 +149,29 @@ def _row(survey: Survey, device: Device, process: AttachedProcess | None, progra
         device.memory_used,
         device.memory_total,
         None if process is None else process.pid,
-        None if process is None else process.command,
         None if process is None else process.user,
         None if process is None else round(process.seconds, 3),
-        None if said is None else said.program or ("training" if said.trains else "inference"),
-        None if said is None else said.tier,
+        *_what_it_does(program),
         device.clock,
         device.temperature,
         device.board_temperature,
         device.power,
-        None if program is None else program.activity.value,
-        None if said is None else said.steps,
-        None if program is None else program.steps_per_second,
-        None if said is None else said.updates,
-        None if said is None else said.replicas,
-        None if said is None else said.instance,
-        device.utilisation,
+        *_how_far_it_is(program),
+        None if device.utilisation is None else round(100 * device.utilisation, 1),
+        device.name,
+        None if program is None else program.said.program or ("training" if program.said.trains else "inference"),
+        None if process is None else " ".join(process.command.split()),
     ]
+
+
+def _what_it_does(program: AttachedProgram | None) -> list[Any]:
+    if program is None:
+        return [None] * 4
+    return [program.activity.value, program.said.tier, program.said.instance, program.said.instances]
+
+
+def _how_far_it_is(program: AttachedProgram | None) -> list[Any]:
+    if program is None:
+        return [None] * 6
+    said, rate = program.said, program.steps_per_second
+    return [said.steps, None if rate is None else round(rate, 3), said.updates, said.calls, said.replicas, said.stage]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from pilotage.cli.monitor.lines import Drawing, Line, draw, draw_box
 from pilotage.cli.monitor.table import Cell, Column, Table
@@ -29,7 +30,7 @@ class Wording:
 
 
 _NOTHING = ("", "N/A")
-"""What a column that could be left out has in all of its cells."""
+"""What a column that is left out has in all of its cells."""
 
 MONITOR = Wording("pilotage monitor", "{host} has {devices}", "on {host}")
 GC_MONITOR = Wording("gc-monitor", "Partition: {host} [active] has {devices}", "in partition {host}")
@@ -59,7 +60,7 @@ def _device_table(survey: Survey, wording: Wording) -> Table:
 
     each = survey.devices
     names = tuple(Cell(device.name, "emulated" if device.is_emulated else "") for device in each)
-    return Table(
+    return _telling(
         (
             Column("ID", wording.command, tuple(Cell(device.id, "id") for device in each), 100),
             column("Type", [device.maker for device in each], 60, wording.command),
@@ -95,7 +96,7 @@ def _process_table(survey: Survey, wording: Wording) -> Table:
     attached = f"Attached processes {wording.place.format(host=survey.host)}"
     columns = [
         Column("PID", attached, tuple(Cell(_first(row, str(row.process.pid)), "id") for row in rows)),
-        Column("Command", attached, tuple(Cell(_first(r, _command(r))) for r in rows), 80, least=10, align="<"),
+        Column("Command", attached, tuple(Cell(_first(r, _command(r))) for r in rows), 80, least=18, align="<"),
         Column("Time", attached, tuple(Cell(_first(row, duration(row.process.seconds))) for row in rows), 60),
         Column("User", attached, tuple(Cell(_first(row, row.process.user)) for row in rows), 30),
         Column("ID", "Device", tuple(Cell(", ".join(_devices(row))) for row in rows), 70, least=6),
@@ -109,11 +110,13 @@ def _process_table(survey: Survey, wording: Wording) -> Table:
         Column("Steps/s", "Program", tuple(_pace(row) for row in rows), 95, align=">"),
         Column("Tier", "Program", tuple(_tier(row) for row in rows), 90),
     ]
-    return Table(tuple(column for column in columns if _says_something(column)))
+    return _telling(columns)
 
 
-def _says_something(column: Column) -> bool:
-    return any(cell.text not in _NOTHING for cell in column.cells)
+def _telling(columns: Iterable[Column]) -> Table:
+    """The columns that say anything."""
+    told = [column for column in columns if any(cell.text not in _NOTHING for cell in column.cells)]
+    return Table(tuple(told))
 
 
 def _rows(process: AttachedProcess) -> Iterator[_Row]:
@@ -127,7 +130,10 @@ def _rows(process: AttachedProcess) -> Iterator[_Row]:
 
 
 def _command(row: _Row) -> str:
-    return " ".join(row.process.command.split())
+    """The command line without the folder of the script, which would leave no room for its name."""
+    program, *arguments = row.process.command.split() or [""]
+    script, others = (PurePath(arguments[0]).name or arguments[0], arguments[1:]) if arguments else ("", [])
+    return " ".join([program, script, *others]).rstrip()
 
 
 def _first(row: _Row, text: str) -> str:
@@ -150,10 +156,12 @@ def _name(row: _Row) -> str:
 
 
 def _instance(row: _Row) -> str:
-    if row.program is None or row.program.said.instances == 1:
+    if row.program is None:
         return ""
     said = row.program.said
-    return f"{said.instance} of {said.instances}" + ("" if said.stage is None else f", stage {said.stage}")
+    instance = f"{said.instance} of {said.instances}" if said.instances > 1 else ""
+    stage = "" if said.stage is None else f"stage {said.stage}"
+    return ", ".join(part for part in (instance, stage) if part)
 
 
 def _replicas(row: _Row) -> str:
@@ -173,15 +181,17 @@ def _tier(row: _Row) -> Cell:
 
 
 def _jobs(survey: Survey) -> Iterator[str]:
-    """One sentence for each job of several instances."""
-    jobs = defaultdict(list)
+    """One sentence for each job of several processes."""
+    jobs: dict[str, list[AttachedProgram]] = defaultdict(list)
     for process in survey.processes:
         for program in process.programs[:1]:
-            if program.said.job is not None and program.said.instances > 1:
+            if program.said.job is not None and (program.said.instances > 1 or program.said.stage is not None):
                 jobs[program.said.job].append(program)
     for job, programs in jobs.items():
         said = programs[0].said
         here = len({program.said.instance for program in programs})
-        together = sum(program.steps_per_second or 0.0 for program in programs)
+        instances = f"{here} of {said.instances} instance{'s' if said.instances != 1 else ''} here"
         replicas = f", {said.replicas} replicas each" if said.replicas > 1 else ""
-        yield f"{job}: {here} of {said.instances} instances here{replicas}, {rate(together)} steps/s together."
+        # The stages of an instance all run the same steps.
+        together = sum(program.steps_per_second or 0.0 for program in programs if not program.said.stage)
+        yield f"{job}: {instances}{replicas}, {rate(together)} steps/s together."

@@ -81,9 +81,9 @@ class Table:
         return table
 
     def _with_room(self, width: int) -> Table:
-        """Widen a column of each group whose title needs it, the one that would gain most."""
+        """Widen a column of each group whose title needs it, the one that would gain most; short titles come first."""
         table = self
-        for group, room in self.groups:
+        for group, room in sorted(self.groups, key=lambda pair: width_of(pair[0])):
             members = [number for number, column in enumerate(self.columns) if column.group == group]
             widest = max(members, key=lambda number: self.columns[number].natural - self.columns[number].width)
             table = table._widened(widest, width_of(group) - room, width)
