@@ -1,0 +1,51 @@
+"""The classifier of digits trained by several processes, a card for each: torchrun --nproc-per-node=2 ddp_hpu.py."""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+from mnist_cpu import Network, digits
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+import habana_frameworks.torch.core as htcore
+import habana_frameworks.torch.distributed.hccl as hccl
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--epochs", type=int, default=3)
+    arguments = parser.parse_args()
+
+    world_size, rank, _ = hccl.initialize_distributed_hpu()
+    dist.init_process_group("hccl", rank=rank, world_size=world_size)
+    torch.manual_seed(1)
+    device = torch.device("hpu")
+    data = digits("train")
+    sampler = DistributedSampler(data, num_replicas=world_size, rank=rank, seed=1, drop_last=True)
+    loader = DataLoader(data, batch_size=arguments.batch_size, sampler=sampler, drop_last=True)
+    model = Network().to(device)
+    model = DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    for epoch in range(1, arguments.epochs + 1):
+        sampler.set_epoch(epoch)
+        total = torch.zeros((), device=device)
+        for images, labels in loader:
+            images, labels = images.to(device), labels.to(device)
+            optimizer.zero_grad(set_to_none=True)
+            loss = functional.nll_loss(model(images), labels)
+            loss.backward()
+            htcore.mark_step()
+            optimizer.step()
+            htcore.mark_step()
+            total += loss.detach()
+        dist.all_reduce(total)
+        if rank == 0:
+            print(f"epoch {epoch}: loss {total.item() / (world_size * len(loader)):.9f}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
