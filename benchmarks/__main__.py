@@ -17,6 +17,7 @@ BENCHMARKS = (
     "first_step",
     "epoch",
     "memory",
+    "waiting",
     "loading",
     "instances",
     "cosmic_reading",

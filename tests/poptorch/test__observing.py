@@ -236,6 +236,29 @@ def test_counters_have_one_time_for_each_step(model, mode, period, results):
     assert parts == pytest.approx(mean)
 
 
+def test_micro_batches_are_computed_one_after_the_other_between_sending_and_returning(model):
+    inference = poptorch.inferenceModel(model, poptorch.Options().deviceIterations(5))
+    inference(batch(5)[0])
+    counters = inference.getPerfCounters()
+    (computed,), (sent,), (there,), (returned,) = (
+        counters[name] for name in ("output", "input", "input_complete", "output_complete")
+    )
+    assert computed == sorted(set(computed))
+    assert sent[0] <= there[0] < computed[0]
+    assert computed[-1] <= returned[-1]
+    assert inference.getHostIpuLatency()[0] >= 0
+    least, greatest, _ = inference.getComputeLatency()
+    assert 0 < least < greatest
+
+
+def test_anchored_tensors_do_not_disturb_the_counters(model):
+    chosen = options(iterations=2, accumulation=2)
+    chosen.anchorTensor("gradient", "Gradient___fc1.weight")
+    training = poptorch.trainingModel(model, chosen)
+    training(*batch(4))
+    assert [len(steps) for steps in training.getPerfCounters()["output"]] == [1, 1]
+
+
 def test_made_up_inputs_leave_no_times(model):
     inference = poptorch.inferenceModel(model, poptorch.Options().enableSyntheticData(True))
     inference(batch(1)[0])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pilotage.options.batching import Batching
+from pilotage.options.execution import Execution
 from pilotage.program.labels import EXCEPTIONS
 from pilotage.program.program import Program
 from pilotage.runtime.executor import Executor
@@ -39,8 +40,9 @@ class Anchors:
     As long as there are any, the program returns everything, and what the output mode leaves out is left out here.
     """
 
-    def __init__(self, options: Options, batching: Batching) -> None:
-        self._batching = batching
+    def __init__(self, options: Options, execution: Execution) -> None:
+        self._batching = batching = execution.batching
+        self._updates_at_once = batching.micro_batches_per_update == 1 and execution.locations.optimizer is None
         self._mode = OutputMode(options.output_mode)
         self._period = options.output_return_period
         self._anchors = {
@@ -103,11 +105,11 @@ class Anchors:
         """Whether forward, backward or a single update computes the tensor; other updates are looked at afterwards."""
         if "___specific___" in anchor.long_name or anchor.long_name == "lossScaling_FLOAT":
             return False
-        if not anchor.long_name.startswith(UPDATED) or self._batching.micro_batches_per_update == 1:
+        if not anchor.long_name.startswith(UPDATED) or self._updates_at_once:
             return True
         if self._batching.device_iterations > 1 and anchor.mode is not OutputMode.Final:
             raise createPoptorchError(
-                f"{anchor.long_name} is anchored with {anchor.mode!r}. Where gradients are accumulated or replicated, only "
+                f"{anchor.long_name} is anchored with {anchor.mode!r}. Where updates are parted from gradients, only "
                 "its value after the last device iteration is there: use OutputMode.Final, or one device iteration."
             )
         return False

@@ -157,7 +157,7 @@ def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
 
 
 def _device_state(executor: Executor) -> Mapping[str, Any]:
-    plan, state = executor.plan, executor.session.optimizer_state()
+    plan, state = executor.plan, executor.session.whole_optimizer_state()
     assert plan is not None
     assert state is not None
     named = to_ipu_state(plan, state)

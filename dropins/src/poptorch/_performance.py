@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotage.backends.timing import CallTimes
 from pilotage.program.structure import count_tensors
 from pilotage.runtime.executor import Executor
 from poptorch.enums import OutputMode
@@ -16,7 +17,7 @@ _NAMES = ("input", "input_complete", "output", "output_complete")
 
 
 class PerformanceCounters:
-    """Remembers when the last call began and ended; all of its micro-batches have the times of the call."""
+    """Tells when inputs were sent and outputs computed: for each micro-batch where the device works in step with the host."""
 
     def __init__(self, options: Options, executor: Executor) -> None:
         self._options = options
@@ -31,13 +32,27 @@ class PerformanceCounters:
         """When inputs were sent and had arrived, and outputs were asked for and had arrived: by tensor and step."""
         if self._last is None or not self._executor.is_compiled:
             return {name: [[]] for name in _NAMES}
-        start, end = self._last
         session = self._executor.session
         steps, results = (0, 0) if session.synthetic is not None else _steps_and_results(self._options)
-        sent = [[start] * steps for _ in session.program.inputs]
-        received = [[end] * results for _ in range(count_tensors(session.outputs))]
-        each = (sent, sent, received, received)
-        return {name: [list(times) for times in kind] for name, kind in zip(_NAMES, each, strict=True)}
+        inputs, outputs = len(session.program.inputs), count_tensors(session.outputs)
+        begun, sent, finished, returned = self._moments(session.times, results)
+        return {
+            "input": [[begun] * steps for _ in range(inputs)],
+            "input_complete": [[sent] * steps for _ in range(inputs)],
+            "output": [list(finished) for _ in range(outputs)],
+            "output_complete": [[returned] * results for _ in range(outputs)],
+        }
+
+    def _moments(self, times: CallTimes | None, results: int) -> tuple[float, float, list[float], float]:
+        """When inputs were sent and there, and outputs were computed and there; a device's own queue hides what is between."""
+        assert self._last is not None
+        start, end = self._last
+        if times is None:
+            return start, start, [end] * results, end
+        # Where tensors are anchored the engine returns all outputs, and the output mode is applied afterwards.
+        each_has_a_time = len(times.finished) == results
+        finished = list(times.finished) if each_has_a_time else [times.finished[-1]] * results
+        return times.begun, times.sent, finished, times.returned
 
     def latency(self, begin: str, end: str) -> Latency:
         """The least, greatest and mean time between two of the counters; zeros where there is nothing to tell."""

@@ -39,8 +39,8 @@ class CudaGraphExecutable:
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
-        if state.exchange is not None or state.uses_host:
-            # Other instances are heard, and the optimizer's state comes and goes, between the steps: no recording can do that.
+        if state.exchange is not None:
+            # Other instances are heard between the steps, which a recording cannot do.
             return self._walked.run(state, streams, inputs)
         draws_apart = self._program.draws_random_numbers and not streams.shared
         if draws_apart and len(streams.states) > 1:

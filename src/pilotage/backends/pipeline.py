@@ -157,9 +157,7 @@ class PipelinedExecutable:
         self._clip(state)
         sections = self._program.computations[Action.UPDATE].sections
         with streams.of_replica(step.replica):
-            arguments = state.arguments(sections, step.replica, whole=True)
-            self._update(*arguments)
-            state.put_away(sections, step.replica, arguments, whole=True)
+            self._update(*state.arguments(sections, step.replica, whole=True))
 
     def _clip(self, state: DeviceState) -> None:
         """Bound the norm of the gradients of all stages together."""

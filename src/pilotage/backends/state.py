@@ -33,7 +33,6 @@ class DeviceState:
         pools: bool,
         homes: Mapping[str, torch.device] | None = None,
         exchange: Exchange | None = None,
-        slots_on_host: int | None = None,
         shares: Shares | None = None,
     ) -> None:
         self.layout = layout
@@ -42,9 +41,6 @@ class DeviceState:
         """Adds up the pooled gradients of all instances; None where there is one."""
         self.shares = shares
         """What other instances update; None where each updates everything."""
-        self._slots_on_host = slots_on_host
-        self._places: dict[int, torch.device] = {}
-        """Where the slots that wait on the host are needed, by their identity."""
         places = defaultdict(lambda: device, homes or {})
         self._buffers = [_empty_at(layout, Section.BUFFERS, places) for _ in range(replicas)]
         self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
@@ -96,26 +92,7 @@ class DeviceState:
             self._arguments[key] = [
                 tensor for section in sections for tensor in self._section(section, replica, whole=whole)
             ]
-        kept = self._arguments[key]
-        if not self._is_waiting(sections):
-            return kept
-        return [tensor.to(self._places.get(id(tensor), tensor.device)) for tensor in kept]
-
-    @property
-    def uses_host(self) -> bool:
-        """Whether the optimizer's state waits on the host, so that steps do not find it at the same place each time."""
-        return self._slots_on_host is not None
-
-    @torch.no_grad()
-    def put_away(self, sections: tuple[Section, ...], replica: int, used: Sequence[Tensor], *, whole: bool) -> None:
-        """Take back to the host what a step has changed there and was given only for the step."""
-        if self._is_waiting(sections):
-            for kept, changed in zip(self._arguments[sections, replica, whole], used, strict=False):
-                if kept is not changed:
-                    kept.copy_(changed)
-
-    def _is_waiting(self, sections: tuple[Section, ...]) -> bool:
-        return self._slots_on_host is not None and Section.SLOTS in sections
+        return self._arguments[key]
 
     @torch.no_grad()
     def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
@@ -164,9 +141,7 @@ class DeviceState:
         ]
 
     def _start_optimizer(self, plan: OptimizerPlan, pools: bool) -> None:
-        parameters = self.parameters
-        self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, parameters, self._slots_on_host)
-        self._places = {id(tensor): parameters[slot.parameter].device for slot, tensor in self.slots.items()}
+        self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, self.parameters)
         self._shared[Section.COUNTERS] = [
             torch.full((), counter.initial, dtype=torch.float64, device=self.device) for counter in self.layout.counters
         ]
@@ -190,20 +165,18 @@ def _empty_at(layout: StateLayout, section: Section, homes: Mapping[str, torch.d
     return [specification.empty(homes[name]) for name, specification in zip(names, specifications, strict=True)]
 
 
-def _fresh_slots(
-    layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor], on_host: int | None
-) -> list[Tensor]:
+def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:
     rules = {name: group.rule for group in plan.groups for name in group.parameters}
-    return [
-        _waiting(rules[slot.parameter].initial(slot.name, parameters[slot.parameter]), on_host) for slot in layout.slots
-    ]
+    fresh = []
+    for slot in layout.slots:
+        tensor = rules[slot.parameter].initial(slot.name, parameters[slot.parameter])
+        fresh.append(_on_host(tensor) if layout.is_on_host(slot) else tensor)
+    return fresh
 
 
-def _waiting(slot: Tensor, on_host: int | None) -> Tensor:
-    """A slot where it is when no update is under way."""
-    if on_host is None or slot.numel() < on_host:
-        return slot
-    return torch.empty_like(slot, device="cpu", pin_memory=slot.is_cuda).copy_(slot)
+def _on_host(tensor: Tensor) -> Tensor:
+    """The same in the host's memory, from where a card can fetch it."""
+    return torch.empty_like(tensor, device="cpu", pin_memory=tensor.is_cuda).copy_(tensor)
 
 
 def _pieces(flat: Tensor, specifications: Sequence[TensorSpec]) -> list[Tensor]:

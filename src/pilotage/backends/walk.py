@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
+from pilotage.backends.timing import CallTimes
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.rewrites import without_checks
 from pilotage.program.schedule import Schedule, Step
@@ -57,12 +59,24 @@ class WalkedExecutable:
         self._forgive = forgive
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
         self._looks_late = True
+        self.times: CallTimes | None = None
+        """The moments of the last call."""
+        self._finished: tuple[float, ...] = ()
         self._checked = program.checks_loss
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        begun = time.perf_counter()
         moved = [tensor.to(state.device, non_blocking=True) for tensor in inputs]
+        sent = time.perf_counter()
         outputs = [output.to("cpu") for output in self.walk(state, streams, moved)]
+        # A device with a queue of its own is not done with a step when the host is.
+        is_in_step = state.device.type == "cpu"
+        self.times = (
+            CallTimes(begun=begun, sent=sent, finished=self._finished, returned=time.perf_counter())
+            if is_in_step
+            else None
+        )
         for position in self._program.written_inputs:
             if moved[position] is not inputs[position]:
                 inputs[position].copy_(moved[position])
@@ -73,6 +87,7 @@ class WalkedExecutable:
         try:
             walk = self.begin(state, streams, inputs)
             walk.go_on(self._schedule.steps)
+            self._finished = tuple(walk.finished)
             return walk.outputs()
         except BaseException:
             # Gradients of an update that never came must not leak into the next one.
@@ -112,12 +127,9 @@ class WalkedExecutable:
         before = self._before(step, state, streams, batch) if self._checked else None
         try:
             if not self._program.draws_random_numbers or streams.shared:
-                outputs = self._calls[step.action](*arguments)
-            else:
-                with streams.of_replica(step.replica):
-                    outputs = self._calls[step.action](*arguments)
-            state.put_away(computation.sections, step.replica, arguments, whole=computation.whole)
-            return outputs
+                return self._calls[step.action](*arguments)
+            with streams.of_replica(step.replica):
+                return self._calls[step.action](*arguments)
         except (RuntimeError, MemoryError) as error:
             if before is not None:
                 before.restore(streams)
@@ -178,6 +190,8 @@ class Walk:
         self._results = Results(schedule)
         self._batches = micro_batches_of(inputs, schedule.micro_batches)
         self._done = 0
+        self.finished = [0.0] * schedule.results
+        """When each part of the outputs was computed."""
 
     def go_on(self, steps: Sequence[Step]) -> None:
         """Run the next steps."""
@@ -186,6 +200,7 @@ class Walk:
             outputs = self._executable.run_step(self._done, step, self._state, self._streams, batch)
             self._done += 1
             if step.result is not None:
+                self.finished[step.result] = time.perf_counter()
                 self._results.put(step.result, outputs, self._executable.constants)
 
     def outputs(self) -> list[Tensor]:

@@ -66,14 +66,19 @@ class Request:
     shares: Shares | None = None
     """Which parameters other instances update; None where each updates all."""
 
-    pools: bool = False
-    """Part gradients from the update, even those of a single micro-batch."""
+    slots_on_host: int | None = None
+    """From how many elements on the optimizer's state waits on the host; updates then come apart from backward."""
 
     separate_gradients: bool = False
     """Return gradients instead of pooling them: the program is going to be cut into stages."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     parsers: Parsers = field(default_factory=dict)
+
+    @property
+    def parts_updates(self) -> bool:
+        """Whether updates are apart from backward even where they follow each micro-batch."""
+        return self.separate_gradients or self.slots_on_host is not None
 
 
 def capture(request: Request) -> Program:
@@ -164,6 +169,7 @@ def _promises_equal_buffers(request: Request) -> bool:
 def _layout(request: Request) -> StateLayout:
     layout = StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
     refuse_overlaps(request.module, layout)
+    layout = replace(layout, slots_on_host=request.slots_on_host)
     return layout if request.shares is None else request.shares.layout(layout)
 
 
@@ -184,7 +190,7 @@ def _steps(
         through_leaves=through_leaves,
         past_written_buffers=past_written_buffers,
     )
-    if request.batching.micro_batches_per_update == 1 and not (request.pools or request.separate_gradients):
+    if request.batching.micro_batches_per_update == 1 and not request.parts_updates:
         return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}
     _refuse_complex_pools(layout)
     step = SeparateGradientStep if request.separate_gradients else GradientStep

@@ -100,6 +100,9 @@ class StateLayout:
     groups: Mapping[str, Groups] = field(default_factory=dict)
     """Parameters of which there are several copies, along a leading dimension that no replica sees."""
 
+    slots_on_host: int | None = None
+    """Slots of so many elements or more are in the host's memory; None keeps all of them with the parameters."""
+
     @classmethod
     def of(
         cls,
@@ -136,6 +139,10 @@ class StateLayout:
             counters=_counters(plan, pooling),
             groups=groups,
         )
+
+    def is_on_host(self, slot: Slot) -> bool:
+        """Whether a slot waits on the host between updates."""
+        return self.slots_on_host is not None and self.slots[slot].elements >= self.slots_on_host
 
     def section(self, section: Section, *, whole: bool = False) -> list[TensorSpec]:
         """What the tensors of a section look like: to one replica, or whole, with all copies of grouped parameters."""

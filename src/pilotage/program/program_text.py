@@ -106,6 +106,7 @@ def _layout_to_data(layout: StateLayout) -> dict[str, Any]:
         "accumulation_type": _dtype_to_data(layout.accumulation_type),
         "counters": [counter.value for counter in layout.counters],
         "groups": {name: groups.of_replica for name, groups in layout.groups.items()},
+        "slots_on_host": layout.slots_on_host,
     }
 
 
@@ -119,6 +120,7 @@ def _layout_from_data(data: dict[str, Any]) -> StateLayout:
         accumulation_type=_dtype_from_data(data["accumulation_type"]),
         counters=tuple(Counter(counter) for counter in data["counters"]),
         groups={name: Groups(tuple(of_replica)) for name, of_replica in data["groups"].items()},
+        slots_on_host=data.get("slots_on_host"),
     )
 
 

@@ -25,6 +25,7 @@ from pilotage.errors import CaptureError
 from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
 from pilotage.program.calls import StaticCalls, compiled_functions_inlined
 from pilotage.program.fake_kernels import known_shapes
+from pilotage.program.layout import Section, Slot, StateLayout
 from pilotage.program.location import said_by
 from pilotage.program.positions import Copies
 from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_generators
@@ -35,6 +36,8 @@ from pilotage.program.stages import StageNotes
 from pilotage.program.static_forms import unchecked_distributions
 from pilotage.program.steps import StepFunction
 from pilotage.program.writes import WriteGuard
+
+_HOST = torch.device("cpu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +57,10 @@ def trace(
     step: StepFunction, arguments: Sequence[TensorSpec], device: torch.device, watch: AttributeWatch | None
 ) -> Trace:
     """Run a step once without data and write down what it does."""
+    on_host = _slots_on_host(step)
     fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True, shape_env=None)
     with fake_mode:
-        fakes = [specification.empty(device) for specification in arguments]
+        fakes = [specification.empty(_HOST if i in on_host else device) for i, specification in enumerate(arguments)]
     versions = [fake._version for fake in fakes]
     recording, host_draws = _Recording(step, watch), HostDraws()
     with (
@@ -83,6 +87,18 @@ def trace(
         draws_random_numbers=recording.draws.any,
         warnings=(*warnings, *host_draws.warnings()),
     )
+
+
+def _slots_on_host(step: StepFunction) -> frozenset[int]:
+    """Which arguments of a step are slots that wait on the host."""
+    places = [(section, slot) for section in step.sections for slot in _owners(step.layout, section)]
+    return frozenset(
+        number for number, (_, slot) in enumerate(places) if isinstance(slot, Slot) and step.layout.is_on_host(slot)
+    )
+
+
+def _owners(layout: StateLayout, section: Section) -> Sequence[object]:
+    return list(layout.slots) if section is Section.SLOTS else layout.section(section)
 
 
 class _Recording:

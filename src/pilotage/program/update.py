@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -37,17 +38,49 @@ def update(
         if clips:
             gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
         for position, group in enumerate(plan.groups):
-            names = [name for name in group.parameters if name in gradients]
-            if names:
-                with rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets:
+            trained = [name for name in group.parameters if name in gradients]
+            for names in _portions(trained, parameters, group.rule.slots, slots):
+                with (
+                    rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets,
+                    _at_hand(names, parameters, group.rule.slots, slots) as brought,
+                ):
                     group.rule.apply(
                         targets,
                         [gradients[name] for name in names],
-                        {slot: [slots[Slot(slot, name)] for name in names] for slot in group.rule.slots},
+                        brought,
                         updates,
                         group_values(group, position, variables),
                     )
         updates.add_(1)
+
+
+def _portions(
+    names: Sequence[str], parameters: Mapping[str, Tensor], rule_slots: Sequence[str], slots: Mapping[Slot, Tensor]
+) -> Iterator[list[str]]:
+    """What is updated at once: everything, or where slots wait on the host as much as the largest parameter alone."""
+    waits = any(slots[Slot(slot, name)].device != parameters[name].device for name in names for slot in rule_slots)
+    most = max((parameters[name].numel() for name in names), default=0)
+    portion: list[str] = []
+    for name in names:
+        if waits and portion and sum(parameters[each].numel() for each in (*portion, name)) > most:
+            yield portion
+            portion = []
+        portion.append(name)
+    if portion:
+        yield portion
+
+
+@contextmanager
+def _at_hand(
+    names: Sequence[str], parameters: Mapping[str, Tensor], rule_slots: Sequence[str], slots: Mapping[Slot, Tensor]
+) -> Iterator[dict[str, list[Tensor]]]:
+    """The slots where the parameters are; those that wait on the host are brought, and taken back."""
+    brought = {slot: [slots[Slot(slot, name)].to(parameters[name].device) for name in names] for slot in rule_slots}
+    yield brought
+    for slot, tensors in brought.items():
+        for name, tensor in zip(names, tensors, strict=True):
+            if tensor is not slots[Slot(slot, name)]:
+                slots[Slot(slot, name)].copy_(tensor)
 
 
 def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Tensor]:

@@ -115,6 +115,7 @@ class Compilation:
             return self._load_stage(self.line, choice, program, schedule, RandomStreams(choice.backend.device, seeds))
         placed = place(program, choice.backend.devices)
         if placed.homes:
+            self._refuse_slots_on_host(program)
             self.tell(Warned(message=_SHARED_OUT))
         session = Session(
             choice=choice,
@@ -128,7 +129,6 @@ class Compilation:
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
             pools=Action.UPDATE in program.computations,
-            slots_on_host=self._locations(choice).optimizer,
             shares=self._shares(),
             gather=self.gather,
             exchange=self.exchange if program.trains else None,
@@ -136,7 +136,7 @@ class Compilation:
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
         # The compiler knows one device alone.
-        if not placed.homes and self._locations(choice).activations is None:
+        if not placed.homes and not self._locations(choice).uses_host:
             self._begin_ascent(session)
         return session
 
@@ -168,7 +168,6 @@ class Compilation:
             streams=streams,
             replicas=self.execution.batching.replicas,
             pools=program.trains,
-            slots_on_host=self._locations(choice).optimizer,
             exchange=self.exchange if program.trains else None,
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
@@ -184,6 +183,14 @@ class Compilation:
             raise OptionError(
                 "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
                 "wait on the host yet. Leave these locations as they are."
+            )
+
+    @staticmethod
+    def _refuse_slots_on_host(program: Program) -> None:
+        if program.layout.slots_on_host is not None:
+            raise OptionError(
+                "The stages are shared out to several cards of this process, and then the optimizer's state cannot wait on the host "
+                "yet. Keep it on the device, or start a process for each stage."
             )
 
     def _locations(self, choice: Choice) -> Locations:
@@ -300,8 +307,7 @@ class Compilation:
             pooling=self.execution.pooling,
             groups=self.groups,
             broadcast_buffers=self.execution.broadcast_buffers,
-            # Only apart from backward can updates have the device to themselves, and its memory.
-            pools=self._locations(choice).optimizer is not None,
+            slots_on_host=self._locations(choice).optimizer,
             shares=self._shares(),
             separate_gradients=self.line is not None,
             check_loss=choice.backend.stops_at_losses and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,

@@ -86,9 +86,6 @@ class Session:
     gather: Callable[[Any], list[Any]] | None = None
     """Brings together what each instance has; None where there is one."""
 
-    slots_on_host: int | None = None
-    """From how many elements on the optimizer's state waits on the host; None keeps it on the device."""
-
     accumulation: Accumulation | None = None
     """How half-precision products are summed up."""
 
@@ -152,7 +149,6 @@ class Session:
             self.pools,
             self.homes,
             self.exchange,
-            slots_on_host=self.slots_on_host,
             shares=self.shares,
         )
         if self.parked is not None:
