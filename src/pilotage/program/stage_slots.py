@@ -29,7 +29,7 @@ class Slots:
     """Of operations, and of arguments that live in one stage."""
 
     written: frozenset[Node]
-    """Arguments that the graph writes to."""
+    """Arguments that the graph writes to, and values that lie in their memory."""
 
     def process(self, slot: int) -> int:
         """The stage that a slot belongs to."""
@@ -60,13 +60,13 @@ def find_slots(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: 
         if node.op == "placeholder" and node not in homeless:
             # An argument that nothing needs has to be somewhere, too.
             search.slots.setdefault(node, 0)
-    return Slots(stages, search.slots, frozenset(search.written))
+    return Slots(stages, search.slots, search.in_written_arguments())
 
 
 class _Search:
     def __init__(self, stages: int, homeless: frozenset[Node], trains: bool) -> None:
         self.slots: dict[Node, int] = {}
-        self.written: set[Node] = set()
+        self._written: set[Node] = set()
         self._stages = stages
         self._homeless = homeless
         self._trains = trains
@@ -86,6 +86,9 @@ class _Search:
         self._memory[node] = self._memory_of(arguments[0][0]) if arguments else node
         for value in [*(value for value, writes in arguments if writes), *hidden_writes(node)]:
             self._note_write(node, value, slot)
+
+    def in_written_arguments(self) -> frozenset[Node]:
+        return frozenset({*self._written, *(node for node, memory in self._memory.items() if memory in self._written)})
 
     def _slot(self, node: Node) -> int:
         given = [self.slots[value] for value in node.all_input_nodes if value.op == "call_function"]
@@ -111,7 +114,7 @@ class _Search:
     def _note_write(self, node: Node, value: Node, slot: int) -> None:
         memory = self._memory_of(value)
         if memory.op == "placeholder":
-            self.written.add(memory)
+            self._written.add(memory)
             home = self.slots.get(memory)
             if memory in self._homeless or home != stage_of_slot(slot, self._stages):
                 raise CaptureError(
