@@ -52,12 +52,14 @@ def take_attendance(directories: Sequence[Path]) -> Attendance:
                 file.remove()
             elif file.is_finished:
                 try:
-                    programs[file.process.pid].append(file.announcement())
+                    said = file.announcement()
                 except FileNotFoundError:
                     # The program has left meanwhile.
                     continue
                 except (OSError, ValueError):
                     unreadable += 1
+                    continue
+                programs[file.process.pid].append(said)
     return Attendance(dict(programs), (*notes, *_counted(unreadable, elsewhere)))
 
 
@@ -111,5 +113,7 @@ def _counted(unreadable: int, elsewhere: int) -> Iterable[str]:
     if unreadable:
         yield f"{unreadable} announcement{'s' if unreadable > 1 else ''} cannot be read."
     if elsewhere:
-        which = "1 process has" if elsewhere == 1 else f"{elsewhere} processes have"
-        yield f"{which} announced themselves from another container or machine, and cannot be judged from here."
+        which = (
+            "1 process has announced itself" if elsewhere == 1 else f"{elsewhere} processes have announced themselves"
+        )
+        yield f"{which} from another container or machine, and cannot be judged from here."

@@ -18,8 +18,9 @@ _KIBIBYTE = 1024
 class Processor:
     """Looks at the processor; its load is that since the last look, or over a moment at the first one."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, root: Path = Path("/"), moment: float = _SECONDS_OF_LOOKING) -> None:
         self._root = root
+        self._moment = moment
         self._last: tuple[int, int] | None = None
 
     def look(self) -> Device:
@@ -42,7 +43,7 @@ class Processor:
     def _load(self) -> float | None:
         if self._last is None:
             self._last = self._ticks()
-            time.sleep(_SECONDS_OF_LOOKING)
+            time.sleep(self._moment)
         before, now = self._last, self._ticks()
         if before is None or now is None or now[1] <= before[1]:
             return None

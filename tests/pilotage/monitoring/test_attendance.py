@@ -1,0 +1,150 @@
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.monitoring.attendance import take_attendance
+from pilotage.monitoring.identity import ProcessIdentity, place_here, process_state
+
+TOKEN = "0123abcd"
+
+
+def put(directory: Path, process: ProcessIdentity, content: str | bytes, suffix: str = ".json", token=TOKEN) -> Path:
+    directory.mkdir(mode=0o700, exist_ok=True)
+    path = directory / f"{process.name_for(token)}{suffix}"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.fixture
+def this() -> ProcessIdentity:
+    return ProcessIdentity.of_this_process()
+
+
+def test_without_a_directory_nobody_is_there_and_nothing_is_made(tmp_path):
+    attendance = take_attendance([tmp_path / "run", tmp_path / "missing/run"])
+    assert (attendance.programs, attendance.notes) == ({}, ())
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_programs_of_a_living_process_are_found_in_all_directories(tmp_path, this, announcement):
+    put(tmp_path / "one", this, announcement(tier="graph").as_text())
+    put(tmp_path / "two", this, announcement(tier="compiled").as_text(), token="89abcdef")
+    attendance = take_attendance([tmp_path / "one", tmp_path / "two"])
+    assert [said.tier for said in attendance.programs[os.getpid()]] == ["graph", "compiled"]
+    assert not attendance.notes
+
+
+def test_a_killed_process_is_gone_and_so_are_its_files(tmp_path, announcement):
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, place=place_here())
+    text = announcement().as_text()
+    files = [put(tmp_path / "run", process, text), put(tmp_path / "run", process, text[:20], ".part")]
+    assert child.pid in take_attendance([tmp_path / "run"]).programs
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not take_attendance([tmp_path / "run"]).programs
+    assert not [file for file in files if file.exists()]
+    child.stdin.close()
+    child.wait()
+
+
+def test_a_recycled_number_is_not_mistaken(tmp_path, this, announcement):
+    before = put(tmp_path / "run", replace(this, started=this.started - 1), announcement().as_text())
+    assert not take_attendance([tmp_path / "run"]).programs
+    assert not before.exists()
+
+
+def test_what_comes_from_another_machine_is_counted_and_kept_for_a_day(tmp_path, this, announcement):
+    file = put(tmp_path / "run", replace(this, place="0" * 12, started=1), announcement().as_text())
+    attendance = take_attendance([tmp_path / "run"])
+    assert not attendance.programs
+    assert attendance.notes == (
+        "1 process has announced itself from another container or machine, and cannot be judged from here.",
+    )
+    assert file.exists()
+    yesterday = time.time() - 25 * 60 * 60
+    os.utime(file, (yesterday, yesterday))
+    take_attendance([tmp_path / "run"])
+    assert not file.exists()
+
+
+def test_a_cut_file_hides_nothing_else(tmp_path, this, announcement):
+    text = announcement().as_text()
+    put(tmp_path / "run", this, text)
+    cut = put(tmp_path / "run", this, text[:-5], token="89abcdef")
+    attendance = take_attendance([tmp_path / "run"])
+    assert len(attendance.programs[os.getpid()]) == 1
+    assert attendance.notes == ("1 announcement cannot be read.",)
+    assert cut.exists()
+
+
+def test_a_process_of_which_nothing_can_be_read_is_not_made_up(tmp_path, this):
+    put(tmp_path / "run", this, b"\xff" * 10)
+    assert not take_attendance([tmp_path / "run"]).programs
+
+
+@given(st.binary(max_size=200), st.text("0123456789abcdef-.jsonpart/", max_size=40))
+def test_no_rubbish_makes_it_fail(content, name):
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder) / "run"
+        directory.mkdir(mode=0o700)
+        put(directory, ProcessIdentity.of_this_process(), content)
+        if "/" not in name and name.strip("."):
+            (directory / name).write_bytes(content)
+        attendance = take_attendance([directory])
+        assert not attendance.programs
+        assert "1 announcement cannot be read." in attendance.notes
+
+
+def test_what_is_no_file_is_not_waited_for_and_not_followed(tmp_path, this, announcement):
+    directory = tmp_path / "run"
+    directory.mkdir(mode=0o700)
+    secret = tmp_path / "secret"
+    secret.write_text(announcement().as_text())
+    os.mkfifo(directory / f"{this.name_for('00000001')}.json")
+    (directory / f"{this.name_for('00000002')}.json").mkdir()
+    (directory / f"{this.name_for('00000003')}.json").symlink_to(secret)
+    put(directory, this, b" " * 100_000, token="00000004")
+    attendance = take_attendance([directory])
+    assert not attendance.programs
+    assert attendance.notes == ("4 announcements cannot be read.",)
+
+
+def test_other_files_are_left_alone(tmp_path):
+    (tmp_path / "run").mkdir(mode=0o700)
+    names = ["notes.txt", "1-2-3.json", ".hidden", "12345678901234567890.json"]
+    for name in names:
+        (tmp_path / "run" / name).write_text("mine")
+    assert take_attendance([tmp_path / "run"]).notes == ()
+    assert sorted(os.listdir(tmp_path / "run")) == sorted(names)
+
+
+def test_a_directory_that_others_can_reach_is_not_trusted(tmp_path, this, announcement):
+    put(tmp_path / "run", this, announcement().as_text())
+    (tmp_path / "run").chmod(0o755)
+    attendance = take_attendance([tmp_path / "run"])
+    assert not attendance.programs
+    assert attendance.notes == (
+        f"Announcements cannot be read: {tmp_path}/run is open to others: chmod 700 {tmp_path}/run.",
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_somebody_elses_announcements_are_not_shown(tmp_path, this, announcement):
+    put(tmp_path / "run", this, announcement().as_text())
+    os.chown(tmp_path / "run", 12345, 12345)
+    attendance = take_attendance([tmp_path / "run"])
+    assert not attendance.programs
+    assert "belongs to somebody else" in attendance.notes[0]
+
+
+def test_switched_off_it_says_so():
+    assert take_attendance(()).notes == ("PILOTAGE_RUN_DIR is off: processes are not looked for.",)

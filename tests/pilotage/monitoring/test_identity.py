@@ -1,0 +1,53 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.monitoring.identity import ProcessIdentity, place_here, process_state
+
+
+def test_this_process_lives_and_is_known_by_its_file():
+    this = ProcessIdentity.of_this_process()
+    assert this.pid == os.getpid()
+    assert this.lives()
+    assert ProcessIdentity.from_name(this.name_for("0123abcd")) == this
+
+
+def test_a_number_that_was_given_out_again_is_another_process():
+    this = ProcessIdentity.of_this_process()
+    assert not replace(this, started=this.started - 1).lives()
+
+
+def test_a_process_that_was_killed_is_dead_even_before_its_parent_has_noticed():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    identity = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, place=place_here())
+    assert identity.lives()
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process_state(child.pid).letter == "Z"
+    assert not identity.lives()
+    child.stdin.close()
+    child.wait()
+    assert process_state(child.pid) is None
+    assert not identity.lives()
+
+
+def test_the_name_of_a_program_confuses_nobody(tmp_path):
+    odd = tmp_path / "a) R 1 (b"
+    odd.symlink_to(sys.executable)
+    child = subprocess.Popen([odd, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    later = process_state(child.pid)
+    assert later.letter in "RSD"
+    assert later.started >= process_state(os.getpid()).started
+    child.communicate(b"\n")
+
+
+@given(st.text() | st.from_regex(r"[\d-]+[0-9a-f-]*", fullmatch=True))
+def test_any_name_is_that_of_a_process_or_is_not(name):
+    process = ProcessIdentity.from_name(name)
+    assert process is None or name.startswith(f"{name.split('-')[0]}-")
+    assert process is None or isinstance(process.lives(), bool)
