@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pilotage.data.epochs import Epochs
     from pilotage.data.normalized import Normalized
     from pilotage.distributed.environments import world_here
+    from pilotage.distributed.single_instance import log_in_single_instance
     from pilotage.distributed.world import World
     from pilotage.door import CompiledModel, inference, record_of, training
     from pilotage.program.loss import mark_loss
@@ -30,6 +31,7 @@ __all__ = [
     "World",
     "enter_stage",
     "inference",
+    "log_in_single_instance",
     "mark_loss",
     "record_of",
     "training",
@@ -43,6 +45,7 @@ _HOMES = {
     "World": "pilotage.distributed.world",
     "enter_stage": "pilotage.program.stages",
     "inference": "pilotage.door",
+    "log_in_single_instance": "pilotage.distributed.single_instance",
     "mark_loss": "pilotage.program.loss",
     "record_of": "pilotage.door",
     "training": "pilotage.door",

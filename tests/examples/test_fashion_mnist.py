@@ -185,7 +185,7 @@ def test_interrupted_training_leaves_no_part_of_a_file_and_no_process(tmp_path: 
         assert piece, seen.decode()
         seen += piece
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=200)
     assert process.returncode == 130
     assert said.decode().splitlines()[-1] == "fashion_mnist: interrupted; no half-written file is left."
     assert b"Traceback" not in seen + said

@@ -50,7 +50,7 @@ def pip_install(python: Path, *arguments: object) -> subprocess.CompletedProcess
 
 
 def run(*command: object) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "200"}
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd="/", env=environment)
 
 

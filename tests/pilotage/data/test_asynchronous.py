@@ -560,7 +560,7 @@ class Run:
     def finish(self, ends: Callable[[int], bool]) -> tuple[int, str]:
         """Wait for the end of all; the exit code and what was said on standard error."""
         assert all(ends(process) for process in self.others)
-        _, errors = self.main.communicate(timeout=60)
+        _, errors = self.main.communicate(timeout=200)
         assert all(ends(process) for process in self._session())
         return self.main.returncode, errors
 

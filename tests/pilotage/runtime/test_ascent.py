@@ -146,7 +146,7 @@ while True:
     ) as run:
         compiler = int(run.stdout.readline())
         run.send_signal(ending)
-        run.wait(timeout=30)
+        run.wait(timeout=200)
     deadline = time.monotonic() + 30
     while os.path.exists(f"/proc/{compiler}") and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -34,7 +34,12 @@ def poprun(start_poprun) -> Callable[..., tuple[int, str, str]]:
 
     def run(*words: object, **environment: str) -> tuple[int, str, str]:
         process = start_poprun(*words, **environment)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
         return process.returncode, out, err
 
     return run

@@ -74,7 +74,7 @@ def test_one_that_is_killed_is_reported_by_its_signal(start_poprun):
     process = start_poprun("--num-instances=2", *SHELL, TELL_AND_WAIT)
     pids = read_numbers(process, 4)
     os.kill(pids[0], signal.SIGKILL)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=200)
     assert process.returncode == 128 + signal.SIGKILL
     assert "the first to fail, by signal SIGKILL" in err
     wait_until_gone(pids)
@@ -90,7 +90,7 @@ def test_signals_reach_the_instances(start_poprun, number):
     process = start_poprun("--num-instances=2", sys.executable, "-c", catch)
     assert {process.stdout.readline() for _ in range(2)} == {"[1,0]<stdout>:ready\n", "[1,1]<stdout>:ready\n"}
     process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=200)
     assert process.returncode == 128 + number
     assert f"caught {int(number)}" in out
 

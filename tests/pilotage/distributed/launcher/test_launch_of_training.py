@@ -42,11 +42,12 @@ def kill_at(start_poprun, tmp_path, victim: int, update: int) -> None:
             break
     os.kill(pids[victim], signal.SIGKILL)
     killed = time.monotonic()
-    _, errors = job.communicate(timeout=60)
+    _, errors = job.communicate(timeout=200)
     assert time.monotonic() - killed < WITHIN
     assert job.returncode == 128 + signal.SIGKILL, errors
     assert f"Instance {victim} on localhost was the first to fail, by signal SIGKILL. The others were ended." in errors
     assert not [pid for pid in pids.values() if Path(f"/proc/{pid}").exists()]
+    assert not [name for name in os.listdir("/dev/shm") if any(f"_{pid}" in name for pid in pids.values())]
 
 
 @pytest.mark.slow
@@ -66,30 +67,31 @@ RESUMED = """
 import os, signal, sys
 import torch
 import pilotage
+from pilotage.data import Loader, Share
 from pilotage.distributed.peers import peers_here
 
 folder, victim, moment, updates = sys.argv[1], *map(int, sys.argv[2:])
 rank, tries = peers_here().world.rank, int(os.environ["PILOTAGE_RESTART"])
 torch.manual_seed(3)
 model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 2))
-samples = torch.randn(400, 4), torch.randint(2, (400,))
+samples = torch.utils.data.TensorDataset(torch.randn(80, 4), torch.randint(2, (80,)))
 step = pilotage.training(
     model, torch.optim.Adam(model.parameters(), lr=0.02), loss=torch.nn.CrossEntropyLoss(), distributed=True, tier="graph",
     backend="cpu", broadcast_buffers=False, seed=5)
 
-def batch(number):
-    order = torch.randperm(400, generator=torch.Generator().manual_seed(number))
-    return [part[order[rank * 8 : rank * 8 + 8]] for part in samples]
-
-step.compile(*batch(0))
+share = Share(process=rank, processes=2)
+epochs = pilotage.Epochs(Loader(samples, batch_size=8, shuffle=True, share=share, shuffle_seed=11))
+step.compile(*samples[:8])
 found = step.restore_checkpoint(folder)
 begun = 0 if found is None else found.step
 print("begins", begun, flush=True)
-for number in range(begun, updates):
+if found is not None:
+    epochs.resume(found.position)
+for number, batch in zip(range(begun, updates), epochs):
     if (rank, tries, number) == (victim, 0, moment):
         os.kill(os.getpid(), signal.SIGKILL)
-    step(*batch(number))
-    step.save_checkpoint(folder, number + 1)
+    step(*batch)
+    step.save_checkpoint(folder, number + 1, position=epochs.position())
 if rank == 0:
     print("weights", [round(value, 6) for weight in model.parameters() for value in weight.flatten().tolist()], flush=True)
 """
