@@ -3,7 +3,7 @@ import torch
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Accumulation, NonFiniteLoss, Reduction, Tier
+from pilotage.options.choices import Accumulation, NonFiniteLoss, Recomputation, Reduction, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._execution import batching_of, execution_of, resolved, uses_ipu_model
@@ -178,3 +178,29 @@ def test_the_directory_of_compiled_programs_is_carried_over(tmp_path):
     options = Options().enableExecutableCaching(tmp_path)
     assert execution_of(options, training=True).cache_directory == tmp_path
     assert execution_of(options.enableExecutableCaching(None), training=True).cache_directory is None
+
+
+@pytest.mark.parametrize("version", [None, "ipu1", "ipu2", "ipu21"])
+def test_every_version_of_the_ipu_model_is_the_processor(monkeypatch, version):
+    monkeypatch.setenv("POPTORCH_IPU_MODEL", "1")
+    if version is not None:
+        monkeypatch.setenv("POPTORCH_IPU_MODEL_VERSION", version)
+    assert execution_of(Options(), training=False).backend == "cpu"
+
+
+def test_an_unknown_version_of_the_ipu_model_is_refused(monkeypatch):
+    monkeypatch.setenv("POPTORCH_IPU_MODEL", "1")
+    monkeypatch.setenv("POPTORCH_IPU_MODEL_VERSION", "ipu3")
+    with pytest.raises(OptionError, match="POPTORCH_IPU_MODEL_VERSION is 'ipu3'"):
+        execution_of(Options(), training=False)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [(None, Recomputation.MARKED), (0, Recomputation.NONE), (1, Recomputation.STAGES), (3, Recomputation.STAGES)],
+)
+def test_parts_are_recomputed_as_popart_is_told(told, expected):
+    options = Options()
+    if told is not None:
+        options._Popart.set("autoRecomputation", told)
+    assert execution_of(options, training=True).recomputation is expected

@@ -44,6 +44,7 @@ GROUPINGS = {
 """How replicas that share something are counted off."""
 
 _ACCUMULATIONS: dict[object, Accumulation] = {"float": Accumulation.FLOAT, "half": Accumulation.HALF}
+_MODEL_VERSIONS = ("ipu1", "ipu2", "ipu21")
 _REDUCTIONS = {ReductionType.Mean: Reduction.MEAN, ReductionType.Sum: Reduction.SUM}
 
 
@@ -159,11 +160,20 @@ def _backend_of(options: Options) -> str | None:
     chosen: str | None = options.pilotage_backend if options.exists("pilotage_backend") else None
     if not uses_ipu_model(options):
         return chosen
+    _check_model_version()
     if chosen not in (None, "cpu") and options.exists("use_model"):
         raise OptionError(
             f"useIpuModel(True) runs on the CPU, but runOn({chosen!r}) asks for another backend. Remove one of them."
         )
     return chosen or "cpu"
+
+
+def _check_model_version() -> None:
+    version = os.environ.get("POPTORCH_IPU_MODEL_VERSION")
+    if version and version not in _MODEL_VERSIONS:
+        raise OptionError(
+            f"POPTORCH_IPU_MODEL_VERSION is {version!r}. Choose one of {', '.join(_MODEL_VERSIONS)}, or leave it out."
+        )
 
 
 def _switched_on(variable: str) -> bool:

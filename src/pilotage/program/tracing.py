@@ -25,7 +25,7 @@ from pilotage.errors import CaptureError
 from pilotage.program.attributes import AttributeWatch, Change, frozen_value, lost_state
 from pilotage.program.calls import StaticCalls, compiled_functions_inlined
 from pilotage.program.fake_kernels import known_shapes
-from pilotage.program.layout import Section, Slot, StateLayout
+from pilotage.program.layout import Section, Slot
 from pilotage.program.location import said_by
 from pilotage.program.positions import Copies
 from pilotage.program.randomness import HostDraws, RandomDraws, undisturbed_generators
@@ -91,14 +91,13 @@ def trace(
 
 def _slots_on_host(step: StepFunction) -> frozenset[int]:
     """Which arguments of a step are slots that wait on the host."""
-    places = [(section, slot) for section in step.sections for slot in _owners(step.layout, section)]
-    return frozenset(
-        number for number, (_, slot) in enumerate(places) if isinstance(slot, Slot) and step.layout.is_on_host(slot)
-    )
-
-
-def _owners(layout: StateLayout, section: Section) -> Sequence[object]:
-    return list(layout.slots) if section is Section.SLOTS else layout.section(section)
+    layout = step.layout
+    state = [
+        each
+        for section in step.sections
+        for each in (layout.slots if section is Section.SLOTS else layout.section(section))
+    ]
+    return frozenset(i for i, each in enumerate(state) if isinstance(each, Slot) and layout.is_on_host(each))
 
 
 class _Recording:

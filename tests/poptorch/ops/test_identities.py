@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -88,6 +90,29 @@ def test_recomputation_checkpoints_return_what_they_are_given():
 def test_recomputation_checkpoints_take_tensors_alone(arguments):
     with pytest.raises(ValueError, match="takes tensors"):
         poptorch.recomputationCheckpoint(*arguments)
+
+
+def test_recomputation_checkpoints_compute_parts_of_a_wrapped_model_again():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = poptorch.recomputationCheckpoint(torch.sigmoid(torch.tanh(layer(x))))
+            return nn.functional.mse_loss(x, torch.ones_like(x))
+
+    counts = {}
+    for kind in (None, 0):
+        options = poptorch.Options()
+        if kind is not None:
+            options._Popart.set("autoRecomputation", kind)
+        model = poptorch.trainingModel(Model(), options)
+        model.compile(X)
+        operations = json.loads(model._debugGetPopartIR())["maingraph"]
+        counts[kind] = [operation["type"] for operation in operations].count("aten.tanh.default")
+    assert counts == {0: 3, None: 6}
 
 
 def test_training_with_recomputation_checkpoints_gives_the_same_gradients(compiled):

@@ -22,9 +22,10 @@ TABLES = (
                 "save": "the file holds program, options, weights and optimizer state as plain data, and no pickle",
                 "compileAndExport": "as `save`",
                 "getTensorNames": "weights, gradients and the like under PopTorch's names, operations under the graph's own",
-                "getPerfCounters": "the times of the whole call, for each of its micro-batches",
-                "getHostIpuLatency": "zero: sending is part of computing",
-                "getIpuHostLatency": "zero: returning is part of computing",
+                "getPerfCounters": "for each micro-batch on the processor; on a card, which has a queue of its own, the times of "
+                "the whole call",
+                "getHostIpuLatency": "on a card zero: sending is part of computing there",
+                "getIpuHostLatency": "on a card zero: returning is part of computing there",
                 "_debugGetPopartIR": "the operations are torch's",
                 "loadExecutable": "as `load`; the optimizer's own settings count, not those in the file",
             },
@@ -77,11 +78,8 @@ TABLES = (
                 "interpolate only by nearest neighbours": "all modes run",
                 "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises with the remedy, and methods "
                 "that return the module return the wrapper",
-            },
-            absent={
-                "The class of the user's module is renamed": "the module and its class are left as they are",
-                "The user's module gains `destroy()` and `copyWeightsToHostIfNeeded()`": "call them on the wrapped model",
-                "`_host_weights_version` counts the module's weights": "private; the module is left as it is",
+                "The user's module gets another class, with `destroy()`, `copyWeightsToHostIfNeeded()` and "
+                "`_host_weights_version`": "the module and its class are left as they are; call these on the wrapped model",
             },
         ),
     ),

@@ -32,16 +32,20 @@ TABLES = (
             works="identity_loss ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update "
             "CPU ctc_beam_search_decoder fps nearest Block Block.start Block.useAutoId BeginBlock BlockFunction "
             "removeBlocks LegacyBeginBlockFn",
-            noted={"NameScope": "In the names of operations."},
+            noted={
+                "NameScope": "In the names of operations.",
+                "recomputationCheckpoint": "Backward computes again what lies between checkpoints, to the same bits, on every "
+                "backend; in the eager tier all is kept.",
+            },
             differs={
-                "recomputationCheckpoint": "the tensors themselves: nothing is recomputed yet to save memory",
                 "Attribute": "nests and restores; there is no IPU compiler to read the attributes",
                 "set_available_memory": "the tensor itself: the memory of tiles means nothing here",
                 "serializedMatMul": "the product, computed in one piece",
                 "set_overlap_for_input": "checked; transfers are not overlapped by it",
                 "set_overlap_for_output": "checked; transfers are not overlapped by it",
                 "MultiConv": "checked; each convolution is computed by itself",
-                "custom_op": "runs a Python function that `implementCustomOp` registered in place of compiled PopART code",
+                "custom_op": "runs a Python function that `implementCustomOp` registered, or an operation of torch.library, in "
+                "place of compiled PopART code",
             },
         ),
     ),

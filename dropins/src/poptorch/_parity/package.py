@@ -69,10 +69,8 @@ TABLES = (
                 "Importing registers the parsers of `poptorch_geometric`": "call `registerGeometricCustomArgParsers()`",
             },
             absent={
-                "Importing sets RDMAV_FORK_SAFE": "there is no RDMA device to share with a fork",
-                "Importing enables `faulthandler` and takes SIGTERM": "a library leaves the process as it is",
-                "Importing replaces `sys.excepthook`": "a library leaves the process as it is",
-                "Importing changes how torch prints tensors": "tensors of a program are never handed out",
+                "Importing sets RDMAV_FORK_SAFE, enables `faulthandler`, takes SIGTERM, replaces `sys.excepthook` and changes how "
+                "torch prints tensors": "a library leaves the process as it is",
             },
         ),
     ),

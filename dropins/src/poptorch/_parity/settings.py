@@ -66,17 +66,17 @@ TABLES = (
         title="Tensor locations",
         of="TensorLocationSettings",
         rows=rows(
+            noted={
+                "useOnChipStorage": "False lets activations and the optimizer's state wait on the host; on the processor host "
+                "and device are one memory.",
+                "minElementsForOffChip": "2 where it is not given.",
+                "useReplicatedTensorSharding": "Of the optimizer's state: shared out to the processes, parameter by parameter. "
+                "Replicas in one process share it anyway.",
+                "minElementsForReplicatedTensorSharding": "8192 where it is not given.",
+            },
             differs=dict.fromkeys(
-                [
-                    "minElementsForOffChip",
-                    "minElementsForReplicatedTensorSharding",
-                    "useOnChipStorage",
-                    "useReplicatedTensorSharding",
-                    "useIOTilesToLoad",
-                    "useIOTilesToStore",
-                ],
-                "checked and stored only: the memories of an IPU",
-            )
+                ["useIOTilesToLoad", "useIOTilesToStore"], "checked and stored only: the tiles of an IPU"
+            ),
         ),
     ),
     Table(
@@ -85,15 +85,17 @@ TABLES = (
             works="Stage.blocks Stage.ipu Phase.stages Phase.stage Phase.ipus PipelinedExecution.stage "
             "PipelinedExecution.backendOptions ParallelPhasedExecution.backendOptions SerialPhasedExecution.backendOptions "
             "ParallelPhasedExecution.phase SerialPhasedExecution.phase",
+            noted={
+                "ParallelPhasedExecution.sendTensorsOffChipAfterFwd": "As an activation location off the chip.",
+                "SerialPhasedExecution.setTensorsLiveness": "All but AlwaysLive as an activation location off the chip.",
+            },
             differs={
                 "PipelinedExecution": _ONE_DEVICE,
                 "ShardedExecution": _ONE_DEVICE,
                 "ParallelPhasedExecution": _ONE_DEVICE,
                 "SerialPhasedExecution": _ONE_DEVICE,
-                "ParallelPhasedExecution.useSeparateBackwardPhase": "checked and stored only",
-                "ParallelPhasedExecution.sendTensorsOffChipAfterFwd": "checked and stored only",
-                "SerialPhasedExecution.useSeparateBackwardPhase": "checked and stored only",
-                "SerialPhasedExecution.setTensorsLiveness": "checked and stored only",
+                "ParallelPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows forward anyway",
+                "SerialPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows forward anyway",
             },
         ),
     ),

@@ -11,21 +11,18 @@ TABLES = (
         rows=rows(
             works="POPTORCH_DEFAULT_OPTIONS POPTORCH_LOG_LEVEL POPTORCH_LOG_DEST OMPI_COMM_WORLD_SIZE "
             "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL POPTORCH_CACHE_DIR",
+            noted={"POPTORCH_MAX_GRAPH_LEN": "Of the graph in the log at level TRACE."},
             differs={
                 "POPTORCH_IPU_MODEL": "runs on the CPU backend",
                 "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
                 "POPLAR_ENGINE_OPTIONS": "only what it says of autoReport counts",
-            },
-            later={
-                "POPTORCH_EXPORT_PROTO_FILE": "",
-                "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "",
-                "PVTI_OPTIONS": "torch's profiler shows tracepoints meanwhile",
+                "POPTORCH_IPU_MODEL_VERSION": "checked; the CPU backend computes the same for ipu1, ipu2 and ipu21",
+                "POPTORCH_EXPORT_PROTO_FILE": "the captured program as JSON, and no protocol buffer",
+                "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "an archive of the same with the tensors that are built in",
+                "PVTI_OPTIONS": "tracepoints go to <directory>/<fileName>_<process>.json, for Perfetto and chrome://tracing",
             },
             absent={
-                "POPTORCH_IPU_MODEL_VERSION": "there is no simulator of an IPU's versions",
-                "POPTORCH_WAIT_FOR_IPU": "there is no IPU to wait for",
-                "POPTORCH_MAX_GRAPH_LEN": "graphs are never printed in whole",
-                "RDMAV_FORK_SAFE": "there is no RDMA device to share with a fork",
+                "POPTORCH_WAIT_FOR_IPU": "devices are shared here, and none has to be waited for",
             },
         ),
     ),
@@ -33,9 +30,9 @@ TABLES = (
         title="Profiling",
         rows=rows(
             differs={
-                "profiling.Channel": "spans appear in torch's profiler",
-                "profiling.Channel.instrument": "spans appear in torch's profiler",
-                "profiling.Channel.tracepoint": "spans appear in torch's profiler",
+                "profiling.Channel": "spans appear in torch's profiler and, with PVTI_OPTIONS, in a file",
+                "profiling.Channel.instrument": "spans appear in torch's profiler and, with PVTI_OPTIONS, in a file",
+                "profiling.Channel.tracepoint": "spans appear in torch's profiler and, with PVTI_OPTIONS, in a file",
             }
         ),
     ),
@@ -44,8 +41,9 @@ TABLES = (
         sort=Sort.BEHAVIOURS,
         rows=rows(
             noted={
-                "Tracepoints of executors: modelCompilation, loadExecutable, compileAndExport, saveExecutableToFile, "
-                "modelExecution": "in torch's profiler",
+                "Tracepoints of executors: modelCompilation, graphPreprocessing, loadExecutable, compileAndExport, "
+                "saveExecutableToFile, modelExecution": "",
+                "Tracepoints of loading: poptorch.DataLoader, dataset.__getitem__": "in the file of each process that reads",
                 "Compiled programs are kept in the directory of `enableExecutableCaching`": "machine code, compiled beside the "
                 "run",
                 "Processes that share a cache compile once": "",
@@ -53,10 +51,6 @@ TABLES = (
             differs={
                 "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for Perfetto "
                 "and chrome://tracing",
-            },
-            absent={
-                "Tracepoints graphPreprocessing and dataset.__getitem__": "capturing is part of modelCompilation, and data "
-                "sets are read in other processes",
             },
         ),
     ),
@@ -72,10 +66,7 @@ TABLES = (
                 "getDeviceId": "the number of the instance on its host",
                 "registerBackend": "raises: instances talk by torch.distributed",
             },
-            absent={
-                "rank": "not documented; getInstanceIndex gives the number",
-                "tensorflow": "TensorFlow is not served",
-            },
+            absent={"tensorflow": "TensorFlow is not served"},
         ),
     ),
     Table(
