@@ -22,6 +22,7 @@ BENCHMARKS = (
     "instances",
     "cosmic_reading",
     "cosmic_step",
+    "gaudi_emulation",
 )
 """Modules of this package, each with a function ``measure``; what one of them imports, the others do without."""
 

@@ -19,6 +19,8 @@ from torch.utils import _pytree as pytree  # noqa: E402
 import habana_frameworks.torch.core  # noqa: E402, F401
 
 REFUSED = "the CPU refuses it too"
+FACTORIES = ("arange", "linspace", "logspace")
+"""Entries that make tensors from numbers, on the CPU unless they are told where."""
 
 
 def compared(entries: list[Any]) -> tuple[int, dict[str, str]]:
@@ -63,7 +65,10 @@ def results(entry: Any, sample: Any, device: str) -> list[torch.Tensor]:
     args, kwargs = pytree.tree_map_only(
         torch.Tensor, lambda each: each.detach().clone().to(device).requires_grad_(each.requires_grad), given
     )
-    if "device" in kwargs:
+    args, kwargs = pytree.tree_map_only(
+        (str, torch.device), lambda each: device if str(each) == "cpu" else each, (args, kwargs)
+    )
+    if entry.name in FACTORIES:
         kwargs["device"] = device
     torch.manual_seed(0)
     outputs = tensors(entry(*args, **kwargs))
