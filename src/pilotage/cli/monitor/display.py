@@ -60,7 +60,7 @@ def in_place() -> Iterator[Callable[[list[Line]], None]]:
     if _has_colours():
         from rich.live import Live
 
-        with Live(screen=True, auto_refresh=False) as live:
+        with Live(screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
             yield lambda lines: live.update(coloured(_cropped(lines)), refresh=True)
     elif sys.stdout.isatty():
         yield lambda lines: print(_HOME_AND_CLEAR + _encodable(plain(_cropped(lines))), flush=True)
