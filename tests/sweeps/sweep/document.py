@@ -26,8 +26,12 @@ KINDS = {
 TEXT = """\
 # Supported operations
 
-What PyTorch can trace runs. This page is written by a sweep over torch's own test databases, `op_db` with its
-operations and `module_db` with its modules, in torch {torch}. Every sample goes through `poptorch.inferenceModel`, and
+What PyTorch can trace runs. Look an operation up under [What does not run](#what-does-not-run): if it is not there, it
+runs, forward and backward; if it is, [What to write instead](#what-to-write-instead) has the rewrite. PopTorch's own
+operations, from `poptorch.for_loop` to `poptorch.custom_op`, are in [PopTorch, name by name](poptorch-parity.md#operations).
+
+This page is written by a sweep over torch's own test databases, `op_db` with its operations and `module_db` with its
+modules, in torch {torch}. Every sample goes through `poptorch.inferenceModel`, and
 its shape, type and values are compared with eager PyTorch; for gradients it goes through `poptorch.trainingModel` with
 plain SGD, and the change of every parameter is compared. Gradients arrive in both orders of dimensions, since that is
 where kernels differ.
