@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,22 @@ def test_the_compiler_is_the_one_of_the_variable(monkeypatch):
     assert environment.cpp_compiler() == "g++"
     monkeypatch.setenv("CXX", "clang++")
     assert environment.cpp_compiler() == "clang++"
+
+
+def test_processes_announce_themselves_in_the_users_own_directories(monkeypatch):
+    user = os.geteuid()
+    monkeypatch.delenv("PILOTAGE_RUN_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/mine")
+    usual = (Path(f"/run/user/{user}/pilotage"), Path(f"/tmp/pilotage-{user}"))
+    assert environment.run_directories() == (Path("/run/mine/pilotage"), *usual)
+    # A batch job, a login and a relative path that is to be ignored all lead to the same places.
+    for elsewhere in (f"/run/user/{user}", "relative", ""):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", elsewhere)
+        assert environment.run_directories() == usual
+
+
+def test_where_processes_announce_themselves_can_be_chosen_and_switched_off(monkeypatch, tmp_path):
+    monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path))
+    assert environment.run_directories() == (tmp_path,)
+    monkeypatch.setenv("PILOTAGE_RUN_DIR", "OFF")
+    assert environment.run_directories() == ()

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.errors import PilotageError
+from pilotage.monitoring.announcement import Activity, Announcement
+from pilotage.monitoring.attendance import take_attendance
+from pilotage.runtime.announcing import hardware_of
+
+TRAINING = """
+import sys, torch, pilotage
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 3)
+step = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.MSELoss(), **{options})
+inputs, target = torch.ones(8, 4), torch.zeros(8, 3)
+step(inputs, target)
+print("stepped", flush=True)
+for line in sys.stdin:
+    step(inputs, target)
+    print("stepped", flush=True)
+"""
+MONITOR = [sys.executable, "-m", "pilotage", "monitor", "--json"]
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch) -> Path:
+    """Where the test and its processes announce themselves."""
+    monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("PILOTAGE_LOG_LEVEL", "WARNING")
+    return tmp_path / "run"
+
+
+def said(directory: Path) -> list[Announcement]:
+    return take_attendance([directory]).programs.get(os.getpid(), [])
+
+
+def trained(**options) -> pilotage.CompiledModel:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3)
+    return pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=nn.MSELoss(), **options)
+
+
+def call(step: pilotage.CompiledModel, batch: int = 8) -> None:
+    step(torch.ones(batch, 4), torch.zeros(batch, 3))
+
+
+def test_the_first_call_is_announced_when_it_returns(directory):
+    step = trained(device_iterations=4, gradient_accumulation=2, tier="graph")
+    call(step)
+    (announced,) = said(directory)
+    assert announced.activity is Activity.RUNNING
+    assert (announced.calls, announced.steps, announced.updates) == (1, 8, 4)
+    assert (announced.devices, announced.tier, announced.trains) == (("cpu",), "graph", True)
+    assert (announced.instance, announced.instances, announced.job) == (0, 1, None)
+    assert announced.steps == sum(step.record.steps.values())
+
+
+def test_a_program_in_its_first_call_is_there_already(directory):
+    step = trained()
+    step.compile(torch.ones(8, 4), torch.zeros(8, 3))
+    (announced,) = said(directory)
+    assert announced.activity is Activity.STARTING
+    assert announced.rate is None
+
+
+def test_each_program_is_announced_with_its_replicas_and_its_kind(directory):
+    step, infer = trained(replicas=2), pilotage.inference(nn.Linear(4, 3))
+    call(step)
+    infer(torch.ones(8, 4))
+    kinds = {announced.trains: announced.replicas for announced in said(directory)}
+    assert kinds == {True: 2, False: 1}
+
+
+def test_a_program_that_leaves_its_device_is_gone_until_it_is_called_again(directory):
+    step = trained()
+    for leave in (step.detach, step.destroy):
+        call(step)
+        assert len(said(directory)) == 1
+        leave()
+        assert said(directory) == []
+
+
+def test_a_program_that_nobody_holds_is_gone(directory):
+    step = trained()
+    call(step)
+    del step
+    gc.collect()
+    assert not list(directory.iterdir())
+
+
+def test_a_module_that_cannot_be_captured_is_not_announced(directory):
+    class Undecided(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    infer = pilotage.inference(Undecided())
+    with pytest.raises(PilotageError):
+        infer(torch.ones(2))
+    assert said(directory) == []
+
+
+def test_training_goes_on_where_it_cannot_be_announced(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "file/run"))
+    announced = trained()
+    call(announced)
+    monkeypatch.setenv("PILOTAGE_RUN_DIR", "off")
+    silent = trained()
+    call(silent)
+    assert torch.equal(announced.module.weight, silent.module.weight)
+
+
+def test_the_processor_has_no_name_of_its_own():
+    for device in ("cpu", "hpu (Gaudi, emulated on the CPU)", "rubbish", ""):
+        assert hardware_of(device) == ""
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA card")
+def test_a_card_says_who_it_is():
+    assert hardware_of("cuda:0")
+    assert hardware_of("cuda:0") == str(torch.cuda.get_device_properties(0).uuid)
+
+
+@pytest.fixture
+def training(directory):
+    """A process that trains, one step for each line that it is sent; its first step is done."""
+    started = []
+
+    def start(**options) -> subprocess.Popen:
+        program = TRAINING.format(options=options)
+        child = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        started.append(child)
+        assert child.stdout.readline() == "stepped\n"
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+
+
+def monitored() -> list[dict]:
+    ran = subprocess.run(MONITOR, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)["processes"]
+
+
+@pytest.mark.slow
+def test_a_training_is_shown_from_its_first_step_and_is_gone_when_it_was_killed(training, directory):
+    child = training(device_iterations=2, tier="graph")
+    (process,) = monitored()
+    assert (process["pid"], process["devices"]) == (child.pid, ["cpu"])
+    (program,) = process["programs"]
+    assert (program["steps"], program["updates"], program["tier"]) == (2, 2, "graph")
+    # On a busy machine it may have been waiting for its next line for long.
+    assert program["activity"] in ("running", "idle")
+    child.send_signal(signal.SIGKILL)
+    # Dead, but its parent has not asked for it yet: a number that the system still keeps.
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert monitored() == []
+    assert not list(directory.iterdir())
+
+
+@pytest.mark.slow
+def test_a_training_is_seen_going_on_and_takes_its_file_with_it_when_it_ends(training, directory):
+    child = training(tier="eager")
+    steps = 1
+    while True:
+        child.stdin.write("on\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "stepped\n"
+        steps += 1
+        (announced,) = take_attendance([directory]).programs[child.pid]
+        if announced.steps > 1:
+            break
+    assert announced.steps == steps
+    assert announced.tier == "eager"
+    assert announced.rate > 0
+    child.stdin.close()
+    assert child.wait() == 0
+    assert not list(directory.iterdir())
+
+
+@pytest.mark.slow
+def test_the_instances_of_a_job_are_shown_as_one(directory, tmp_path):
+    script = tmp_path / "train.py"
+    forever = "while True:\n    step(inputs, target)\n"
+    script.write_text(TRAINING.format(options={"distributed": True, "replicas": 2}) + forever)
+    command = [sys.executable, "-m", "pilotage", "run", "--num-instances", "2", sys.executable, str(script)]
+    job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(2):
+            assert "stepped" in job.stdout.readline()
+        processes = monitored()
+        places = [(p["instance"], p["instances"], p["replicas"]) for each in processes for p in each["programs"]]
+        assert places == [(0, 2, 2), (1, 2, 2)]
+        (name,) = {p["job"] for each in processes for p in each["programs"]}
+        assert name.startswith("poprun at 127.0.0.1:")
+    finally:
+        job.terminate()
+        job.communicate()
