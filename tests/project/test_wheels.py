@@ -88,7 +88,7 @@ def test_wheels_in_an_empty_environment_import_poptorch_and_please_the_doctor(wh
     assert poptorch["facts"] == {"maker": "pilotage", "folder": str(site_packages(python) / "poptorch")}
 
 
-def test_without_torch_the_doctor_works_and_says_so(wheels, tmp_path):
+def test_without_torch_the_doctor_says_so_and_the_monitor_works(wheels, tmp_path):
     python = empty_environment(tmp_path / "bare")
     install_by_hand(python, "numpy", "2.0.0", "__version__ = '2.0.0'")
     assert pip_install(python, *wheels).returncode == 0
@@ -96,6 +96,9 @@ def test_without_torch_the_doctor_works_and_says_so(wheels, tmp_path):
     assert doctor.returncode == 1, doctor.stderr
     assert "not installed" in doctor.stdout
     assert "Pilotage cannot run here" in doctor.stdout
+    monitor = run(tmp_path / "bare/bin/gc-monitor", "--json")
+    assert monitor.returncode == 0, monitor.stderr
+    assert json.loads(monitor.stdout)["cards"]
 
 
 def test_installing_pilotage_keeps_a_vendors_torch(wheels, tmp_path):
