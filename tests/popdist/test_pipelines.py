@@ -91,7 +91,8 @@ def assert_close(mine, theirs):
 @pytest.mark.parametrize(
     ("stages", "instances", "accumulation", "strategy"),
     [
-        (4, 1, 8, "PipelinedExecution"),
+        (2, 1, 4, "PipelinedExecution"),
+        pytest.param(4, 1, 8, "PipelinedExecution", marks=pytest.mark.long),
         pytest.param(2, 2, 4, "PipelinedExecution", marks=pytest.mark.long),
         pytest.param(2, 1, 1, "ShardedExecution", marks=pytest.mark.long),
     ],
@@ -120,3 +121,17 @@ def test_stages_train_and_infer_as_one_process_does(tmp_path, stages, instances,
                 assert_close(mine[2], scores)
             if instances == 1:
                 assert_close(mine[0], losses)
+
+
+@pytest.mark.long
+def test_another_number_of_stages_than_poprun_was_told_gives_one_clear_line(tmp_path):
+    script = SCRIPT.format(stages=2, accumulation=4, strategy="PipelinedExecution", folder=str(tmp_path))
+    # The model has two stages still.
+    script = script.replace("ipus_per_replica=2", "ipus_per_replica=3")
+    ran = poprun(tmp_path, script, "--ipus-per-replica=3")
+    assert ran.returncode == 1
+    said = "The model has 2 stages, but poprun was started with --ipus-per-replica 3. Start it with --ipus-per-replica 2, or "
+    told = [line for line in ran.stderr.splitlines() if said in line]
+    # In the traceback of the first stage, and in what poprun tells of the process that was the first to fail.
+    assert len(told) == 2, ran.stderr
+    assert "failed, too" not in ran.stderr

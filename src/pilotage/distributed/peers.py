@@ -68,9 +68,19 @@ class Peers:
 
     def sum(self, tensor: Tensor) -> None:
         """Add up the tensors of all instances, in place and to the same bits everywhere."""
+        self.begin_sum(tensor)()
+
+    def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to add up the tensors of all instances; the returned function waits until that is done."""
         group = self._group_for(tensor)
         with self.explained("adding up"):
-            dist.all_reduce(tensor, group=group)
+            work = dist.all_reduce(tensor, group=group, async_op=True)
+
+        def wait() -> None:
+            with self.explained("adding up"):
+                work.wait()
+
+        return wait
 
     def reduce(
         self, tensor: Tensor, operation: dist.ReduceOp.RedOpType, group: dist.ProcessGroup | None = None

@@ -107,3 +107,16 @@ def world(instances):
         return begun.answers()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def shared_world(tmp_path_factory):
+    """The same for several tests of one file that look at one run."""
+    begun = Instances(tmp_path_factory.mktemp("shared") / "world")
+
+    def run(function: Callable[..., Any], size: int, **arguments: Any) -> list[Any]:
+        begun.start(function, size, **arguments)
+        return begun.answers()
+
+    yield run
+    begun.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -34,11 +35,13 @@ def launch(job: Job, *, warn: Say, inform: Say) -> int:
             inform(f"{place.name} goes to {place.host}: {' '.join(job.command)}")
         processes = Processes(commands, output)
         with processes.passing_on_signals():
-            ending = processes.wait()
-        if ending is None:
+            failures = processes.wait()
+        if not failures:
             return 0
-        status = ending.status
-        warn(_report(ending, places, output))
+        status = failures[0].status
+        warn(_report(failures[0], places, output))
+        for other in _hidden(failures, places, output):
+            warn(_report(other, places, output, also=True))
         if processes.interrupted is not None:
             return 128 + processes.interrupted
         if restart < job.max_restarts:
@@ -104,13 +107,32 @@ def _tag(job: Job, place: Place) -> int | None:
     return rank if place.speaks and job.only_output_from in (None, rank) else None
 
 
-def _report(ending: Ending, places: list[Place], output: TaggedOutput) -> str:
+def _hidden(failures: list[Ending], places: list[Place], output: TaggedOutput) -> list[Ending]:
+    """Failures behind the first that nobody would hear of: who failed first may have noticed, and not be the one to blame."""
+    told = {_last_word(failures[0], output)}
+    told |= {_last_word(failure, output) for failure in failures if places[failure.process].speaks}
+    found = []
+    for failure in failures[1:]:
+        word = _last_word(failure, output)
+        if not places[failure.process].speaks and word not in told:
+            found.append(failure)
+            told.add(word)
+    return found
+
+
+def _last_word(failure: Ending, output: TaggedOutput) -> str:
+    lines = output.last_lines(failure.process)
+    # torch puts the number of the process before lines of a traceback.
+    return re.sub(r"^\[rank\d+\]: ", "", lines[-1]) if lines else ""
+
+
+def _report(ending: Ending, places: list[Place], output: TaggedOutput, *, also: bool = False) -> str:
     how = f"with status {ending.status}"
     if 128 < ending.status <= 128 + signal.NSIG:
         how = f"by signal {_signal_name(ending.status - 128)}"
     place = places[ending.process]
-    first = f"{place.name} on {place.host} was the first to fail, {how}."
-    others = " The others were ended." if len(places) > 1 else ""
+    first = f"{place.name} on {place.host} {'failed, too' if also else 'was the first to fail'}, {how}."
+    others = " The others were ended." if len(places) > 1 and not also else ""
     lines = output.last_lines(ending.process)
     said = "\n".join(["Its last lines:", *(f"    {line}" for line in lines)]) if lines else "It said nothing."
     return f"{first}{others} {said}"

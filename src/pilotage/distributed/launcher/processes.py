@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pilotage.distributed.launcher.guard import PATIENCE
 from pilotage.distributed.launcher.output import TaggedOutput
 
+_ENDED = (0, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
+"""How processes end that do so well, or because they are told to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -47,15 +50,19 @@ class Processes:
             ]
             threading.Thread(target=self._wait_for, args=(number, process), daemon=True).start()
 
-    def wait(self) -> Ending | None:
-        """Wait until all have ended well, or for the first failure; it ends all others."""
-        for _ in self._processes:
+    def wait(self) -> list[Ending]:
+        """Wait until all have ended well, or for the first failure; it ends all others.
+
+        Returns the failures: the first one, and those of others that failed by themselves before they were ended.
+        """
+        for done in range(1, len(self._processes) + 1):
             ending = self._endings.get()
             if ending.status:
                 self.end()
-                return ending
+                others = [self._endings.get() for _ in self._processes[done:]]
+                return [ending, *(other for other in others if other.status not in _ENDED)]
         self._finish_reading()
-        return None
+        return []
 
     def end(self) -> None:
         """Have the guards end their instances by closing what they listen to, and wait for that."""
