@@ -1,6 +1,9 @@
 """What the tests of the application share."""
 
 import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,101 @@ def real_events() -> Path:
     if not Path(place).is_file():
         pytest.skip("COSMICTAGGER_REAL_FILE names no file")
     return Path(place)
+
+
+EXEC = Path(__file__).parents[2] / "bin" / "exec.py"
+
+
+class Started:
+    """The processes of one command under some launcher, and what became of them."""
+
+    def __init__(self, folder, words, by, instances, environment):
+        script = [sys.executable, str(EXEC), *words]
+        self.logs, self.processes = [], []
+        for command, variables in LAUNCHERS[by](script, instances):
+            self.logs.append(folder / f"{len(list(folder.iterdir()))}.log")
+            known = os.environ | {"OMP_NUM_THREADS": "1"} | environment | variables
+            with self.logs[-1].open("w") as log:
+                self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=known))
+
+    def said(self):
+        """Everything that was said so far."""
+        return "".join(log.read_text() for log in self.logs)
+
+    def finish(self):
+        """The exit codes, and everything that was said."""
+        codes = [process.wait() for process in self.processes]
+        return codes, self.said()
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def by_poprun(script, instances):
+    yield (
+        [sys.executable, "-m", "pilotage.cli.run.poprun", f"--num-instances={instances}", "--max-restarts=1", *script],
+        {},
+    )
+
+
+def by_torchrun(script, instances):
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(instances), "--max-restarts=1"]
+    yield [*launcher, "--master-port", str(free_port()), *script[1:]], {}
+
+
+def by_mpirun(script, instances):
+    """What OpenMPI's mpirun does for each process."""
+    job = str(free_port())
+    for rank in range(instances):
+        told = {"RANK": rank, "LOCAL_RANK": rank, "SIZE": instances, "LOCAL_SIZE": instances}
+        yield script, {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in told.items()} | {"MASTER_PORT": job}
+
+
+def by_srun(script, instances):
+    """What SLURM's srun does for each process."""
+    port = str(free_port())
+    for rank in range(instances):
+        told = {
+            "STEP_ID": 0,
+            "JOB_ID": 7,
+            "PROCID": rank,
+            "LOCALID": rank,
+            "NTASKS": instances,
+            "STEP_NODELIST": "localhost",
+        }
+        yield script, {f"SLURM_{name}": str(value) for name, value in told.items()} | {"MASTER_PORT": port}
+
+
+def by_nobody(script, instances):
+    yield script, {}
+
+
+LAUNCHERS = {
+    "poprun": by_poprun,
+    "torchrun": by_torchrun,
+    "mpirun": by_mpirun,
+    "srun": by_srun,
+    "nobody": by_nobody,
+}
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+@pytest.fixture
+def start(tmp_path_factory):
+    """Starts the command in processes of its own; whatever is left of them ends with the test."""
+    running, folder = [], tmp_path_factory.mktemp("logs")
+
+    def begin(*words, by="nobody", instances=1, **environment):
+        running.append(Started(folder, words, by, instances, environment))
+        return running[-1]
+
+    yield begin
+    for each in running:
+        each.end()

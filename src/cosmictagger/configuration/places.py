@@ -44,6 +44,13 @@ def processes(chosen: Configuration) -> Iterator[str]:
             f"{world.launcher} has started {world.size} processes, and run.distributed=false: each would train a network of "
             "its own into the same folder. Say run.distributed=true, or start one."
         )
+    if world.stage is not None:
+        yield (
+            "poprun --ipus-per-replica gives each stage a process of its own, and CosmicTagger keeps its stages in one. Leave the "
+            "option out; run.stages splits the network where there is no poprun."
+        )
+    if instances and run.stages > 1:
+        yield f"run.stages={run.stages} is for one process so far, and poprun has started {world.size}. Leave it at 1."
     if world.size > 1 and chosen.mode.name is not ModeKind.train:
         yield f"mode={chosen.mode.name.name} runs in one process, and {world.launcher} has started {world.size}."
     shares = world.size * replicas_here(run, world)

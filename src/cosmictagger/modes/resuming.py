@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints, find, load
+
+RESTARTS = ("PILOTAGE_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
+"""Where poprun, torchrun and SLURM say how often they had to start a job again."""
+
+
+def is_restarted() -> bool:
+    """Whether a launcher has started this job again, which then has to do no more than was left of it."""
+    return any(os.environ.get(name, "0") not in ("", "0") for name in RESTARTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.choosing import choose_device
-from cosmictagger.modes.resuming import Resumption, found_state
+from cosmictagger.modes.resuming import Resumption, found_state, is_restarted
 from cosmictagger.modes.sources import held, held_out_events, loader_for, training_events
 from cosmictagger.networks.uresnet import UResNet, parameter_count
 from cosmictagger.processes.agreement import Agreement
@@ -68,7 +68,7 @@ def _training(
     if found is None:
         LOGGER.info("No checkpoint file found, restarting from scratch")
         return training
-    training.restore(found.state, everything=found.is_own)
+    training.restore(found.state, everything=found.is_own, restarted=found.is_own and is_restarted())
     LOGGER.info("Resumed from %s at step %d", found.path, training.step)
     return training
 

@@ -43,8 +43,9 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Steps with a whole checkpoint that this instance can go on from, the newest first."""
-        own = self._steps_of(self.instance)
-        return own or sorted({*self._steps_of(None), *self._steps_of(0)}, reverse=True)
+        own = self._steps_of(self.instance) if self.instance else []
+        # One that was never here before goes on from the first instance's.
+        return sorted({*own, *self._steps_of(None), *([] if own else self._steps_of(0))}, reverse=True)
 
     def path(self, step: int) -> Path:
         """The checkpoint of a step: this instance's own, or that of a run of another shape."""

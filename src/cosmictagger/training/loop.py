@@ -79,6 +79,9 @@ class Training:
     step: int = 0
     """Updates done, in this run and those that it resumed."""
 
+    began: int = 0
+    """The step that this run began with; one that a launcher has restarted began where the first attempt did."""
+
     samples: int = 0
     """Events seen by all processes, likewise."""
 
@@ -91,11 +94,12 @@ class Training:
         return self.agreement.processes
 
     def run(self, iterations: int) -> None:
-        """Do so many steps, and save the last one."""
-        with progress(iterations, "training", shown=self.processes.writes) as bar:
-            for number in range(iterations):
+        """Do so many steps from where the run began, and save the last one."""
+        left = max(iterations - (self.step - self.began), 0)
+        with progress(left, "training", shown=self.processes.writes) as bar:
+            for number in range(left):
                 self._iterate(number, bar)
-        if self.step % self.periods.checkpoint:
+        if left and self.step % self.periods.checkpoint:
             self.save()
 
     def _iterate(self, number: int, bar: Bar) -> None:
@@ -170,16 +174,18 @@ class Training:
         held_out = {} if self.held_out is None else self.held_out.state()
         return {
             "global_step": self.step,
+            "began": self.began,
             **self.device.state(),
             "scheduler": {"last_epoch": self.step, "peak": float(self.schedule.peak)},
             "data": {"train": self.loader.state(), "held_out": held_out, "samples": self.samples},
             "random": torch.get_rng_state(),
         }
 
-    def restore(self, state: dict[str, Any], *, everything: bool = True) -> None:
-        """Go on from a checkpoint; without ``everything``, the data begin anew."""
+    def restore(self, state: dict[str, Any], *, everything: bool = True, restarted: bool = False) -> None:
+        """Go on from a checkpoint; without ``everything``, the data begin anew. ``restarted`` runs make up for an attempt."""
         self.device.restore(state)
         self.step = int(state["global_step"])
+        self.began = int(state.get("began", 0)) if restarted else self.step
         if not everything or "data" not in state:
             return
         self.loader.restore(state["data"]["train"])

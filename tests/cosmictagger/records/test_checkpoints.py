@@ -67,3 +67,28 @@ def test_a_damaged_file_is_named(tmp_path):
     torch.save({"something": 1}, path)
     with pytest.raises(CheckpointError, match="no state_dict"):
         load(path)
+
+
+def test_instances_have_files_of_their_own(tmp_path):
+    first, second = (Checkpoints(tmp_path, keep=2, instance=number) for number in range(2))
+    for step in (1, 2, 3):
+        first.save(step, {"state_dict": {}, "instance": 0})
+        second.save(step, {"state_dict": {}, "instance": 1})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint",
+        "checkpoint-1",
+        "model-2-0.ckpt",
+        "model-2-1.ckpt",
+        "model-3-0.ckpt",
+        "model-3-1.ckpt",
+    ]
+    assert load(second.latest())["instance"] == 1
+    assert find(str(tmp_path)).name == "model-3-0.ckpt"
+
+
+def test_an_instance_without_files_takes_those_of_another_run(tmp_path):
+    Checkpoints(tmp_path).save(4, {"state_dict": {}})
+    assert Checkpoints(tmp_path, instance=3).latest().name == "model-4.ckpt"
+    Checkpoints(tmp_path, instance=0).save(6, {"state_dict": {}})
+    assert Checkpoints(tmp_path, instance=3).steps() == [6, 4]
+    assert Checkpoints(tmp_path).latest().name == "model-6-0.ckpt"

@@ -1,3 +1,5 @@
+import threading
+
 import h5py
 import numpy as np
 import pytest
@@ -45,3 +47,20 @@ def test_what_cannot_be_generated_is_refused(tmp_path, wrong):
     with pytest.raises(DataError, match="must be at least 1"):
         generate_file(tmp_path / "none.h5", **({"events": 1, "seed": 1} | wrong))
     assert not list(tmp_path.iterdir())
+
+
+def test_of_several_processes_one_makes_the_file(tmp_path):
+    """Both ask at the same moment; the second waits, and finds it."""
+    made = []
+
+    def ask():
+        generated_file(tmp_path, events=1, seed=9, progress=lambda done, events: made.append(done))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+    with EventFile(generated_file(tmp_path, events=1, seed=9)) as file:
+        assert len(file) == 1

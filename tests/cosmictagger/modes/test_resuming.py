@@ -1,0 +1,56 @@
+"""Which checkpoint a training goes on from."""
+
+import pytest
+
+from cosmictagger.modes.resuming import RESTARTS, found_state, is_restarted
+from cosmictagger.processes.together import Processes
+from cosmictagger.records.checkpoints import Checkpoints
+from pilotage import World
+
+
+def state(step):
+    return {"global_step": step, "state_dict": {}}
+
+
+class Instance(Processes):
+    """One of two instances; the other has checkpoints of other steps."""
+
+    def gather(self, value):
+        return [value, [5, 1]]
+
+
+def test_the_own_checkpoint_goes_before_the_one_that_is_asked_for(tmp_path):
+    own, other = Checkpoints(tmp_path / "own"), Checkpoints(tmp_path / "other")
+    other.save(7, state(7))
+    assert found_state(own, "", Processes()) is None
+    found = found_state(own, str(other.folder), Processes())
+    assert (found.state["global_step"], found.is_own) == (7, False)
+    own.save(2, state(2))
+    found = found_state(own, str(other.folder), Processes())
+    assert (found.state["global_step"], found.is_own) == (2, True)
+
+
+def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
+    mine = Checkpoints(tmp_path, instance=0)
+    for step in (1, 5, 10):
+        mine.save(step, state(step))
+    processes = Instance(world=World(rank=0, size=2), per_instance_files=True)
+    found = found_state(mine, "", processes)
+    assert (found.path.name, found.state["global_step"]) == ("model-5-0.ckpt", 5)
+
+
+def test_instances_without_a_common_step_begin_anew(tmp_path):
+    mine = Checkpoints(tmp_path, instance=0)
+    mine.save(3, state(3))
+    assert found_state(mine, "", Instance(world=World(rank=0, size=2), per_instance_files=True)) is None
+
+
+@pytest.mark.parametrize("name", RESTARTS)
+def test_a_launcher_says_that_it_had_to_start_again(monkeypatch, name):
+    for each in RESTARTS:
+        monkeypatch.delenv(each, raising=False)
+    assert not is_restarted()
+    monkeypatch.setenv(name, "0")
+    assert not is_restarted()
+    monkeypatch.setenv(name, "1")
+    assert is_restarted()

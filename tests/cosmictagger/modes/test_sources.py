@@ -1,0 +1,61 @@
+"""Where events come from, and which of them are kept."""
+
+import numpy as np
+import pytest
+
+from cosmictagger.configuration.data import Generated
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.synthetic import SyntheticEvents
+from cosmictagger.modes import sources
+from cosmictagger.modes.sources import held, loader_for, training_events
+from cosmictagger.processes.together import Processes
+from pilotage import World
+
+
+@pytest.fixture
+def chosen(few_events):
+    data = Generated(data_directory=str(few_events), events=4, aux_events=4, downsample=5, seed=3, generator_seed=2)
+    return Configuration(run=Run(id="x", minibatch_size=4), data=data)
+
+
+def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(chosen, monkeypatch):
+    with training_events(chosen) as file:
+        assert isinstance(held(chosen, file), HeldEvents)
+        monkeypatch.setattr(sources, "MOST_HELD_BYTES", 1000)
+        assert held(chosen, file) is file
+    noise = SyntheticEvents(2, downsample=5)
+    assert held(chosen, noise) is noise
+
+
+def test_what_is_kept_gives_the_very_batches_of_the_file(chosen):
+    with training_events(chosen) as file:
+        assert isinstance(file, EventFile)
+        ours, theirs = (
+            loader_for(chosen, source, "random_blocks", Processes()) for source in (held(chosen, file), file)
+        )
+        for _ in range(3):
+            one, other = next(ours), next(theirs)
+            for name in ("image", "label", "entries"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        ours.close()
+        theirs.close()
+
+
+def test_processes_get_shares_that_do_not_overlap(chosen):
+    with training_events(chosen) as file:
+        shares = []
+        for rank in range(2):
+            loader = loader_for(chosen, file, "random_blocks", Told(world=World(rank=rank, size=2)))
+            shares.append(next(loader).entries.tolist())
+            loader.close()
+    assert sorted(shares[0] + shares[1]) == [0, 1, 2, 3]
+
+
+class Told(Processes):
+    """One of several processes, which agree without talking."""
+
+    def first(self, value):
+        return value

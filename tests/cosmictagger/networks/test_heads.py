@@ -1,0 +1,42 @@
+"""Heads of the network: options that change nothing where they are off."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cosmictagger.configuration.choices import ConvMode, GrowthRate
+from cosmictagger.configuration.network import A21, URESNET
+from cosmictagger.networks.uresnet import UResNet, parameter_count
+
+SMALL = replace(A21, depth=3, n_initial_filters=2, bottleneck_deepest=4, blocks_deepest_layer=1, blocks_per_layer=1)
+HEADS = {"event_label": True, "vertex": True}
+
+
+@pytest.mark.parametrize("change", [{}, {"conv_mode": ConvMode.conv_3D}, {"growth_rate": GrowthRate.multiplicative}])
+def test_heads_say_the_kind_of_the_event_and_the_place_of_the_vertex(change):
+    network = UResNet(replace(SMALL, **HEADS, **change))
+    said = network(torch.randn(2, 3, 16, 32))
+    assert [tuple(each.shape) for each in said["segmentation"]] == [(2, 3, 16, 32)] * 3
+    assert said["event_label"].shape == (2, 4)
+    assert [tuple(each.shape) for each in said["vertex"]] == [(2, 3, 8, 16)] * 3
+    assert all(bool(((each >= 0) & (each <= 1)).all()) for each in said["vertex"])
+
+
+def test_without_heads_nothing_changes():
+    torch.manual_seed(1)
+    plain = UResNet(SMALL).eval()
+    torch.manual_seed(1)
+    headed = UResNet(replace(SMALL, **HEADS)).eval()
+    headed.load_state_dict(plain.state_dict(), strict=False)
+    image = torch.randn(1, 3, 16, 32)
+    for one, other in zip(plain(image), headed(image)["segmentation"], strict=True):
+        assert torch.equal(one, other)
+    assert parameter_count(UResNet(URESNET)) == 18_382_131
+
+
+def test_the_event_head_leaves_the_rest_of_the_network_alone():
+    network = UResNet(replace(SMALL, event_label=True))
+    network.outputs(torch.randn(2, 3, 16, 32)).event.sum().backward()
+    assert network.initial_convolution.conv.weight.grad is None
+    assert network.event_classifier.last.weight.grad is not None

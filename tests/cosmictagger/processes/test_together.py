@@ -1,0 +1,67 @@
+"""What processes tell each other."""
+
+import json
+import multiprocessing
+import runpy
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+
+from cosmictagger.configuration.run import Run
+from cosmictagger.processes.joining import join
+from cosmictagger.processes.together import Processes
+
+SCRIPT = """
+import json, os, torch
+os.environ.update(given)
+from cosmictagger.configuration.run import Run
+from cosmictagger.processes.joining import join
+together = join(Run(distributed=True))
+rank = together.rank
+answer = (
+    together.mean(torch.tensor([float(rank), 4.0])).tolist(),
+    together.gather(f"process {rank}"),
+    together.first({"from": rank}),
+    (together.writes, together.shares, together.backend),
+)
+together.leave()
+open(f"{folder}/{rank}.json", "w").write(json.dumps(answer))
+"""
+
+
+def test_alone_everything_comes_back_as_it_was():
+    together = join(Run(distributed=False))
+    assert together == Processes()
+    assert together.mean(torch.ones(2)).tolist() == [1, 1]
+    assert together.gather("x") == ["x"]
+    assert together.first("x") == "x"
+    assert together.writes
+    together.leave()
+
+
+@pytest.mark.slow
+def test_two_processes_share_numbers_and_decisions(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch"])
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = str(listening.getsockname()[1])
+    running = []
+    for rank in range(2):
+        told = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        running.append(
+            context.Process(target=runpy.run_path, args=(str(script), {"given": told, "folder": str(tmp_path)}))
+        )
+        running[-1].start()
+    for process in running:
+        process.join()
+    for rank in range(2):
+        mean, everybody, first, (writes, shares, backend) = json.loads(Path(tmp_path, f"{rank}.json").read_text())
+        assert mean == [0.5, 4.0]
+        assert everybody == ["process 0", "process 1"]
+        assert first == {"from": 0}
+        assert (writes, shares, backend) == (rank == 0, True, "gloo")
