@@ -14,8 +14,8 @@ from pilotage.program.layout import Counter, Section, Slot, StateLayout, Variabl
 from pilotage.program.shares import Shares
 from pilotage.program.specification import TensorSpec
 
-Exchange: TypeAlias = Callable[[Tensor], None]
-"""Adds up a tensor over all instances, in place."""
+Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
+"""Begins to add up a tensor over all instances, in place; what it returns waits for the end."""
 
 
 class DeviceState:
@@ -39,6 +39,7 @@ class DeviceState:
         self.device = device
         self.exchange = exchange
         """Adds up the pooled gradients of all instances; None where there is one."""
+        self._begun: list[Callable[[], None]] = []
         self.shares = shares
         """What other instances update; None where each updates everything."""
         places = defaultdict(lambda: device, homes or {})
@@ -115,14 +116,23 @@ class DeviceState:
     @torch.no_grad()
     def forget_gradients(self) -> None:
         """Empty the pool of gradients."""
+        self._begun = []
         self.flat_gradients.zero_()
         if Section.COUNTERS in self._shared and Counter.POOLED in self.counters:
             self.counters[Counter.POOLED].zero_()
 
     def exchange_gradients(self) -> None:
-        """Make the pool that of all instances."""
-        if self.exchange is not None:
-            self.exchange(self.flat_gradients)
+        """Make the pool that of all instances; what is on its way already is waited for."""
+        if self.exchange is not None and not self._begun:
+            self.begin_exchange(slice(None))
+        begun, self._begun = self._begun, []
+        for wait in begun:
+            wait()
+
+    def begin_exchange(self, part: slice) -> None:
+        """Send a part of the pool on its way."""
+        assert self.exchange is not None
+        self._begun.append(self.exchange(self.flat_gradients[part]))
 
     def exchange_updates(self) -> None:
         """Let all instances have the weights that each of them has updated."""

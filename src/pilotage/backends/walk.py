@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pilotage.backends.early import EarlySender
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.timing import CallTimes
+from pilotage.errors import DistributedError
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.rewrites import without_checks
 from pilotage.program.schedule import Schedule, Step
@@ -58,6 +60,8 @@ class WalkedExecutable:
         self._schedule = schedule
         self._forgive = forgive
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
+        # Compiled code is one piece, which cannot be sent from in between.
+        self._early = EarlySender(program, schedule) if calls is None else None
         self._looks_late = True
         self.times: CallTimes | None = None
         """The moments of the last call."""
@@ -125,11 +129,15 @@ class WalkedExecutable:
         computation = self._program.computations[step.action]
         arguments = [*state.arguments(computation.sections, step.replica, whole=computation.whole), *batch]
         before = self._before(step, state, streams, batch) if self._checked else None
+        early = None if self._early is None else self._early.call(number, state, checked=self._checked)
+        call = early or self._calls[step.action]
         try:
             if not self._program.draws_random_numbers or streams.shared:
-                return self._calls[step.action](*arguments)
+                return call(*arguments)
             with streams.of_replica(step.replica):
-                return self._calls[step.action](*arguments)
+                return call(*arguments)
+        except DistributedError:
+            raise
         except (RuntimeError, MemoryError) as error:
             if before is not None:
                 before.restore(streams)

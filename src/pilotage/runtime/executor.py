@@ -322,7 +322,7 @@ class Executor:
             tell=self._tell,
             forgive=_weakly(self._forgive),
             sample=sample,
-            exchange=None if self.peers is None else self.peers.sum,
+            exchange=None if self.peers is None else self.peers.begin_sum,
             broadcast=None if self.peers is None else self.peers.broadcast,
             gather=None if self.peers is None else self.peers.gather,
             line=self.line,
