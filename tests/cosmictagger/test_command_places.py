@@ -1,0 +1,118 @@
+"""The same training in every place: processor, IPU by our drop-in, Gaudi by our emulation; one process or two."""
+
+import csv
+import json
+
+import pytest
+
+from cosmictagger.command import main
+
+STEPS = 23
+"""With two events an epoch is a step: warm-up, plateau and the beginning of the decay."""
+
+WORDS = (
+    "run.id=x",
+    "network=a21",
+    "network.depth=4",
+    "data.downsample=3",
+    "data.events=2",
+    "data.aux_events=2",
+    "data.seed=3",
+    "data.workers=1",
+    "framework.seed=5",
+    "run.minibatch_size=2",
+    f"run.iterations={STEPS}",
+    "run.aux_iterations=10",
+    "run.saver=false",
+    "mode.optimizer.learning_rate=0.001",
+)
+LAUNCHER = {"CPU": "torchrun", "HPU": "mpirun", "IPU": "poprun"}
+
+
+@pytest.fixture
+def trained(tmp_path, few_events, start):
+    """Losses and the placement report of a run."""
+
+    def run(place, *words, instances=1, by=None):
+        folder = tmp_path / f"{place}{instances}{by}"
+        shared = ("run.distributed=true",) if instances > 1 and place != "IPU" else ()
+        given = (f"run.compute_mode={place}", f"output_dir={folder}", f"data.data_directory={few_events}", *shared)
+        launcher = by or (LAUNCHER[place] if instances > 1 else "nobody")
+        if launcher == "nobody" and place != "HPU":
+            assert main([*WORDS, *given, *words]) == 0
+        else:
+            codes, said = start(*WORDS, *given, *words, by=launcher, instances=instances).finish()
+            assert not any(codes), said
+        tables = [_losses(folder / f"{kind}_metrics.csv") for kind in ("train", "test")]
+        return *tables, json.loads((folder / "report.json").read_text())["placement"]
+
+    return run
+
+
+def _losses(path):
+    with path.open() as file:
+        return [float(row["loss"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.slow
+def test_an_ipu_and_a_gaudi_give_the_losses_of_the_processor(trained):
+    words = ("run.iterations=5", "run.aux_iterations=3")
+    train, test, placement = trained("CPU", *words)
+    assert placement["device"] == "cpu"
+    for place, device, compiled in (("IPU", "cpu", True), ("HPU", "hpu:0", False)):
+        found, held_out, placement = trained(place, *words)
+        assert found == pytest.approx(train, rel=1e-3)
+        assert held_out == pytest.approx(test, rel=1e-3)
+        assert (placement["device"], placement["compiled"], placement["problems"]) == (device, compiled, [])
+        assert placement["updates"] == 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+@pytest.mark.parametrize("instances", [1, 2])
+def test_every_place_gives_the_same_losses(trained, optimizer, instances):
+    words = (f"mode.optimizer.name={optimizer}",)
+    train, _, placement = trained("CPU", *words, instances=instances)
+    assert placement["instances"] == instances
+    for place in ("IPU", "HPU"):
+        found, _, placement = trained(place, *words, instances=instances)
+        assert found == pytest.approx(train, rel=1e-3), place
+        assert placement["instances"] == instances
+        if instances > 1:
+            assert "weights equal everywhere after step 1" in placement["exchange"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stages", [2, 4])
+def test_stages_change_no_loss(trained, stages):
+    train, _, _ = trained("IPU", "run.iterations=5")
+    split, _, _ = trained("IPU", "run.iterations=5", f"run.stages={stages}", by="nobody")
+    assert split == pytest.approx(train, rel=1e-5)
+
+
+@pytest.mark.long
+def test_every_launcher_is_understood(trained):
+    small = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "data.downsample=5", "network.depth=2")
+    found = [trained("CPU", *small, instances=2, by=by)[0] for by in ("torchrun", "mpirun", "srun", "poprun")]
+    assert all(each == found[0] for each in found[1:])
+
+
+@pytest.mark.long
+def test_eight_gaudis_share_one_update(trained, tmp_path):
+    small = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "data.downsample=5", "network.depth=2")
+    words = ("data.events=8", "data.aux_events=8", "run.minibatch_size=8", "run.iterations=3", "run.lazy_mode=true")
+    found, _, placement = trained("HPU", *small, *words, instances=8)
+    expected, _, _ = trained("CPU", *small, *words[:-1], instances=8)
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert (placement["instances"], placement["device"]) == (8, "hpu:0")
+    assert placement["exchange"].startswith("mean over 8 replicas by hccl")
+
+
+@pytest.mark.long
+def test_two_instances_with_two_replicas_are_four_processes(trained):
+    words = ("data.events=4", "data.aux_events=4", "run.minibatch_size=4", "run.iterations=6")
+    expected, _, _ = trained("CPU", *words, instances=4)
+    found, _, placement = trained("IPU", *words, "run.num_replicas=2")
+    assert placement["replicas"] == 2
+    assert found != expected
+    assert len(found) == 6

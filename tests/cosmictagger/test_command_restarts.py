@@ -1,0 +1,106 @@
+"""An instance is killed: the job starts again, by its launcher or by hand, and ends as if nothing had happened."""
+
+import csv
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+WORDS = (
+    "run.id=x",
+    "network=a21",
+    "network.depth=2",
+    "network.n_initial_filters=4",
+    "network.bottleneck_deepest=8",
+    "network.blocks_deepest_layer=1",
+    "data.downsample=5",
+    "data.events=16",
+    "data.aux_events=8",
+    "data.seed=3",
+    "data.workers=1",
+    "framework.seed=5",
+    "run.saver=false",
+    "run.aux_iterations=3",
+    "mode.checkpoint_iteration=2",
+)
+STEPS = 40
+
+
+def losses(folder):
+    tables = {}
+    for kind in ("train", "test"):
+        with (folder / f"{kind}_metrics.csv").open() as file:
+            tables |= {(kind, int(row["step"])): float(row["loss"]) for row in csv.DictReader(file)}
+    return tables
+
+
+def process_of(folder, variable, value):
+    """The process that trains into a folder as this one of several."""
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words, known = (place / "cmdline").read_bytes().split(b"\0"), (place / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        is_launcher = any(b"poprun" in word or b"distributed.run" in word for word in words)
+        if f"output_dir={folder}".encode() in words and f"{variable}={value}".encode() in known and not is_launcher:
+            return int(place.name)
+    return None
+
+
+def kill_after(started, folder, pattern, variable, value):
+    """Kill one process as soon as a checkpoint is there."""
+    while not list((folder / "checkpoints").glob(pattern)):
+        assert any(process.poll() is None for process in started.processes), started.said()
+        time.sleep(0.02)
+    found = process_of(folder, variable, value)
+    assert found is not None, started.said()
+    os.kill(found, signal.SIGKILL)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("by", "place", "pattern", "variable"),
+    [
+        ("poprun", "IPU", "model-*-1.ckpt", "POPDIST_REPLICA_INDEX_OFFSET"),
+        ("torchrun", "CPU", "model-*.ckpt", "RANK"),
+    ],
+)
+def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(
+    start, tmp_path, few_events, by, place, pattern, variable
+):
+    shared = () if place == "IPU" else ("run.distributed=true",)
+    given = (
+        *WORDS,
+        *shared,
+        f"run.compute_mode={place}",
+        f"data.data_directory={few_events}",
+        f"run.iterations={STEPS}",
+    )
+    codes, said = start(*given, f"output_dir={tmp_path / 'whole'}", by=by, instances=2).finish()
+    assert codes == [0], said
+    killed = start(*given, f"output_dir={tmp_path / 'killed'}", by=by, instances=2)
+    kill_after(killed, tmp_path / "killed", pattern, variable, 1)
+    codes, said = killed.finish()
+    assert codes == [0], said
+    assert "Resumed from" in said
+    assert losses(tmp_path / "killed") == losses(tmp_path / "whole")
+
+
+@pytest.mark.long
+def test_eight_gaudis_go_on_where_one_was_killed(start, tmp_path, few_events):
+    words = (*WORDS, "run.compute_mode=HPU", "run.distributed=true", "run.minibatch_size=8", "run.iterations=16")
+    given = (*words, f"data.data_directory={few_events}")
+    codes, said = start(*given, f"output_dir={tmp_path / 'whole'}", by="mpirun", instances=8).finish()
+    assert codes == [0] * 8, said
+    killed = start(*given, f"output_dir={tmp_path / 'killed'}", by="mpirun", instances=8)
+    kill_after(killed, tmp_path / "killed", "model-*.ckpt", "OMPI_COMM_WORLD_RANK", 5)
+    codes, said = killed.finish()
+    assert codes[5] == -signal.SIGKILL
+    assert all(codes), said
+    codes, said = start(*given, f"output_dir={tmp_path / 'killed'}", by="mpirun", instances=8).finish()
+    assert codes == [0] * 8, said
+    assert "Resumed from" in said
+    expected, found = losses(tmp_path / "whole"), losses(tmp_path / "killed")
+    assert {step: found[step] for step in expected} == expected
