@@ -86,9 +86,14 @@ def held_at_once(executor):
     return most
 
 
-@pytest.mark.parametrize("module", [Convolutions(), Convolutions(every=1), Written()], ids=["blocks", "all", "written"])
 @pytest.mark.parametrize(
-    "batching", [Batching(), Batching(gradient_accumulation=4, device_iterations=2)], ids=["train", "accumulate"]
+    ("module", "batching"),
+    [
+        (Convolutions(every=1), Batching()),
+        (Written(), Batching()),
+        (Convolutions(), Batching(gradient_accumulation=4, device_iterations=2)),
+    ],
+    ids=["all kept", "written", "accumulated"],
 )
 def test_training_is_the_same_to_the_last_bit(module, batching):
     expected, weights, _ = trained(module, Recomputation.NONE, batching=batching)
