@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +23,10 @@ class TraceFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._process = os.getpid()
-        self._file = path.open("w", encoding="utf-8", buffering=1)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        weakref.finalize(self, os.close, self._descriptor)
         # The format allows for the closing bracket to be missing.
-        self._file.write("[\n")
+        os.write(self._descriptor, b"[\n")
 
     @contextmanager
     def tracepoint(self, channel: str, name: str) -> Iterator[None]:
@@ -42,7 +44,7 @@ class TraceFile:
                 "pid": self._process,
                 "tid": threading.get_ident(),
             }
-            self._file.write(f"{json.dumps(event)},\n")
+            os.write(self._descriptor, f"{json.dumps(event)},\n".encode())
 
 
 def trace_file() -> TraceFile | None:
