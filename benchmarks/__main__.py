@@ -22,6 +22,8 @@ BENCHMARKS = (
     "instances",
     "cosmic_reading",
     "cosmic_step",
+    "cosmic_card",
+    "cosmic_precision",
     "gaudi_emulation",
 )
 """Modules of this package, each with a function ``measure``; what one of them imports, the others do without."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
-from cosmictagger.configuration.network import A21
+from cosmictagger.configuration.network import PRESETS
 from cosmictagger.data.events import Batch
 from cosmictagger.devices.base import Device
 from cosmictagger.devices.engine import EngineDevice
@@ -33,8 +33,8 @@ def measure(device: str, rounds: int) -> Table:
     precision = Precision.bfloat16 if device == "cuda" else Precision.float32
     threads = torch.get_num_threads()
     torch.set_num_threads(THREADS)
-    batch = _batch(images)
-    ours = _device(device, precision)
+    batch = pictures(images)
+    ours = training_device(device, precision, "a21")
     contenders = [
         Contender("plain eager, float32", _plain(batch, torch.device(device))),
         Contender(f"cosmictagger, {precision.name}", lambda: _step(ours, batch)),
@@ -51,7 +51,7 @@ def measure(device: str, rounds: int) -> Table:
     )
 
 
-def _batch(images: int) -> Batch:
+def pictures(images: int) -> Batch:
     """Pictures with a fiftieth of their pixels filled."""
     generator = np.random.default_rng(0)
     shape = (images, 3, *SIZE)
@@ -62,9 +62,11 @@ def _batch(images: int) -> Batch:
     return Batch(image=charge, label=label, entries=entries, event_ids=np.zeros((images, 3), np.int64))
 
 
-def _device(device: str, precision: Precision) -> Device:
+def training_device(device: str, precision: Precision, preset: str) -> Device:
+    """The device that a run of the program would train this network on, with weights that are always the same."""
+    torch.manual_seed(0)
     numbers, scheme = NUMBERS[precision], LossBalanceScheme.focal
-    network = build(A21, numbers.activations)
+    network = build(PRESETS[preset], numbers.activations)
     optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), RATE)
     if device == "cpu":
         return PlainDevice(network, optimizer, scheme, numbers, torch.device("cpu"))

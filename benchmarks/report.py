@@ -34,7 +34,7 @@ class Table:
     details: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        width = max(len(row.name) for row in self.rows)
+        width = max((len(row.name) for row in self.rows), default=0)
         lines = [self.title, "-" * len(self.title)]
         for row in self.rows:
             ratio = "" if row.ratio is None else f"   x {row.ratio:.2f}"

@@ -1,0 +1,75 @@
+"""CosmicTagger's two networks on a card: pictures per second, memory and the first step, against the original's own figures."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+from benchmarks.cosmic_step import RATE, pictures, training_device
+from benchmarks.report import Row, Table
+from cosmictagger.configuration.choices import Precision
+
+IMAGES = 8
+STEPS = 10
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Original:
+    """What the original's code gave in eager float32 on an H200, and what is wanted."""
+
+    network: str
+    rate: float
+    gibibytes: float
+    wanted_rate: float
+    wanted_memory: float
+    """As a share of the original's."""
+
+
+ORIGINALS = (Original("a21", 23.5, 17.7, 105, 0.45), Original("uresnet", 7.1, 90.1, 23, 0.55))
+
+
+def measure(device: str, rounds: int) -> Table:
+    """Medians of the rounds; batch 8 at downsample 1 in bfloat16 with float32 master weights."""
+    command = "make bench DEVICE=cuda ARGS='--only cosmic_card'"
+    title = f"CosmicTagger, downsample 1, batch {IMAGES}, bfloat16 with float32 master weights, on {device}"
+    if device != "cuda":
+        return Table(title=title, command=command, rows=[], verdict="This needs an NVIDIA card; nothing was measured.")
+    rows, verdicts = [], []
+    for original in ORIGINALS:
+        rate, peak, first = _measured(original.network, rounds)
+        share = peak / original.gibibytes
+        rows += [
+            Row(f"{original.network}, original (eager, float32)", original.rate, "images/s", 1.0),
+            Row(f"{original.network}", rate, "images/s", rate / original.rate),
+            Row(f"{original.network}, peak memory", peak, "GiB", original.gibibytes / peak),
+            Row(f"{original.network}, first step", first, "s"),
+        ]
+        verdicts.append(
+            f"{original.network}: {rate:.1f} images/s (wanted {original.wanted_rate}), {share:.0%} of the memory (at most "
+            f"{original.wanted_memory:.0%}), first step after {first:.1f} s (at most 20)."
+        )
+    return Table(title=title, command=command, rows=rows, verdict="\n".join(verdicts))
+
+
+def _measured(network: str, rounds: int) -> tuple[float, float, float]:
+    """Pictures per second, gibibytes at the peak, seconds to the end of the first step."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    batch = pictures(IMAGES)
+    start = time.perf_counter()
+    device = training_device("cuda", Precision.bfloat16, network)
+    device.train([batch], RATE)
+    first = time.perf_counter() - start
+    for _ in range(3):
+        device.train([batch], RATE)
+    rates = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(STEPS):
+            device.train([batch], RATE)
+        rates.append(STEPS * IMAGES / (time.perf_counter() - start))
+    return median(rates), torch.cuda.max_memory_allocated() / GIB, first
