@@ -44,7 +44,7 @@ class AttachedProcess:
 
     devices: tuple[str, ...]
     programs: tuple[AttachedProgram, ...] = ()
-    """The one that spoke last comes first."""
+    """In the order in which they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def assemble(
     for pid, said in programs.items():
         placed = [
             AttachedProgram(each, tuple(_device_of(by_id, *pair) for pair in _places(each)), each.activity_at(now))
-            for each in sorted(said, key=lambda each: -each.moment)
+            for each in sorted(said, key=lambda each: each.since)
         ]
         announced.append((pid, tuple(placed)))
     processes = [_announced(pid, placed, now) for pid, placed in announced]

@@ -22,12 +22,12 @@ def children():
         child.communicate(b"\n")
 
 
-def test_a_process_is_shown_with_its_programs_the_latest_first(announcement):
-    older, newer = announcement(moment=99.0, since=40.0), announcement(moment=100.0, trains=False)
-    survey = assemble([CPU], {os.getpid(): [older, newer]}, ["noted"], NOW)
+def test_a_process_is_shown_with_its_programs_in_the_order_in_which_they_came(announcement):
+    older, newer = announcement(moment=100.0, since=40.0), announcement(moment=99.0, trains=False)
+    survey = assemble([CPU], {os.getpid(): [newer, older]}, ["noted"], NOW)
     (process,) = survey.processes
     assert (process.pid, process.seconds, process.devices) == (os.getpid(), 60.5, ("cpu",))
-    assert [program.said for program in process.programs] == [newer, older]
+    assert [program.said for program in process.programs] == [older, newer]
     assert survey.notes == ("noted",)
 
 
@@ -86,9 +86,9 @@ def test_processes_that_have_just_gone_are_left_out(announcement):
 
 def test_only_a_program_at_work_has_a_pace(announcement):
     said = [
-        announcement(moment=100.0, rate=125.0),
-        announcement(moment=50.0),
-        announcement(activity=Activity.COMPILING, rate=None, moment=10.0),
+        announcement(since=1.0, rate=125.0),
+        announcement(since=2.0, moment=50.0),
+        announcement(since=3.0, activity=Activity.COMPILING, rate=None),
     ]
     (process,) = assemble([CPU], {os.getpid(): said}, [], NOW).processes
     assert [program.steps_per_second for program in process.programs] == [125.0, 0.0, None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pilotage.cli.monitor.table import Cell, Table, cut, width_of
 
@@ -19,13 +20,15 @@ class Drawing:
 
     across: str
     down: str
-    corner: str
+    corners: str
+    """Where rules meet lines that go down, both ways and up: each at the left end, inside, and at the right end."""
+
     missing: str
     """Stands for what has no room."""
 
 
-ASCII = Drawing(across="-", down="|", corner="+", missing="...")
-BOXES = Drawing(across="─", down="│", corner="┼", missing="…")
+ASCII = Drawing(across="-", down="|", corners="+" * 9, missing="...")
+BOXES = Drawing(across="─", down="│", corners="┌┬┐├┼┤└┴┘", missing="…")
 
 
 def draw(table: Table, drawing: Drawing) -> list[Line]:
@@ -33,31 +36,41 @@ def draw(table: Table, drawing: Drawing) -> list[Line]:
     columns = [column.width for column in table.columns]
     group_widths = [width for _, width in table.groups]
     groups = [Cell(group if width > len(drawing.missing) else "", "title") for group, width in table.groups]
-    above = _row(groups, group_widths, ["^"] * len(groups), drawing)
     titles = [Cell(column.title, "title") for column in table.columns]
-    centred, aligned = ["^"] * len(columns), [column.align for column in table.columns]
-    rule = _rule(columns, drawing)
+    alignments = [column.align for column in table.columns]
     return [
-        _rule(group_widths, drawing),
-        above,
-        rule,
-        _row(titles, columns, centred, drawing),
-        rule,
-        *(_row(row, columns, aligned, drawing) for row in table.rows),
-        rule,
+        _rule(drawing, below=group_widths),
+        _row(groups, group_widths, ["^"] * len(groups), drawing),
+        _rule(drawing, above=group_widths, below=columns),
+        _row(titles, columns, ["^"] * len(columns), drawing),
+        _rule(drawing, above=columns, below=columns),
+        *(_row(row, columns, alignments, drawing) for row in table.rows),
+        _rule(drawing, above=columns),
     ]
 
 
 def draw_box(text: str, width: int, drawing: Drawing) -> list[Line]:
     """Draw one text with a frame around it."""
     room = max(1, min(width_of(text), width - 4))
-    rule = _rule([room], drawing)
-    return [rule, _row([Cell(text, "title")], [room], ["^"], drawing), rule]
+    row = _row([Cell(text, "title")], [room], ["^"], drawing)
+    return [_rule(drawing, below=[room]), row, _rule(drawing, above=[room])]
 
 
-def _rule(widths: Iterable[int], drawing: Drawing) -> Line:
-    parts = drawing.corner.join(drawing.across * (width + 2) for width in widths)
-    return [Cell(f"{drawing.corner}{parts}{drawing.corner}", "rule")]
+def _rule(drawing: Drawing, *, above: Sequence[int] = (), below: Sequence[int] = ()) -> Line:
+    """A line between two rows of cells with these widths, or along one."""
+    upwards, downwards = _ends(above), _ends(below)
+    last = max(*upwards, *downwards)
+    marks = [drawing.across] * (last + 1)
+    for place in (*upwards, *downwards):
+        direction = 0 if place not in upwards else 1 if place in downwards else 2
+        end = 0 if place == 0 else 2 if place == last else 1
+        marks[place] = drawing.corners[3 * direction + end]
+    return [Cell("".join(marks), "rule")]
+
+
+def _ends(widths: Sequence[int]) -> list[int]:
+    """Where the lines beside cells of these widths stand."""
+    return list(accumulate((width + 3 for width in widths), initial=0)) if widths else []
 
 
 def _row(cells: Sequence[Cell], widths: Sequence[int], alignments: Sequence[str], drawing: Drawing) -> Line:

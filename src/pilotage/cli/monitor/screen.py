@@ -122,7 +122,7 @@ def _telling(columns: Iterable[Column]) -> Table:
 def _rows(process: AttachedProcess) -> Iterator[_Row]:
     """The programs at work, or the one that was last."""
     at_work = [program for program in process.programs if program.activity is not Activity.IDLE]
-    shown = at_work or process.programs[:1]
+    shown = at_work or sorted(process.programs, key=lambda program: program.said.moment)[-1:]
     if not shown:
         yield _Row(process, None, is_first=True)
     for number, program in enumerate(shown):

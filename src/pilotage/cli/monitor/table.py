@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 
 __all__ = ["Cell", "Column", "Table", "cut", "width_of"]
 
+_BONE = 8
+"""The width down to which a column is cut before it is left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -35,7 +38,7 @@ class Column:
     """In a narrow terminal the columns with the lowest ranks are left out."""
 
     least: int | None = None
-    """The width down to which its cells may be cut; None keeps them whole."""
+    """The width down to which its cells may be cut while there are columns that matter less; None keeps them whole."""
 
     align: str = "^"
     width: int = 0
@@ -74,7 +77,9 @@ class Table:
         """The same table for a terminal of some width: columns that do not matter much are left out, long ones cut."""
         columns = list(self.columns)
         while len(columns) > 2 and _total([column.smallest for column in columns]) > width:
-            columns.remove(min(columns, key=lambda column: column.rank))
+            place, last = min(enumerate(columns), key=lambda pair: pair[1].rank)
+            # A column that can be cut is first cut to the bone.
+            columns[place : place + 1] = [] if (last.least or 0) <= _BONE else [replace(last, least=_BONE)]
         table = Table(tuple(replace(column, width=column.smallest) for column in columns))._with_room(width)
         for number, column in enumerate(table.columns):
             table = table._widened(number, column.natural - column.width, width)

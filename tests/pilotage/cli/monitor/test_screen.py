@@ -82,7 +82,7 @@ def test_a_process_with_several_programs_has_a_line_for_each_at_work(survey, pro
 
 
 def test_a_process_at_rest_is_shown_with_its_last_program(survey, process, program):
-    programs = (program(activity=Activity.IDLE, program="eval"), program(activity=Activity.IDLE))
+    programs = (program(activity=Activity.IDLE), program(activity=Activity.IDLE, program="eval", moment=101.0))
     text = shown(survey(process(7, *programs)), devices=False)
     assert "eval (+1 idle)" in text
     assert "| idle |" in text.replace("  ", " ").replace("  ", " ")
