@@ -125,7 +125,7 @@ class Peers:
 
     def have_cards_of_their_own(self, device: torch.device) -> bool:
         """Whether each process of the world computes on a card that no other one uses, so that cards can talk directly."""
-        if device.type != "cuda" or not dist.is_nccl_available():
+        if device.type == "cpu" or not dist.is_nccl_available():
             return False
         card = str(torch.cuda.get_device_properties(device).uuid)
         cards = self.gather_everywhere((socket.gethostname(), card))
