@@ -12,6 +12,7 @@ from pilotage.backends.registry import backends, choose
 BENCHMARKS = (
     "tutorial",
     "call_overhead",
+    "announcing",
     "device_loop",
     "large_models",
     "first_step",

@@ -53,7 +53,7 @@ def test_processes_announce_themselves_in_the_users_own_directories(monkeypatch)
     user = os.geteuid()
     monkeypatch.delenv("PILOTAGE_RUN_DIR", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/mine")
-    usual = (Path(f"/run/user/{user}/pilotage"), Path(f"/tmp/pilotage-{user}"))
+    usual = (Path(f"/run/user/{user}/pilotage"), Path(f"/dev/shm/pilotage-{user}"), Path(f"/tmp/pilotage-{user}"))
     assert environment.run_directories() == (Path("/run/mine/pilotage"), *usual)
     # A batch job, a login and a relative path that is to be ignored all lead to the same places.
     for elsewhere in (f"/run/user/{user}", "relative", ""):
