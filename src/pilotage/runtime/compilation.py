@@ -179,7 +179,7 @@ class Compilation:
             raise OptionError(
                 f"The tier is {choice.tier.value!r}. Stages in processes of their own run in the tier 'graph' alone."
             )
-        if self.execution.locations.shared_optimizer is not None or self.execution.locations.activations is not None:
+        if self._shares() is not None or self._locations(choice).activations is not None:
             raise OptionError(
                 "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
                 "wait on the host yet. Leave these locations as they are."
