@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -71,7 +71,7 @@ class Announcement:
 
     def as_text(self) -> str:
         """Write it down."""
-        return json.dumps(asdict(self))
+        return json.dumps({field.name: getattr(self, field.name) for field in fields(self)})
 
     @staticmethod
     def from_text(text: str | bytes) -> Announcement:
