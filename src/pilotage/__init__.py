@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pilotage.distributed.single_instance import log_in_single_instance
     from pilotage.distributed.world import World
     from pilotage.door import CompiledModel, inference, record_of, training
+    from pilotage.program.forward_marks import keep_for_backward
     from pilotage.program.loss import mark_loss
     from pilotage.program.stages import enter_stage
 
@@ -31,6 +32,7 @@ __all__ = [
     "World",
     "enter_stage",
     "inference",
+    "keep_for_backward",
     "log_in_single_instance",
     "mark_loss",
     "record_of",
@@ -45,6 +47,7 @@ _HOMES = {
     "World": "pilotage.distributed.world",
     "enter_stage": "pilotage.program.stages",
     "inference": "pilotage.door",
+    "keep_for_backward": "pilotage.program.forward_marks",
     "log_in_single_instance": "pilotage.distributed.single_instance",
     "mark_loss": "pilotage.program.loss",
     "record_of": "pilotage.door",

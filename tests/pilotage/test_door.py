@@ -196,3 +196,27 @@ def test_the_record_of_a_wrapped_model_is_found_and_a_bare_one_has_none():
     assert pilotage.record_of(step) is step.record
     assert pilotage.record_of(step).steps[("cpu", "graph")] == 1
     assert pilotage.record_of(model) is None
+
+
+def test_what_lies_before_a_kept_value_is_computed_again_in_backward():
+    class Model(nn.Module):
+        def __init__(self, *, keeps: bool) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(2))
+            self.keeps = keeps
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = torch.tanh(layer(x)).exp()
+                if self.keeps:
+                    pilotage.keep_for_backward(x)
+            return nn.functional.mse_loss(x, torch.ones_like(x))
+
+    counts = []
+    for keeps in (False, True):
+        model = Model(keeps=keeps)
+        step = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), tier="graph")
+        step.compile(torch.ones(1, 2))
+        (computation,) = step._executor.session.program.computations.values()
+        counts.append(sum(node.target is torch.ops.aten.tanh.default for node in computation.graph.graph.nodes))
+    assert counts == [2, 4]

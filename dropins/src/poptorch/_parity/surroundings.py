@@ -49,6 +49,8 @@ TABLES = (
                 "Processes that share a cache compile once": "",
             },
             differs={
+                "The cache has a file `<md5 of the model>.lock`, tells of it at DEBUG, and is advised where several processes "
+                "compile": "a lock by the fingerprint of the program; nothing is said of it, as compiling stands in nobody's way",
                 "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for Perfetto "
                 "and chrome://tracing",
             },
