@@ -8,7 +8,7 @@ import stat
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pilotage.monitoring.announcement import Announcement
@@ -36,31 +36,50 @@ def take_attendance(directories: Sequence[Path]) -> Attendance:
         here = place_here()
     except OSError as error:
         return Attendance({}, (f"Processes cannot be told apart on this system: {error}.",))
-    programs, notes = defaultdict(list), []
-    unreadable = elsewhere = 0
+    roll = _Roll(here)
     for directory in directories:
+        roll.call(directory)
+    return Attendance(dict(roll.programs), (*roll.notes, *_counted(roll.unreadable, roll.elsewhere)))
+
+
+@dataclass(slots=True)
+class _Roll:
+    """What has been found so far."""
+
+    here: str
+    """Where process numbers count that can be judged."""
+
+    programs: dict[int, list[Announcement]] = field(default_factory=lambda: defaultdict(list))
+    notes: list[str] = field(default_factory=list)
+    unreadable: int = 0
+    elsewhere: int = 0
+
+    def call(self, directory: Path) -> None:
+        """Look through one directory."""
         try:
             files = list(_files(directory))
         except OSError as error:
-            notes.append(f"Announcements cannot be read: {error}.")
-            continue
+            self.notes.append(f"Announcements cannot be read: {error}.")
+            return
         for file in files:
-            if file.process.place != here:
-                elsewhere += file.is_finished
+            if file.process.place != self.here:
+                self.elsewhere += file.is_finished
                 file.remove_if_old()
             elif not file.process.lives():
                 file.remove()
             elif file.is_finished:
-                try:
-                    said = file.announcement()
-                except FileNotFoundError:
-                    # The program has left meanwhile.
-                    continue
-                except (OSError, ValueError):
-                    unreadable += 1
-                    continue
-                programs[file.process.pid].append(said)
-    return Attendance(dict(programs), (*notes, *_counted(unreadable, elsewhere)))
+                self._read(file)
+
+    def _read(self, file: _File) -> None:
+        try:
+            said = file.announcement()
+        except FileNotFoundError:
+            # The program has left meanwhile.
+            return
+        except (OSError, ValueError):
+            self.unreadable += 1
+            return
+        self.programs[file.process.pid].append(said)
 
 
 @dataclass(frozen=True, slots=True)
