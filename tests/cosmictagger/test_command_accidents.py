@@ -128,6 +128,7 @@ def test_shared_events_end_the_run():
         agreement.check(1, [0], {})
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_processes_that_keep_their_gradients_are_ended(start, tmp_path, few_events):
     """Real processes, with the exchange taken out."""

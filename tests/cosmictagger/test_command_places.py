@@ -67,6 +67,7 @@ def test_an_ipu_and_a_gaudi_give_the_losses_of_the_processor(trained):
         assert placement["updates"] == 5
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
 @pytest.mark.parametrize("instances", [1, 2])
@@ -82,6 +83,7 @@ def test_every_place_gives_the_same_losses(trained, optimizer, instances):
             assert "weights equal everywhere after step 1" in placement["exchange"]
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 @pytest.mark.parametrize("stages", [2, 4])
 def test_stages_change_no_loss(trained, stages):
@@ -90,6 +92,7 @@ def test_stages_change_no_loss(trained, stages):
     assert split == pytest.approx(train, rel=1e-5)
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_every_launcher_is_understood(trained):
     small = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "data.downsample=5", "network.depth=2")
@@ -97,6 +100,7 @@ def test_every_launcher_is_understood(trained):
     assert all(each == found[0] for each in found[1:])
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_eight_gaudis_share_one_update(trained, tmp_path):
     small = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "data.downsample=5", "network.depth=2")
@@ -108,6 +112,7 @@ def test_eight_gaudis_share_one_update(trained, tmp_path):
     assert placement["exchange"].startswith("mean over 8 replicas by hccl")
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_two_instances_with_two_replicas_are_four_processes(trained):
     words = ("data.events=4", "data.aux_events=4", "run.minibatch_size=4", "run.iterations=6")

@@ -59,6 +59,7 @@ def kill_after(started, folder, pattern, variable, value):
     os.kill(found, signal.SIGKILL)
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "place", "pattern", "variable"),
@@ -88,6 +89,7 @@ def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(
     assert losses(tmp_path / "killed") == losses(tmp_path / "whole")
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_eight_gaudis_go_on_where_one_was_killed(start, tmp_path, few_events):
     words = (*WORDS, "run.compute_mode=HPU", "run.distributed=true", "run.minibatch_size=8", "run.iterations=16")

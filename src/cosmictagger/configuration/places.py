@@ -72,12 +72,22 @@ def surroundings(chosen: Configuration) -> dict[str, str]:
     """Variables that have to stand before torch or a vendor's package is imported."""
     wanted = {name: str(value) for name, value in chosen.framework.environment_variables.items()}
     match chosen.run.compute_mode:
+        case ComputeMode.GPU:
+            wanted |= _own_card(pilotage.world_here())
         case ComputeMode.HPU:
             wanted["PT_HPU_LAZY_MODE"] = "1" if chosen.run.lazy_mode else "0"
         case ComputeMode.IPU:
             # Results must not depend on when a faster executable is ready.
             wanted.setdefault("PILOTAGE_TIER", os.environ.get("PILOTAGE_TIER", "graph"))
     return wanted
+
+
+def _own_card(world: World) -> dict[str, str]:
+    """Let each process of a host see one card, its own."""
+    if world.size == 1:
+        return {}
+    visible = [card for card in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if card]
+    return {"CUDA_VISIBLE_DEVICES": visible[world.local_rank % len(visible)] if visible else str(world.local_rank)}
 
 
 def _missing(compute_mode: ComputeMode) -> Iterator[str]:

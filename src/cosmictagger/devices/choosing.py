@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.mode import Inference, Optimizer, Train
@@ -63,7 +65,11 @@ class _Choice:
             return None
         return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate)
 
-    def _plain(self, device: torch.device, boundary: object = None) -> Device:
+    @property
+    def _share(self) -> Callable[[nn.Module], None] | None:
+        return self.processes.share_buffers if self.processes.shares else None
+
+    def _plain(self, device: torch.device, boundary: Callable[[], object] | None = None) -> Device:
         return PlainDevice(
             self.network,
             self._optimizer(),
@@ -72,7 +78,8 @@ class _Choice:
             device,
             parallel=self.processes.shares,
             broadcast_buffers=self.chosen.run.broadcast_buffers,
-            boundary=boundary,  # type: ignore[arg-type]
+            boundary=boundary,
+            share=self._share,
         )
 
     def _engine(self) -> Device:
@@ -87,6 +94,7 @@ class _Choice:
             "cuda",
             self.settings.gradient_accumulation,
             instances=self.processes.size,
+            share=self._share,
         )
 
     def _graphcore(self) -> Device:
@@ -111,4 +119,5 @@ class _Choice:
             inference_options=options_for(run, self.numbers, stages, training=False),
             accumulation=accumulation,
             replicas=local_replicas(run),
+            share=self._share,
         )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
-from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.inputs import joined_tensors, tensors
 from cosmictagger.devices.learnt import as_slots, as_torch
 from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host
@@ -49,9 +49,10 @@ class EngineDevice:
         accumulation: int = 1,
         *,
         instances: int = 1,
+        share: Callable[[nn.Module], None] | None = None,
     ) -> None:
         self._network, self._optimizer = network, optimizer
-        self._observed = Observed(network, numbers)
+        self._observed, self._share = Observed(network, numbers), share
         self._backend, self._accumulation, self._instances = backend, accumulation, instances
         self._device = torch.device(backend)
         network.eval()
@@ -80,7 +81,7 @@ class EngineDevice:
         """Sum the gradients of some batches and update the weights once."""
         assert self._training is not None
         assert self._optimizer is not None
-        given = [torch.cat(each) for each in zip(*(tensors(batch, self._device) for batch in batches), strict=True)]
+        given = joined_tensors(batches, self._device)
         compilation = self._compile(given)
         set_rate(self._optimizer, rate)
         self._training.set_optimizer(self._optimizer)
@@ -106,6 +107,8 @@ class EngineDevice:
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
+        if self._share is not None:
+            self._share(self._network)
         before = self._evaluation.record.compilation_seconds
         with torch.inference_mode(False):
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))

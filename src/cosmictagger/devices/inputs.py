@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,12 @@ def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
     """Images float32 and labels uint8, both (N, 3, H, W), on a device; then event labels and vertices where they are known."""
     truths = () if batch.truths is None else (batch.truths.event_label, batch.truths.vertex)
     return (*_pictures(batch, device), *(torch.from_numpy(each).to(device) for each in truths))
+
+
+def joined_tensors(batches: Sequence[AnyBatch], device: torch.device) -> list[Tensor]:
+    """The tensors of several batches, one batch behind the other; a single one is not copied."""
+    columns = list(zip(*(tensors(batch, device) for batch in batches), strict=True))
+    return [column[0] if len(column) == 1 else torch.cat(column) for column in columns]
 
 
 def _pictures(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,8 @@ class PlainDevice:
     """Torch's own eager execution on one device; also the only one that scales losses.
 
     Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
-    behind each backward and behind each update, for devices that gather operations until they are told to run them.
+    behind each backward and behind each update, for devices that gather operations until they are told to run them, and
+    ``share`` before each evaluation, to let all processes use the same statistics.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class PlainDevice:
         parallel: bool = False,
         broadcast_buffers: bool = True,
         boundary: Callable[[], object] | None = None,
+        share: Callable[[nn.Module], None] | None = None,
     ) -> None:
         self._network = network.to(device)
         self._optimizer = optimizer
@@ -51,7 +53,7 @@ class PlainDevice:
         self._parallel: DistributedDataParallel | None = None
         if parallel and optimizer is not None:
             self._step = self._parallel = DistributedDataParallel(self._step, **_buffers(broadcast_buffers))
-        self._numbers, self._device, self._boundary = numbers, device, boundary
+        self._numbers, self._device, self._boundary, self._share = numbers, device, boundary, share
         self._observed = Observed(network, numbers)
         self._scaler = torch.amp.GradScaler(device.type, enabled=numbers.scales_loss)
         self._updates = 0
@@ -95,6 +97,8 @@ class PlainDevice:
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
         self._network.eval()
+        if self._share is not None:
+            self._share(self._network)
         with torch.inference_mode():
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
         self._mark()

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 import pilotage
 from cosmictagger.configuration.choices import ComputeMode
@@ -83,19 +84,11 @@ def _meet(world: World, backend: str) -> None:
             f"This is process {world.rank} of {world.size}, started by {world.launcher}, and where they meet is not known. "
             "Set MASTER_ADDR to the host of process 0 and MASTER_PORT to a free port there."
         )
-    _choose_card(world, backend)
-    dist.init_process_group(
-        backend,
-        init_method=f"tcp://{world.address}:{world.port}",
-        rank=world.rank,
-        world_size=world.size,
-        timeout=ANSWER,
-    )
-
-
-def _choose_card(world: World, backend: str) -> None:
-    """Each process of a host takes a card of its own; one that sees a single card takes that."""
-    if "nccl" in backend:
-        torch.cuda.set_device(world.local_rank % torch.cuda.device_count())
-    elif "ccl" in backend and "xpu" in backend:
+    if "xpu" in backend:
         torch.xpu.set_device(world.local_rank % torch.xpu.device_count())
+    place = f"tcp://{world.address}:{world.port}?rank={world.rank}&world_size={world.size}"
+    store, rank, size = next(iter(rendezvous(place, timeout=ANSWER)))
+    # torchrun keeps its store when it starts processes again, with the addresses of those that are gone.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"cosmictagger attempt {attempt}", store)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=ANSWER)

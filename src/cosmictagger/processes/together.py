@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from pilotage import World
 
@@ -68,6 +68,13 @@ class Processes:
         told: list[Any] = [value if self.writes else None]
         dist.broadcast_object_list(told, src=0, device=torch.device("cpu"))
         return told[0]  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def share_buffers(self, module: nn.Module) -> None:
+        """Take over the first process's buffers: statistics of normalisation, to be validated with alike everywhere."""
+        if self.shares:
+            for buffer in module.buffers():
+                dist.broadcast(buffer, src=0)
 
     def leave(self) -> None:
         """Part, once everybody is done."""

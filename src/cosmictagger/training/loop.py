@@ -140,7 +140,7 @@ class Training:
             "step_time": train,
         }
         self.journal.note("train", self.step, values, io=io, seconds=train)
-        if self.periods.pictures and self.step % PICTURE_PERIOD == 0 and self.processes.writes:
+        if self.periods.pictures and self.step % PICTURE_PERIOD == 0:
             self._draw("train", batches[0])
         bar.update(1)
         bar.set_postfix_str(f"loss {outcome.loss:.3g}, {values['images_per_second']:.2g} images/s")

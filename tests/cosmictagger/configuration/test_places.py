@@ -72,3 +72,12 @@ def test_an_ipus_tier_is_pinned_unless_somebody_pins_another(monkeypatch):
 def test_an_xpu_that_is_absent_is_refused():
     chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.XPU))
     assert "finds no XPU" in next(places(chosen))
+
+
+@pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5,6", "5"), ("7", "7")])
+def test_each_process_sees_a_card_of_its_own(monkeypatch, visible, own):
+    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.GPU, distributed=True))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert "CUDA_VISIBLE_DEVICES" not in surroundings(chosen)
+    told(monkeypatch, {**TORCHRUN, "LOCAL_RANK": "1"})
+    assert surroundings(chosen)["CUDA_VISIBLE_DEVICES"] == own

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import pilotage
 import poptorch
@@ -15,7 +15,7 @@ from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind
 from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
 from cosmictagger.devices.graphcore.learnt import as_poptorch, as_torch, has_stepped
 from cosmictagger.devices.graphcore.model import LossInForward
-from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.inputs import joined_tensors, tensors
 from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.errors import DeviceError
@@ -44,9 +44,10 @@ class GraphcoreDevice:
         inference_options: poptorch.Options,
         accumulation: int = 1,
         replicas: int = 1,
+        share: Callable[[nn.Module], None] | None = None,
     ) -> None:
         self._network, self._optimizer, self._kind = network, optimizer, kind
-        self._accumulation, self._replicas = accumulation, replicas
+        self._accumulation, self._replicas, self._share = accumulation, replicas, share
         self._loss_calculator = BalancedLoss(scheme)
         self._observed = Observed(network, numbers)
         self._module = LossInForward(network, accumulation)
@@ -64,9 +65,7 @@ class GraphcoreDevice:
         """Run one call of the training model on batches that are joined in the order of their accumulation."""
         assert self._training is not None
         assert self._optimizer is not None
-        images, labels, *truths = (
-            torch.cat(each) for each in zip(*(tensors(batch, HOST) for batch in batches), strict=True)
-        )
+        images, labels, *truths = joined_tensors(batches, HOST)
         given = (images, self._loss_calculator, labels, *truths)
         set_rate(self._optimizer, rate)
         # PopTorch reads an optimizer here and nowhere else.
@@ -99,8 +98,10 @@ class GraphcoreDevice:
         given = tensors(batch, HOST)
         if self._training is not None and self._weights_are_new:
             self._training.copyWeightsToHost()
+        if self._share is not None:
+            self._share(self._network)
         compilation = self._compile_inference(given)
-        if self._weights_are_new and not compilation:
+        if (self._weights_are_new or self._share is not None) and not compilation:
             self._inference.copyWeightsToDevice()
         self._weights_are_new = False
         prediction, metrics, loss = self._inference(*given)
