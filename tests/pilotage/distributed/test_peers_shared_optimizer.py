@@ -17,7 +17,7 @@ from pilotage.options.locations import Locations
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.stored import store
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 class Network(nn.Module):
