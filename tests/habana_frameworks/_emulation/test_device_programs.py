@@ -1,8 +1,15 @@
 """Programs of the engine on the emulated card: asked for by name, labelled, and equal to the processor."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.slow
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "poptorch").glob("*.py"))
 
 
 def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the_card_is_emulated(alone):
@@ -44,14 +51,14 @@ def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the
         assert all(torch.equal(card[name], host[name]) for name in host)
 
         # What a host with the vendor's bridge compiles, compiled by the emulated backend of the same name.
-        fixed = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+        fixed = nn.Sequential(nn.Linear(4, 8), nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True))
         inference = pilotage.inference(fixed, backend="hpu", tier="graph")
-        expected = inference(torch.ones(2, 4))
+        expected = inference(torch.ones(2, 3, 4))
         program = inference._executor.session.program
         (call,) = compiled_calls(program).values()
         (computation,) = program.computations.values()
         state = inference._executor.session.attached.arguments(computation.sections, 0)
-        assert torch.equal(call(*state, torch.ones(2, 4, device="hpu"))[0].cpu(), expected)
+        assert torch.equal(call(*state, torch.ones(2, 3, 4, device="hpu"))[0].cpu(), expected)
 
     ran = alone(program)
     assert "Running on hpu (Gaudi, emulated on the CPU), tier graph: the backend option asks for it." in ran.stderr
@@ -83,3 +90,18 @@ def test_a_device_made_known_after_a_backward_pass_is_refused_and_after_anything
 
     for before in ("backward", "question"):
         alone(program, BEFORE=before)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_each_program_for_poptorch_prints_on_the_emulated_card_what_it_prints_on_the_processor(example, tmp_path):
+    def printed(backend):
+        environment = {"PILOTAGE_BACKEND": backend, "PILOTAGE_TIER": "graph", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(example)]
+        ran = subprocess.run(command, cwd=tmp_path, env={**os.environ, **environment}, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    on_card = printed("hpu")
+    assert on_card
+    assert on_card == printed("cpu")

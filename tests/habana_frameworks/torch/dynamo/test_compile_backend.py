@@ -29,9 +29,16 @@ def test_a_compiled_network_trains_as_the_eager_one_on_the_processor(alone):
             "hpu", lambda network: torch.compile(network, backend="hpu_backend", options={"keep_input_mutations": True})
         )
         assert card == train("cpu", lambda network: network)
+
+        def attend(states):
+            return nn.functional.scaled_dot_product_attention(states, states, states, is_causal=True)
+
+        states = torch.randn(2, 3, 4, 8)
+        found = torch.compile(attend, backend="hpu_backend")(states.to("hpu"))
+        assert torch.equal(found.cpu(), attend(states))
         with pytest.raises(Exception, match="does not know the option 'speed'"):
             torch.compile(nn.Linear(1, 1), backend="hpu_backend", options={"speed": 1})(torch.ones(1, 1))
 
     # Nothing of habana_frameworks is imported by the program: torch does it at the end of its own import.
     ran = alone(program, PT_HPU_AUTOLOAD="1", PILOTAGE_LOG_LEVEL="DEBUG")
-    assert ran.stderr.count("the card would compile a graph of") == 2
+    assert ran.stderr.count("the card would compile a graph of") == 3
