@@ -52,6 +52,12 @@ def _is_handed_on(node: Node) -> bool:
     return is_forward(node) and any(is_forward(user) and stage_of(user) != stage_of(node) for user in node.users)
 
 
+def _is_needed_elsewhere(node: Node) -> bool:
+    """Whether another stage needs a value, in backward maybe: it would come too late if it were computed again here."""
+    stages = {stage_of(user) for user in node.users if user.op == "call_function"}
+    return not stages <= {stage_of(node), None}
+
+
 class _Recomputing:
     """Writes the second computation of what is not kept into a graph."""
 
@@ -85,7 +91,9 @@ class _Recomputing:
         """The values that are computed again where backward needs them."""
         found: set[Node] = set()
         for node in candidates:
-            if node not in kept and _can_run_twice(node) and self._reads_the_same_twice(node, found):
+            if node in kept or _is_needed_elsewhere(node):
+                continue
+            if _can_run_twice(node) and self._reads_the_same_twice(node, found):
                 found.add(node)
         return found
 

@@ -133,6 +133,27 @@ def test_what_stages_hand_on_is_kept_if_stages_count():
     assert trained(Staged(), Recomputation.STAGES)[:1] == trained(Staged(), Recomputation.NONE)[:1]
 
 
+def test_what_another_stage_needs_is_kept_whether_it_is_marked_or_not():
+    class HandedOn(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 6)
+
+        def forward(self, x):
+            enter_stage(0)
+            handed_on = torch.tanh(self.layer(x).sin()).exp()
+            enter_stage(1)
+            y = handed_on * handed_on.cos()
+            keep_for_backward(y)
+            loss = functional.mse_loss(y, torch.zeros_like(y))
+            enter_stage(None)
+            return loss
+
+    *_, executor = trained(HandedOn(), Recomputation.MARKED)
+    counts = [targets(executor).count(op.default) for op in (torch.ops.aten.exp, torch.ops.aten.tanh)]
+    assert counts == [1, 2]
+
+
 class Staged(nn.Module):
     def __init__(self) -> None:
         super().__init__()
