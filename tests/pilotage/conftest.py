@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
+from pilotage.monitoring.announcement import Activity, Announcement
+
 ENGINE = {"program", "backends", "runtime", "equals_eager"}
 
 
@@ -189,3 +191,33 @@ def line_of(request) -> Callable[[str], str]:
         return f"{request.path}:{number}"
 
     return find
+
+
+@pytest.fixture(scope="session")
+def announcement():
+    """Make an announcement that differs from a plain one in what is given."""
+
+    def make(**changes: Any) -> Announcement:
+        plain: dict[str, Any] = {
+            "program": None,
+            "trains": True,
+            "devices": ("cpu",),
+            "hardware": ("",),
+            "tier": "graph",
+            "activity": Activity.RUNNING,
+            "since": 90.0,
+            "moment": 100.0,
+            "calls": 5,
+            "steps": 50,
+            "updates": 50,
+            "rate": 125.0,
+            "period": 0.1,
+            "replicas": 1,
+            "instance": 0,
+            "instances": 1,
+            "stage": None,
+            "job": None,
+        }
+        return Announcement(**{**plain, **changes})
+
+    return make

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pilotage.cli.monitor.lines import ASCII, BOXES, Drawing, Line
+from pilotage.cli.monitor.table import Cell
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -87,7 +88,10 @@ def coloured(lines: list[Line]) -> Text:
 
 def _cropped(lines: list[Line]) -> list[Line]:
     """What the terminal is high enough for; without the last line, the first ones would be pushed out."""
-    return lines[: max(1, shutil.get_terminal_size(_USUAL).lines - 1)]
+    room = max(2, shutil.get_terminal_size(_USUAL).lines - 1)
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], [Cell(f"{len(lines) - room + 1} more lines have no room", "note")]]
 
 
 def _has_colours() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.monitoring.announcement import Activity, Announcement
+from pilotage.monitoring.announcement import Activity
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.survey import AttachedProcess, AttachedProgram, Survey
 
@@ -36,31 +36,11 @@ CARD = Device(
 
 
 @pytest.fixture
-def program():
+def program(announcement):
     """Make a program of an attached process."""
 
     def make(*, activity: Activity = Activity.RUNNING, **changes: Any) -> AttachedProgram:
-        plain: dict[str, Any] = {
-            "program": None,
-            "trains": True,
-            "devices": ("cpu",),
-            "hardware": ("",),
-            "tier": "graph",
-            "activity": activity,
-            "since": 90.0,
-            "moment": 100.0,
-            "calls": 1238,
-            "steps": 12380,
-            "updates": 12380,
-            "rate": 375.4,
-            "period": 0.1,
-            "replicas": 1,
-            "instance": 0,
-            "instances": 1,
-            "stage": None,
-            "job": None,
-        }
-        said = Announcement(**{**plain, **changes})
+        said = announcement(activity=activity, **{"calls": 1238, "steps": 12380, "rate": 375.4, **changes})
         return AttachedProgram(said, said.devices, activity)
 
     return make

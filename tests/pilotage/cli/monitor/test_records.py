@@ -52,7 +52,7 @@ def test_json_says_everything_by_name(survey, process, program):
                 "activity": "running",
                 "calls": 1238,
                 "steps": 12380,
-                "updates": 12380,
+                "updates": 50,
                 "steps_per_second": 375.4,
                 "replicas": 4,
                 "instance": 1,
