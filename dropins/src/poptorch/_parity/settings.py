@@ -26,6 +26,8 @@ def _rows_of(options: Iterable[OptionMeaning]) -> tuple[Row, ...]:
     return tuple(_row(option) for option in options if option.meaning is not Meaning.OWN)
 
 
+_PROCESSES = "under `poprun --ipus-per-replica` each stage is a process of its own, {order}; in one process "
+
 _ONE_DEVICE = (
     "stages run in their order and with equal results, on the one device or shared out to the cards that there are, which "
     "was tested on emulated cards alone"
@@ -90,8 +92,8 @@ TABLES = (
                 "SerialPhasedExecution.setTensorsLiveness": "All but AlwaysLive as an activation location off the chip.",
             },
             differs={
-                "PipelinedExecution": _ONE_DEVICE,
-                "ShardedExecution": _ONE_DEVICE,
+                "PipelinedExecution": _PROCESSES.format(order="1F1B or GPipe") + _ONE_DEVICE,
+                "ShardedExecution": _PROCESSES.format(order="one micro-batch after the other") + _ONE_DEVICE,
                 "ParallelPhasedExecution": _ONE_DEVICE,
                 "SerialPhasedExecution": _ONE_DEVICE,
                 "ParallelPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows forward anyway",

@@ -86,9 +86,7 @@ TABLES = (
                 "`Distributed.configureProcessId` raise": "",
                 "Replicas, device and process come from poprun, or are one process with one replica": "",
                 "Each update takes the gradients of all replicas of all instances": "by one exchange of the flat buffer",
-            },
-            later={
-                "Stages of a pipeline in processes of their own, for `--ipus-per-replica`": "they run in their one instance"
+                "Stages of a pipeline are processes of their own with `--ipus-per-replica`": "by torch.distributed.pipelining",
             },
         ),
     ),
