@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import torch
 
-import poptorch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.graphcore.device import GraphcoreDevice
@@ -129,10 +128,3 @@ def test_replicas_share_each_update(small, ipu):
     for name, tensor in net.named_parameters():
         torch.testing.assert_close(ours.state()["state_dict"][name], tensor.detach(), rtol=1e-4, atol=1e-6)
     assert ours.evaluate(small.batch(3)).prediction.shape == (2, 3, 8, 12)
-
-
-def test_the_options_follow_the_configuration():
-    options = options_for(Run(num_replicas=3), NUMBERS[Precision.float16], [], accumulation=5, training=True)
-    assert options.replication_factor == 3
-    assert options.Training.gradient_accumulation == 5
-    assert options.output_mode == poptorch.OutputMode.All
