@@ -147,7 +147,7 @@ class PipelinedExecutable:
         return finite
 
     def _stop_at_losses(self, step: Step, number: int, streams: RandomStreams, *, finite: bool) -> None:
-        if self._stops_at_losses and self._looks_at_losses and not all(self._line.gather(finite)):
+        if self._stops_at_losses and self._looks_at_losses and self._line.any(not finite):
             raise StepFailure(step, number, self._first, [], streams, is_late=True) from RuntimeError(NOT_FINITE)
 
     @torch.no_grad()

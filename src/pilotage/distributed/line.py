@@ -69,9 +69,16 @@ class Line:
         with self.peers.explained("gathering from all stages"):
             return gathered(value, group)
 
+    def any(self, flag: bool) -> bool:
+        """Whether it is true in any of the stages."""
+        found, group = torch.tensor(int(flag)), self._group()
+        with self.peers.explained("asking all stages"):
+            dist.all_reduce(found, dist.ReduceOp.MAX, group=group)
+        return bool(found)
+
     def wait(self) -> None:
         """Wait until all stages have come here."""
-        self.gather(None)
+        self.any(False)
 
     def transport(self, device: torch.device) -> tuple[dist.ProcessGroup | None, torch.device]:
         """How neighbours hand on what they have computed, and on which device it has to lie for that."""

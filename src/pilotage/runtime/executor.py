@@ -105,11 +105,13 @@ class Executor:
         try:
             self.settle()
             outputs = session.run(call.inputs)
-        except StepFailure as failure:
-            raise self._explained(session, failure) from failure.__cause__
-        finally:
+        except BaseException as error:
             # A call that fails may have done some of its updates.
-            self._weights.note_change()
+            self._weights.note_change(in_failure=True)
+            if isinstance(error, StepFailure):
+                raise self._explained(session, error) from error.__cause__
+            raise
+        self._weights.note_change()
         call.write_back(session.program.written_inputs)
         seconds = time.perf_counter() - start
         self._count(session, seconds)
@@ -237,7 +239,8 @@ class Executor:
         self._is_settled = False
         with torch.inference_mode(False):
             state = self.session.attach(self.plan)
-            self._weights.take_over(state, self.session.whole_weights)
+            any_process = None if self.line is None else self.line.any
+            self._weights.take_over(state, self.session.whole_weights, any_process)
 
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""

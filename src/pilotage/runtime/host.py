@@ -77,9 +77,16 @@ class Ownership:
 class TrainedWeights:
     """The host side of weights that a device trains."""
 
-    def __init__(self, host: Mapping[str, Tensor], device: Callable[[], Mapping[str, Tensor]]) -> None:
+    def __init__(
+        self,
+        host: Mapping[str, Tensor],
+        device: Callable[[], Mapping[str, Tensor]],
+        any_process: Callable[[bool], bool] | None = None,
+    ) -> None:
         self._host = dict(host)
         self._device = device
+        self._any_process = any_process
+        """Where several processes have to fetch together: whether something is true in any of them."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
@@ -95,14 +102,16 @@ class TrainedWeights:
         """Say that the host's tensors belong to this run, and to no other."""
         self._claim = OWNERSHIP.claim(list(self._host.values()), self)
 
-    def changed(self) -> None:
-        """The device has changed its weights."""
+    def changed(self, *, in_failure: bool = False) -> None:
+        """The device has changed its weights; where a call has failed, other processes may not come by here."""
+        alone = in_failure and self._any_process is not None
         OWNERSHIP.note_change(self._claim)
         if not self._stale:
             self._stale = True
             if not self._can_wait:
                 # A parameter class of the user's own is not replaced; such weights are copied back at once.
-                self.fetch()
+                if not alone:
+                    self.fetch()
                 return
             # Only a touch, which brings the weights home, can make an alias: there is none to look for in between.
             self._shared = list(self._host)
@@ -110,8 +119,12 @@ class TrainedWeights:
             for name, tensor in self._host.items():
                 tensor.__dict__[_HOLDER] = self
                 tensor.__class__ = _STALE[self._plain[name]]
-        if self._shared:
+        if not alone and self._has_aliases_to_show():
             self._show_aliases()
+
+    def _has_aliases_to_show(self) -> bool:
+        has_some = bool(self._shared)
+        return has_some if self._any_process is None else self._any_process(has_some)
 
     def fetch(self) -> bool:
         """Bring the device's weights to the host if they are newer; tells whether they were."""

@@ -28,15 +28,21 @@ class WeightKeeper:
         self._claims: list[Claim] = []
         self._generation = -1
 
-    def take_over(self, state: DeviceState, whole: Callable[[], Mapping[str, Tensor]] | None = None) -> None:
+    def take_over(
+        self,
+        state: DeviceState,
+        whole: Callable[[], Mapping[str, Tensor]] | None = None,
+        any_process: Callable[[bool], bool] | None = None,
+    ) -> None:
         """Load a freshly attached device, and let the module show what it trains.
 
-        Where the device has only some of the weights, ``whole`` brings all of them together.
+        Where the device has only some of the weights, ``whole`` brings all of them together. All processes that have the rest then
+        have to ask for them, and ``any_process`` tells whether one of them wants to.
         """
         self.send(state)
         self._device = whole or (lambda: {**state.parameters, **state.buffers()})
         if self._trains:
-            self._trained = TrainedWeights(self._host(), self._device)
+            self._trained = TrainedWeights(self._host(), self._device, any_process)
 
     def send(self, state: DeviceState) -> None:
         """Send the module's weights and buffers to the device."""
@@ -66,10 +72,10 @@ class WeightKeeper:
         self._claims = OWNERSHIP.claims_of(self._host().values())
         self._generation = OWNERSHIP.generation
 
-    def note_change(self) -> None:
-        """The device has changed its weights."""
+    def note_change(self, *, in_failure: bool = False) -> None:
+        """The device has changed its weights, or some of them before a call failed."""
         if self._trained is not None:
-            self._trained.changed()
+            self._trained.changed(in_failure=in_failure)
 
     def fetch(self) -> None:
         """Bring the device's weights and buffers to the module."""

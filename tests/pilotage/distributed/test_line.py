@@ -123,9 +123,12 @@ def refused():
 
 
 def train_again():
-    """Weights that are read, changed and sent; a program that is detached, attached and captured anew."""
+    """Weights that are read, changed and sent, also through a view; a program that is detached and captured anew."""
     module, step = begin()
+    view = module.first.weight.data
     step(*batch(0))
+    assert torch.equal(view.clone(), module.first.weight)
+    del view
     with torch.no_grad():
         module.last.weight.mul_(2)
     step._executor.send_weights()

@@ -154,11 +154,10 @@ def test_every_split_reaches_the_weights_of_one_process(world, stages, instances
     check(
         world,
         *(
-            shared | {"pipeline": pipeline, "accumulation": accumulation, "optimizer": optimizer, "tied": tied}
-            for pipeline in ("1f1b", "gpipe", "sharded", None)
+            shared
+            | {"pipeline": pipeline, "accumulation": accumulation, "tied": accumulation == 2, "optimizer": optimizer}
+            for pipeline, optimizer in (("1f1b", "sgd"), ("gpipe", "adam"), ("sharded", "sgd"), (None, "adam"))
             for accumulation in (1, 2, 4)
             if pipeline != "1f1b" or accumulation * replicas >= stages
-            for optimizer in OPTIMIZERS
-            for tied in (False, True)
         ),
     )
