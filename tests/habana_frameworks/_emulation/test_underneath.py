@@ -27,6 +27,18 @@ def test_cuda_without_a_card_is_refused(monkeypatch):
         underneath.check()
 
 
+@pytest.mark.parametrize(
+    ("environment", "card"), [({}, 0), ({"LOCAL_RANK": "1"}, 1), ({"ID": "3", "LOCAL_RANK": "1"}, 3), ({"ID": "9"}, 1)]
+)
+def test_id_and_local_rank_choose_among_several_cuda_cards(monkeypatch, environment, card):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    for name in ("ID", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert underneath.card() == card
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_CUDA, reason="there is no CUDA device here")
 def test_on_cuda_a_network_trains_as_on_cuda_itself(alone):

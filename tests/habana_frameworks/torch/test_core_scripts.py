@@ -19,6 +19,13 @@ def test_a_script_for_gaudi_gives_the_losses_of_the_script_for_the_cpu_that_it_c
 
         load_habana_module()
 
+        # As the port of CosmicTagger begins: the card is chosen by variables, then the group is made.
+        import habana_frameworks.torch.distributed.hccl  # noqa: F401
+
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+        os.environ["ID"] = os.environ["LOCAL_RANK"] = str(0 % 8)
+        torch.distributed.init_process_group(backend="hccl", rank=0, world_size=1)
+
         class Trainer:
             def __init__(self, compute_mode):
                 self.compute_mode = compute_mode
@@ -58,6 +65,7 @@ def test_a_script_for_gaudi_gives_the_losses_of_the_script_for_the_cpu_that_it_c
         losses = {mode: Trainer(mode).train(loader) for mode in ("CPU", "HPU")}
         assert len(losses["HPU"]) == 4
         assert losses["CPU"] == losses["HPU"]
+        torch.distributed.destroy_process_group()
 
     ran = alone(program)
     assert "TensorFlow stays on the CPU" in ran.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from habana_frameworks._emulation.device import activate
 
 activate()
@@ -9,3 +11,6 @@ activate()
 from habana_frameworks.torch import core as core  # noqa: E402
 from habana_frameworks.torch import hpex as hpex  # noqa: E402
 from habana_frameworks.torch import hpu as hpu  # noqa: E402
+
+if os.environ.get("PT_HPU_GPU_MIGRATION") == "1":
+    from habana_frameworks.torch import gpu_migration as gpu_migration

@@ -47,12 +47,15 @@ def test_a_script_for_cuda_trains_on_the_card_as_on_the_processor_and_each_call_
 
 def test_each_way_to_name_a_gpu_leads_to_the_one_card(alone):
     def program():
+        import os
+
         import pytest
         import torch
         import torch.distributed as dist
         from torch import nn
 
-        import habana_frameworks.torch.gpu_migration  # noqa: F401
+        os.environ["PT_HPU_GPU_MIGRATION"] = "1"
+        import habana_frameworks.torch.core  # noqa: F401
 
         torch.cuda.set_device(1)
         assert torch.cuda.current_device() == 0
