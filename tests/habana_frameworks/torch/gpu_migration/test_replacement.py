@@ -73,6 +73,11 @@ def test_each_way_to_name_a_gpu_leads_to_the_one_card(alone):
             made.append(torch.ones(1))
         torch.save(batch, "saved.pt")
         made.append(torch.load("saved.pt", map_location="cuda"))
+        # A file that was written where there is a GPU says so of each tensor.
+        torch.serialization.register_package(1, lambda storage: "cuda:0", lambda storage, location: None)
+        torch.save(torch.ones(2), "from_cuda.pt")
+        made.append(torch.load("from_cuda.pt"))
+        made.append(torch.amp.GradScaler().scale(torch.ones(1, device="cuda")))
         torch.set_default_device("cuda")
         made.append(torch.ones(1))
         torch.set_default_device("cpu")

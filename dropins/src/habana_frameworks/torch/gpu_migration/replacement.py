@@ -94,10 +94,19 @@ def _load_on_card(storage: Any, location: str) -> Any:
 
 
 def _replace_mixed_precision() -> None:
-    for place in (torch.amp.autocast_mode.autocast, torch.amp.GradScaler):
-        _replace(place, "__init__", lambda old, called: with_devices_mapped(old, called, mapped_arguments=2))
+    _replace(torch.autocast, "__init__", lambda old, called: with_devices_mapped(old, called, mapped_arguments=2))
+    _replace(torch.amp.GradScaler, "__init__", _on_card_unless_told)
     torch.cuda.amp.autocast = cuda_names.autocast  # type: ignore[misc, assignment]
     torch.cuda.amp.GradScaler = cuda_names.scaler  # type: ignore[misc, assignment]
+
+
+def _on_card_unless_told(original: Any, called: str) -> Any:
+    mapped = with_devices_mapped(original, called, mapped_arguments=2)
+
+    def initialize(self: Any, device: Any = "cuda", *args: Any, **kwargs: Any) -> None:
+        mapped(self, device, *args, **kwargs)
+
+    return initialize
 
 
 def _compile(original: Any, called: str) -> Any:
