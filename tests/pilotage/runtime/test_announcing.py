@@ -121,6 +121,30 @@ def test_training_goes_on_where_it_cannot_be_announced(tmp_path, monkeypatch):
     assert torch.equal(announced.module.weight, silent.module.weight)
 
 
+def test_an_inference_in_an_instance_of_a_job_is_known_as_one_of_it(directory, monkeypatch):
+    variables = {
+        "POPDIST_NUM_TOTAL_REPLICAS": "4",
+        "POPDIST_NUM_LOCAL_REPLICAS": "2",
+        "POPDIST_REPLICA_INDEX_OFFSET": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29500",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    infer = pilotage.inference(nn.Linear(4, 3))
+    infer(torch.ones(8, 4))
+    (announced,) = said(directory)
+    assert (announced.instance, announced.instances, announced.job) == (1, 2, "poprun at 127.0.0.1:29500")
+
+
+def test_variables_of_a_launcher_that_make_no_sense_stop_no_program(directory, monkeypatch):
+    monkeypatch.setenv("RANK", "first")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    infer = pilotage.inference(nn.Linear(4, 3))
+    infer(torch.ones(8, 4))
+    assert [announced.instances for announced in said(directory)] == [1]
+
+
 def test_the_processor_has_no_name_of_its_own():
     for device in ("cpu", "hpu (Gaudi, emulated on the CPU)", "rubbish", ""):
         assert hardware_of(device) == ""
