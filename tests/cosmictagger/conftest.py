@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,11 +75,9 @@ class Started:
             process.wait()
 
 
-def by_poprun(script, instances):
-    yield (
-        [sys.executable, "-m", "pilotage.cli.run.poprun", f"--num-instances={instances}", "--max-restarts=1", *script],
-        {},
-    )
+def by_poprun(script, instances, replicas=1):
+    counts = [f"--num-instances={instances}", f"--num-replicas={instances * replicas}", "--max-restarts=1"]
+    yield [sys.executable, "-m", "pilotage.cli.run.poprun", *counts, *script], {}
 
 
 def by_torchrun(script, instances):
@@ -115,6 +114,7 @@ def by_nobody(script, instances):
 
 LAUNCHERS = {
     "poprun": by_poprun,
+    "poprun with pairs": partial(by_poprun, replicas=2),
     "torchrun": by_torchrun,
     "mpirun": by_mpirun,
     "srun": by_srun,

@@ -26,6 +26,7 @@ WORDS = (
     "run.saver=false",
     "mode.optimizer.learning_rate=0.001",
 )
+SMALL = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "network.depth=2", "data.downsample=5")
 LAUNCHER = {"CPU": "torchrun", "HPU": "mpirun", "IPU": "poprun"}
 
 
@@ -67,6 +68,18 @@ def test_an_ipu_and_a_gaudi_give_the_losses_of_the_processor(trained):
         assert placement["updates"] == 5
 
 
+@pytest.mark.slow
+def test_inference_on_an_ipu_finds_what_the_processor_finds(tmp_path, few_events):
+    given = (*WORDS, *SMALL, f"output_dir={tmp_path}", f"data.data_directory={few_events}", "run.iterations=2")
+    assert main([*given]) == 0
+    found = []
+    for place in ("CPU", "IPU"):
+        words = [word for word in given if not word.startswith(("run.saver", "mode.", "run.aux"))]
+        assert main([*words, "mode=inference", f"run.compute_mode={place}"]) == 0
+        found.append(json.loads((tmp_path / "inference" / "report.json").read_text())["metrics"])
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
+
+
 @pytest.mark.timeout(1500)
 @pytest.mark.long
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
@@ -95,18 +108,16 @@ def test_stages_change_no_loss(trained, stages):
 @pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_every_launcher_is_understood(trained):
-    small = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "data.downsample=5", "network.depth=2")
-    found = [trained("CPU", *small, instances=2, by=by)[0] for by in ("torchrun", "mpirun", "srun", "poprun")]
+    found = [trained("CPU", *SMALL, instances=2, by=by)[0] for by in ("torchrun", "mpirun", "srun", "poprun")]
     assert all(each == found[0] for each in found[1:])
 
 
 @pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_eight_gaudis_share_one_update(trained, tmp_path):
-    small = ("network.n_initial_filters=4", "network.bottleneck_deepest=8", "data.downsample=5", "network.depth=2")
     words = ("data.events=8", "data.aux_events=8", "run.minibatch_size=8", "run.iterations=3", "run.lazy_mode=true")
-    found, _, placement = trained("HPU", *small, *words, instances=8)
-    expected, _, _ = trained("CPU", *small, *words[:-1], instances=8)
+    found, _, placement = trained("HPU", *SMALL, *words, instances=8)
+    expected, _, _ = trained("CPU", *SMALL, *words[:-1], instances=8)
     assert found == pytest.approx(expected, rel=1e-3)
     assert (placement["instances"], placement["device"]) == (8, "hpu:0")
     assert placement["exchange"].startswith("mean over 8 replicas by hccl")
@@ -114,10 +125,10 @@ def test_eight_gaudis_share_one_update(trained, tmp_path):
 
 @pytest.mark.timeout(1500)
 @pytest.mark.long
-def test_two_instances_with_two_replicas_are_four_processes(trained):
-    words = ("data.events=4", "data.aux_events=4", "run.minibatch_size=4", "run.iterations=6")
+def test_two_instances_with_two_replicas_each_are_four_processes(trained):
+    words = ("data.events=4", "data.aux_events=4", "run.minibatch_size=4", "run.iterations=6", *SMALL)
     expected, _, _ = trained("CPU", *words, instances=4)
-    found, _, placement = trained("IPU", *words, "run.num_replicas=2")
-    assert placement["replicas"] == 2
-    assert found != expected
-    assert len(found) == 6
+    found, _, placement = trained("IPU", *words, instances=2, by="poprun with pairs")
+    assert (placement["instances"], placement["replicas"]) == (2, 2)
+    assert placement["exchange"].startswith("mean over 4 replicas by popdist")
+    assert found == pytest.approx(expected, rel=1e-3)

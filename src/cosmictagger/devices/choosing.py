@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -60,10 +61,10 @@ class _Choice:
                     f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU."
                 )
 
-    def _optimizer(self) -> torch.optim.Optimizer | None:
+    def _optimizer(self, family: Any = torch.optim) -> torch.optim.Optimizer | None:
         if not isinstance(self.chosen.mode, Train):
             return None
-        return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate)
+        return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate, family)
 
     @property
     def _share(self) -> Callable[[nn.Module], None] | None:
@@ -98,20 +99,17 @@ class _Choice:
         )
 
     def _graphcore(self) -> Device:
+        import poptorch
         from cosmictagger.devices.graphcore.device import GraphcoreDevice
-        from cosmictagger.devices.graphcore.optimizer import build_poptorch_optimizer
         from cosmictagger.devices.graphcore.options import local_replicas, options_for
         from cosmictagger.devices.graphcore.stages import begin_stages
 
         run, settings = self.chosen.run, self.settings
-        trains = isinstance(self.chosen.mode, Train)
         stages = begin_stages(self.network, run.stages)
         accumulation = settings.gradient_accumulation
         return GraphcoreDevice(
             self.network,
-            build_poptorch_optimizer(settings.name, self.network.parameters(), settings.learning_rate)
-            if trains
-            else None,
+            self._optimizer(poptorch.optim),
             settings.name,
             settings.loss_balance_scheme,
             self.numbers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 
@@ -13,14 +14,14 @@ RMSPROP_EPSILON = 1e-4
 
 
 def build_optimizer(
-    kind: OptimizerKind, parameters: Iterable[torch.nn.Parameter], rate: float
+    kind: OptimizerKind, parameters: Iterable[torch.nn.Parameter], rate: float, family: Any = torch.optim
 ) -> torch.optim.Optimizer:
-    """Adam as torch has it, or RMSprop with the original's epsilon."""
+    """Adam as torch has it, or RMSprop with the original's epsilon; ``family`` may be ``poptorch.optim`` instead."""
     match kind:
         case OptimizerKind.adam:
-            return torch.optim.Adam(parameters, lr=rate)
+            return family.Adam(parameters, lr=rate)  # type: ignore[no-any-return]
         case OptimizerKind.rmsprop:
-            return torch.optim.RMSprop(parameters, lr=rate, eps=RMSPROP_EPSILON)
+            return family.RMSprop(parameters, lr=rate, eps=RMSPROP_EPSILON)  # type: ignore[no-any-return]
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -5,12 +5,13 @@ from functools import partial
 import pytest
 import torch
 
+import poptorch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.graphcore.device import GraphcoreDevice
-from cosmictagger.devices.graphcore.optimizer import build_poptorch_optimizer
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.graphcore.stages import begin_stages
+from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBERS
 
 
@@ -33,7 +34,7 @@ def graphcore_device(
     run = Run(num_replicas=replicas)
     return GraphcoreDevice(
         net,
-        build_poptorch_optimizer(kind, net.parameters(), 1e-3),
+        build_optimizer(kind, net.parameters(), 1e-3, poptorch.optim),
         kind,
         LossBalanceScheme.focal,
         numbers,
