@@ -5,7 +5,7 @@ Progress bars, logs, reports and proofs listen; the engine never prints.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -71,3 +71,9 @@ class TierChanged:
 
 Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned | Noted | TierChanged
 Listener: TypeAlias = Callable[[Event], None]
+
+
+def tell_all(listeners: Sequence[Listener], event: Event) -> None:
+    """Let each listener know."""
+    for listener in listeners:
+        listener(event)

@@ -17,7 +17,7 @@ from pilotage.distributed.line import Line
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.world import World
 from pilotage.errors import NotCompiledError, OptionError
-from pilotage.events import CompilationProgress, Event, Listener, StepsRun, TierChanged, Warned
+from pilotage.events import CompilationProgress, Listener, StepsRun, TierChanged, Warned, tell_all
 from pilotage.optim.comparing import changed_constants, with_values_of
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, ReplicaGrouping
@@ -67,7 +67,7 @@ class Executor:
         """Which parts of the module were in training mode when it was wrapped."""
         self._presence = presence_of(self.execution, trains=plan is not None)
         # Not a method: what tells must not keep the executor alive that holds it.
-        self._tell = partial(_tell_all, (*listeners, self._presence.note))
+        self._tell = partial(tell_all, (*listeners, self._presence.note))
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
@@ -373,11 +373,6 @@ def _checked(peers: Peers | None, execution: Execution) -> Peers | None:
             f"{world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} instances."
         )
     return peers
-
-
-def _tell_all(listeners: Sequence[Listener], event: Event) -> None:
-    for listener in listeners:
-        listener(event)
 
 
 def _first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tensor]:
