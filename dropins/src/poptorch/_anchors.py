@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pilotage.distributed.line import line_here
 from pilotage.options.batching import Batching
 from pilotage.options.execution import Execution
 from pilotage.program.labels import EXCEPTIONS
@@ -42,7 +43,8 @@ class Anchors:
 
     def __init__(self, options: Options, execution: Execution) -> None:
         self._batching = batching = execution.batching
-        self._updates_at_once = batching.micro_batches_per_update == 1 and execution.locations.optimizer is None
+        parted = execution.locations.optimizer is not None or line_here() is not None
+        self._updates_at_once = batching.micro_batches_per_update == 1 and not parted
         self._mode = OutputMode(options.output_mode)
         self._period = options.output_return_period
         self._anchors = {
@@ -136,10 +138,12 @@ def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:
     if executor.plan is None:
         return None
     if long_name.startswith(UPDATED):
-        name = long_name.removeprefix(UPDATED)
-        if name not in executor.session.program.layout.trained:
+        name, session = long_name.removeprefix(UPDATED), executor.session
+        if name not in session.captured.layout.trained:
             return None
-        return lambda: executor.session.attached.parameters[name].detach().to("cpu", copy=True)
+        # Where stages are processes of their own, all of them come by here, and one of them has the weight.
+        weights = session.whole_weights or (lambda: session.attached.parameters)
+        return lambda: weights()[name].detach().to("cpu", copy=True)
     value = to_ipu_param(executor.plan).get(long_name)
     return None if value is None else lambda: value
 

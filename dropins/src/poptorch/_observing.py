@@ -26,7 +26,7 @@ class Observing:
     def getTensorNames(self) -> list[str]:
         """The names of all tensors of the compiled program; `Options.anchorTensor` takes them."""
         require(self.engine.is_compiled, "The model has not been compiled, so its tensors have no names yet.")
-        return names_in(self.engine.session.program, self.engine.plan)
+        return names_in(self.engine.session.captured, self.engine.plan)
 
     def getAnchoredTensor(self, short_name: str) -> Tensor:
         """The tensor that `Options.anchorTensor` gave this name, from the last call."""
@@ -55,4 +55,4 @@ class Observing:
     def _debugGetPopartIR(self) -> str:
         """The operations of the compiled program, as JSON."""
         with translated():
-            return intermediate_representation(self.engine.session.program)
+            return intermediate_representation(self.engine.session.captured)

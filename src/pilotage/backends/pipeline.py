@@ -105,12 +105,12 @@ class PipelinedExecutable:
         )
 
     def _refuse_other_neighbours(self, work: StageWork) -> None:
-        sizes = self._line.gather(work.sizes)
-        for stage, (mine, theirs) in enumerate(pairwise(sizes)):
+        crossings = self._line.gather(work.crossings)
+        for stage, (mine, theirs) in enumerate(pairwise(crossings)):
             if mine[1] != theirs[0]:
                 raise DistributedError(
-                    f"Stage {stage} sends {mine[1]} numbers and stage {stage + 1} expects {theirs[0]}. All processes of an "
-                    "instance have to build the same model and call it with batches of the same shape."
+                    f"What stage {stage} sends is not what stage {stage + 1} expects. All processes of an instance have to build the "
+                    "same model and call it with batches of the same shape."
                 )
 
     def _shared(self, inputs: Sequence[Tensor]) -> list[Tensor]:

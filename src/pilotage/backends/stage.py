@@ -56,6 +56,13 @@ class StageWork:
         return self._backward is not None
 
     @property
+    def crossings(self) -> tuple[object, object]:
+        """What is exchanged with the stage before, and with the one behind, tensor by tensor."""
+        forward, backward = self._part.forward, self._part.backward
+        back, forth = ((), ()) if backward is None else (backward.sent, backward.received)
+        return (forward.received, back), (forward.sent, forth)
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """How large what comes from the stage before and what goes to the one behind is, in either direction."""
         forward, backward = self._forward, self._backward

@@ -28,7 +28,7 @@ _scope: ContextVar[str] = ContextVar("pilotage_scope", default="")
 
 
 def enter_stage(number: int | None) -> None:
-    """Let all operations from here on belong to a stage, or to none."""
+    """Let all operations of forward from here on belong to a stage of a pipeline, counted from 0; None is no stage."""
     _stage.set(number)
 
 
