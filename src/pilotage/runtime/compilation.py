@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,10 +36,11 @@ from pilotage.program.placement import place
 from pilotage.program.program import Action, Program
 from pilotage.program.recomputation import recomputed
 from pilotage.program.schedule import Schedule, make_schedule
-from pilotage.program.shares import Broadcast, Shares, owners_of
+from pilotage.program.shares import Broadcast, Shares
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascent import Ascent, ascent_for
+from pilotage.runtime.locating import notice_of_locations, possible_locations, refuse_slots_on_host, shares_of
 from pilotage.runtime.session import Session
 from pilotage.runtime.synthetic import SyntheticInputs
 
@@ -115,7 +116,7 @@ class Compilation:
             return self._load_stage(self.line, choice, program, schedule, RandomStreams(choice.backend.device, seeds))
         placed = place(program, choice.backend.devices)
         if placed.homes:
-            self._refuse_slots_on_host(program)
+            refuse_slots_on_host(program)
             self.tell(Warned(message=_SHARED_OUT))
         session = Session(
             choice=choice,
@@ -185,31 +186,11 @@ class Compilation:
                 "wait on the host yet. Leave these locations as they are."
             )
 
-    @staticmethod
-    def _refuse_slots_on_host(program: Program) -> None:
-        if program.layout.slots_on_host is not None:
-            raise OptionError(
-                "The stages are shared out to several cards of this process, and then the optimizer's state cannot wait on the host "
-                "yet. Keep it on the device, or start a process for each stage."
-            )
-
     def _locations(self, choice: Choice) -> Locations:
-        """Where tensors wait, as far as this device has another place for them than its own memory."""
-        wanted = self.execution.locations
-        if not choice.backend.has_own_memory:
-            return replace(wanted, activations=None, optimizer=None)
-        has_backward = self.plan is not None and choice.tier is Tier.GRAPH
-        return wanted if has_backward else replace(wanted, activations=None)
+        return possible_locations(self.execution.locations, choice, trains=self.plan is not None)
 
     def _shares(self) -> Shares | None:
-        """Who updates what, where the optimizer's state is shared out to the instances."""
-        minimum, plan = self.execution.locations.shared_optimizer, self.plan
-        if minimum is None or plan is None or self.broadcast is None:
-            return None
-        trained = {name for group in plan.groups for name in group.parameters}
-        elements = {n: p.numel() for n, p in self.module.named_parameters() if n in trained and p.requires_grad}
-        owners = owners_of(elements, self.execution.batching.instances, minimum)
-        return Shares(owners=owners, instance=self.execution.instance, broadcast=self.broadcast)
+        return shares_of(self.module, self.plan, self.execution, self.broadcast)
 
     def _begin_ascent(self, session: Session) -> None:
         """Take compiled code that is there, or prepare to compile; where the tier is pinned to it, compile at once."""
@@ -268,7 +249,8 @@ class Compilation:
                 f"nonfinite_loss is 'raise', but the {choice.backend.name} backend does not look at losses yet. "
                 "Use 'ignore', or the cpu backend."
             )
-        self._check_locations(choice)
+        if (notice := notice_of_locations(self.execution.locations, choice, trains=self.plan is not None)) is not None:
+            self.tell(notice)
         if self.line is not None:
             self._refuse_for_stages(choice)
         device, tier = choice.backend.label, choice.tier.value
@@ -282,18 +264,6 @@ class Compilation:
             )
         )
         return choice
-
-    def _check_locations(self, choice: Choice) -> None:
-        wanted, name = self.execution.locations, choice.backend.name
-        if wanted.uses_host and not choice.backend.has_own_memory:
-            self.tell(Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own."))
-        elif wanted.activations is not None and choice.tier is not Tier.GRAPH and self.plan is not None:
-            self.tell(
-                Warned(
-                    message=f"Activations stay on the device in the tier {choice.tier.value!r}. Only in the tier 'graph' do they "
-                    "wait on the host."
-                )
-            )
 
     def _program(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:
         request = Request(
