@@ -52,49 +52,48 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
         raise OptionError(
             "The tier is 'eager', which has no graph to cut into stages. Use the tier 'graph', or run one process."
         )
-    found = stages_in(graph.graph)
-    if found != stages:
-        raise OptionError(
-            f"The model has {found} {'stage' if found == 1 else 'stages'}, but poprun was started with --ipus-per-replica {stages}. "
-            f"Start it with --ipus-per-replica {found}, or divide the model into {stages} stages by poptorch.Block."
-        )
+    _check_number(stages_in(graph.graph), stages)
+    names = _arguments(program.layout, computation.sections)
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    arguments = dict(zip(_arguments(program.layout, computation.sections), placeholders, strict=False))
-    weights = {name: arguments[Section.PARAMETERS, name] for name in program.layout.parameters}
-    buffers = {name: arguments[Section.BUFFERS, name] for name in program.layout.buffers}
-    everywhere = frozenset(placeholders) - {*weights.values(), *buffers.values()}
+    arguments = dict(zip(names, placeholders, strict=False))
+    living = {
+        str(name): node for (kind, name), node in arguments.items() if kind in (Section.PARAMETERS, Section.BUFFERS)
+    }
+    everywhere = frozenset(placeholders) - {*living.values()}
     slots = find_slots(graph.graph, stages, homeless=everywhere, trains=program.trains)
-    homes = {name: slots.of_node[node] for name, node in {**weights, **buffers}.items()}
-    layout = _own(program.layout, {name for name, home in homes.items() if home == stage})
+    homes = {name: slots.of_node[node] for name, node in living.items()}
+    own = _own(program, {name for name, home in homes.items() if home == stage})
     outputs, gradients = _results(program, graph.graph.output_node())
     step = Step(
         graph=graph,
-        state=[arguments[key] for key in _arguments(layout, computation.sections)],
+        state=[arguments[key] for key in _arguments(own.layout, computation.sections)],
         inputs=placeholders[len(arguments) :],
         outputs=outputs,
-        gradients=[(name, weights[name], node) for name, node in gradients.items()],
+        gradients=[(name, living[name], node) for name, node in gradients.items()],
         everywhere=everywhere,
     )
-    flag = len(outputs) - 1 if computation.checks_late else None
     computations = {action: replace(computation, graph=None, function=None)}
     if program.trains:
-        computations[Action.UPDATE] = _update(program.computations[Action.UPDATE], layout, device)
+        computations[Action.UPDATE] = _update(program.computations[Action.UPDATE], own.layout, device)
+    flag = len(outputs) - 1 if computation.checks_late else None
     return StageProgram(
-        program=replace(
-            program,
-            layout=layout,
-            computations=computations,
-            written_buffers=tuple(name for name in program.written_buffers if name in layout.buffers),
-            constant_outputs=tuple(number for number in program.constant_outputs if number < len(outputs)),
-            output_ranks=_without_gradients(program),
-        ),
+        program=replace(own, computations=computations),
         part=cut(step, slots, stage),
         outputs=tuple(number for number in range(len(outputs)) if number != flag),
         flag=flag,
         homes=homes,
         divisor=max(_divisors(program).values(), default=1),
-        travelling=tuple(name for name, node in weights.items() if _travels(node, slots)),
+        travelling=tuple(name for name in program.layout.parameters if _travels(living[name], slots)),
     )
+
+
+def _check_number(found: int, stages: int) -> None:
+    if found != stages:
+        raise OptionError(
+            f"The model has {found} {'stage' if found == 1 else 'stages'}, but poprun was started with --ipus-per-replica {stages}. "
+            f"Start it with --ipus-per-replica {found}, or divide the model into {stages} stages by poptorch.Block or "
+            "pilotage.enter_stage."
+        )
 
 
 def _refuse(program: Program) -> None:
@@ -127,13 +126,23 @@ def _names(layout: StateLayout, section: Section) -> Iterable[object]:
             return layout.owners(section)
 
 
-def _own(layout: StateLayout, names: set[str]) -> StateLayout:
-    return replace(
+def _own(program: Program, names: set[str]) -> Program:
+    """The program with the state of these names alone, and without the gradients among its outputs."""
+    assert program.outputs is not None
+    layout, count = program.layout, count_tensors(program.outputs)
+    own = replace(
         layout,
         parameters={name: spec for name, spec in layout.parameters.items() if name in names},
         buffers={name: spec for name, spec in layout.buffers.items() if name in names},
         trained=tuple(name for name in layout.trained if name in names),
         slots={slot: spec for slot, spec in layout.slots.items() if slot.parameter in names},
+    )
+    return replace(
+        program,
+        layout=own,
+        written_buffers=tuple(name for name in program.written_buffers if name in own.buffers),
+        constant_outputs=tuple(number for number in program.constant_outputs if number < count),
+        output_ranks=(*program.output_ranks[:count], *program.output_ranks[count + len(program.gradients) :]),
     )
 
 
@@ -162,12 +171,6 @@ def _results(program: Program, output: Node) -> tuple[list[Node], dict[str, Node
     results, count = list(returned), count_tensors(program.outputs)
     gradients = dict(zip(program.gradients, results[count:], strict=False))
     return [*results[:count], *results[count + len(gradients) :]], gradients
-
-
-def _without_gradients(program: Program) -> tuple[int, ...]:
-    assert program.outputs is not None
-    count = count_tensors(program.outputs)
-    return (*program.output_ranks[:count], *program.output_ranks[count + len(program.gradients) :])
 
 
 def _travels(weight: Node, slots: Slots) -> bool:
