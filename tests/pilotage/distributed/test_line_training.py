@@ -65,7 +65,7 @@ def part_of(tensor, *, instance: int, instances: int, replicas: int):
 
 OPTIMIZERS = {
     "sgd": lambda module: torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01),
-    "adam": lambda module: torch.optim.Adam(module.parameters(), lr=0.02),
+    "adam": lambda module: torch.optim.Adam(module.parameters(), lr=0.02, eps=1e-4),
 }
 
 
@@ -143,6 +143,11 @@ def test_four_stages_reach_the_weights_of_one_process_in_every_order(world):
 
 def test_two_stages_of_two_instances_reach_the_weights_of_one_process(world):
     check(world, {"stages": 2, "instances": 2, "replicas": 2, "accumulation": 2})
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA card")
+def test_two_stages_on_a_card_reach_the_weights_of_one_process(world):
+    check(world, {"stages": 2, "backend": "cuda"}, {"stages": 2, "backend": "cuda", "pipeline": "gpipe"})
 
 
 @pytest.mark.long
