@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 import pilotage
@@ -22,6 +24,7 @@ def options_for(
     # Instances have to draw alike, and every process was seeded alike.
     options.randomSeed(torch.initial_seed() % 2**31)
     options.outputMode(poptorch.OutputMode.All)
+    options.showCompilationProgressBar(sys.stderr.isatty() and pilotage.world_here().rank == 0)
     # PopTorch cannot send statistics of normalisation around: each replica keeps its own, and the first one's are saved.
     options.broadcastBuffers(False)
     if stages:
