@@ -4,6 +4,7 @@
 #include "autocast.h"
 #include "device.h"
 #include "operations.h"
+#include "precedence.h"
 
 namespace {
 
@@ -68,6 +69,8 @@ const bool torch_had_asked = [] {
   new (const_cast<at::HPUHooksInterface*>(&known)) emulation::Hooks();
   return true;
 }();
+
+const bool stands_before_cuda = emulation::stand_before_cuda();
 
 } // namespace
 
