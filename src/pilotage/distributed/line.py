@@ -55,7 +55,7 @@ class Line:
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0) -> None:
         """Overwrite these tensors by those of one stage."""
         group = self._group()
-        with self.peers.explained(f"hearing from stage {source}"):
+        with self.peers.explained(f"handing on what stage {source} has"):
             for tensor in tensors:
                 # Through the host, where all of them can meet whatever their devices are.
                 here = tensor.to("cpu")

@@ -48,14 +48,14 @@ class Memories:
 
     def written(self, node: Node, first: int, last: int) -> bool:
         """Whether the memory of a value is written to from one position to another, both included."""
-        return any(first <= position <= last for position in self._writes.get(self._memory(node), ()))
+        return any(first <= position <= last for position in self._writes.get(self.memory(node), ()))
 
     def _note(self, node: Node) -> None:
         written = [value for value, writes in aliased_arguments(node) if writes] + hidden_writes(node)
         for value in self._returned(node):
             self._unite(node, value)
         for value in written:
-            self._writes.setdefault(self._memory(value), []).append(self.position[node])
+            self._writes.setdefault(self.memory(value), []).append(self.position[node])
 
     def _returned(self, node: Node) -> Sequence[Node]:
         """The arguments in whose memory the result lies."""
@@ -70,13 +70,14 @@ class Memories:
         returns_argument = any(result.alias_info is not None for result in node.target._schema.returns)
         return [value for value, _ in aliased_arguments(node)] if returns_argument else []
 
-    def _memory(self, node: Node) -> Node:
+    def memory(self, node: Node) -> Node:
+        """The value that stands for all that lie in the same memory."""
         while node in self._parent:
             node = self._parent[node]
         return node
 
     def _unite(self, node: Node, other: Node) -> None:
-        mine, theirs = self._memory(node), self._memory(other)
+        mine, theirs = self.memory(node), self.memory(other)
         if mine is not theirs:
             self._parent[mine] = theirs
             self._writes.setdefault(theirs, []).extend(self._writes.pop(mine, []))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torch.fx import Graph, Node
 
 from pilotage.errors import CaptureError
-from pilotage.program.aliases import aliased_arguments
+from pilotage.program.aliases import Memories, aliased_arguments
 from pilotage.program.forward_marks import is_forward
 from pilotage.program.location import line_of
 from pilotage.program.rewrites import hidden_writes
@@ -52,7 +52,7 @@ def stages_in(graph: Graph) -> int:
 
 def find_slots(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: bool) -> Slots:
     """Find the slot of every operation, and of every argument but those that all stages have."""
-    search = _Search(stages, homeless, trains)
+    search = _Search(Memories(graph), stages, homeless, trains)
     for node in graph.nodes:
         if node.op == "call_function":
             search.place(node)
@@ -60,17 +60,17 @@ def find_slots(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: 
         if node.op == "placeholder" and node not in homeless:
             # An argument that nothing needs has to be somewhere, too.
             search.slots.setdefault(node, 0)
-    return Slots(stages, search.slots, search.in_written_arguments())
+    return Slots(stages, search.slots, search.in_written_arguments(graph))
 
 
 class _Search:
-    def __init__(self, stages: int, homeless: frozenset[Node], trains: bool) -> None:
+    def __init__(self, memories: Memories, stages: int, homeless: frozenset[Node], trains: bool) -> None:
         self.slots: dict[Node, int] = {}
         self._written: set[Node] = set()
         self._stages = stages
         self._homeless = homeless
         self._trains = trains
-        self._memory: dict[Node, Node] = {}
+        self._memories = memories
         self._last_write: dict[Node, int] = {}
         """The slot in which each memory was last written to."""
 
@@ -82,13 +82,11 @@ class _Search:
                 # Weights live where they are first used.
                 self.slots.setdefault(value, stage_of_slot(slot, self._stages))
             self._refuse_stale_reading(node, value, slot)
-        arguments = aliased_arguments(node)
-        self._memory[node] = self._memory_of(arguments[0][0]) if arguments else node
-        for value in [*(value for value, writes in arguments if writes), *hidden_writes(node)]:
+        for value in [*(value for value, writes in aliased_arguments(node) if writes), *hidden_writes(node)]:
             self._note_write(node, value, slot)
 
-    def in_written_arguments(self) -> frozenset[Node]:
-        return frozenset({*self._written, *(node for node, memory in self._memory.items() if memory in self._written)})
+    def in_written_arguments(self, graph: Graph) -> frozenset[Node]:
+        return frozenset(node for node in graph.nodes if self._memories.memory(node) in self._written)
 
     def _slot(self, node: Node) -> int:
         given = [self.slots[value] for value in node.all_input_nodes if value.op == "call_function"]
@@ -108,11 +106,8 @@ class _Search:
             )
         return max(wanted, earliest)
 
-    def _memory_of(self, value: Node) -> Node:
-        return self._memory.get(value, value)
-
     def _note_write(self, node: Node, value: Node, slot: int) -> None:
-        memory = self._memory_of(value)
+        memory = self._memories.memory(value)
         if memory.op == "placeholder":
             self._written.add(memory)
             home = self.slots.get(memory)
@@ -125,7 +120,7 @@ class _Search:
 
     def _refuse_stale_reading(self, node: Node, value: Node, slot: int) -> None:
         """What a later stage has written to is never sent back to the one that made it."""
-        written = self._last_write.get(self._memory_of(value))
+        written = self._last_write.get(self._memories.memory(value))
         if value.op != "call_function" or written is None or written <= self.slots[value] or slot == written:
             return
         if slot < written or slot >= self._stages:
