@@ -19,12 +19,14 @@ from pilotage.backends.streams import RandomStreams
 from pilotage.errors import CaptureError, OptionError
 from pilotage.optim.reading import read_optimizer
 from pilotage.options.batching import Batching
-from pilotage.options.choices import OutputMode
+from pilotage.options.choices import OutputMode, Recomputation
 from pilotage.program.anchors import anchored
 from pilotage.program.capture import Request, capture
 from pilotage.program.cutting import cut_program
+from pilotage.program.forward_marks import keep_for_backward
 from pilotage.program.model import modes_of
 from pilotage.program.program import Program
+from pilotage.program.recomputation import recomputed
 from pilotage.program.schedule import make_schedule
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import take_apart
@@ -54,8 +56,10 @@ def captured(module: nn.Module, inputs, *, trains: bool = True) -> Program:
 class Stages:
     """All stages of a module in one process; the carriers go from hand to hand."""
 
-    def __init__(self, module: nn.Module, inputs, stages: int, *, trains: bool = True, anchors=()) -> None:
-        self.program = anchored(captured(module, inputs, trains=trains), anchors)
+    def __init__(
+        self, module: nn.Module, inputs, stages: int, *, trains=True, anchors=(), again=Recomputation.MARKED
+    ) -> None:
+        self.program = anchored(recomputed(captured(module, inputs, trains=trains), again), anchors)
         self.cuts = [cut_program(self.program, stage, stages, CPU) for stage in range(stages)]
         plan = self.program.plan
         self.states = [DeviceState(cut.program.layout, plan, CPU, replicas=1, pools=trains) for cut in self.cuts]
@@ -99,9 +103,9 @@ class Stages:
         return {name: buffer for state in self.states for name, buffer in state.buffers().items()}
 
 
-def assert_as_eager(module: nn.Module, stages: int, batches) -> Stages:
+def assert_as_eager(module: nn.Module, stages: int, batches, **options) -> Stages:
     plain = copy.deepcopy(module)
-    cut = Stages(module, batches[0], stages)
+    cut = Stages(module, batches[0], stages, **options)
     outputs = cut.run([list(map(torch.clone, batch)) for batch in batches])
     for mine, batch in zip(outputs, batches, strict=True):
         theirs = plain(*batch)
@@ -170,6 +174,11 @@ def linear():
     return nn.Linear(4, 4)
 
 
+def marked(value):
+    keep_for_backward(value)
+    return value
+
+
 def attended(network, x):
     return network.attention(x.unsqueeze(0), x.unsqueeze(0), x.unsqueeze(0))[0].squeeze(0)
 
@@ -210,6 +219,12 @@ NETWORKS = {
         layer=linear(),
         other=linear(),
     ),
+    "values that are computed again between marks": lambda: Network(
+        lambda n, x: marked(torch.sin(torch.tanh(n.layer(x)))),
+        lambda n, h: marked(torch.tanh(torch.sin(n.other(h)))) * 2,
+        layer=linear(),
+        other=linear(),
+    ),
     "a parameter that nothing uses": lambda: Network(
         lambda n, x: n.layer(x), lambda n, h: h * 2, layer=linear(), unused=linear()
     ),
@@ -239,6 +254,15 @@ def test_stages_compute_what_eager_pytorch_computes(name):
     if "buffer" in name:
         module.register_buffer("total", torch.zeros(2))
     assert_as_eager(module, 2, [[torch.randn(6, 4), torch.randn(6, 4)] for _ in range(3)])
+
+
+@pytest.mark.parametrize("name", ["running statistics", "attention"])
+def test_stages_can_keep_nothing_but_what_they_hand_on_and_compute_the_rest_again(name):
+    batches = [[torch.randn(6, 4), torch.randn(6, 4)] for _ in range(3)]
+    cut = assert_as_eager(NETWORKS[name](), 2, batches, again=Recomputation.STAGES)
+    plain = Stages(NETWORKS[name](), batches[0], 2)
+    kept = [[len(each.part.backward.graph.graph.nodes) for each in both.cuts] for both in (cut, plain)]
+    assert sum(kept[0]) > sum(kept[1]), "backward computes more than it did"
 
 
 def test_inference_is_cut_as_well():
