@@ -35,13 +35,16 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
             f"is {first}: all instances have equally many replicas."
         )
     address, port = meeting_place(environment)
+    stages = number(environment, STAGES, 1)
+    # A job that a stage starts in turn, and that has none, finds the variable of the one around it.
+    is_stage = stages > 1 and environment.get(STAGE)
     return World(
         rank=first // local,
         size=total // local,
         local_rank=number(environment, LOCAL_INSTANCE, 0),
         replicas_per_instance=local,
-        stages_per_replica=number(environment, STAGES, 1),
-        stage=number(environment, STAGE) if environment.get(STAGE) else None,
+        stages_per_replica=stages,
+        stage=number(environment, STAGE) if is_stage else None,
         address=address,
         port=port,
         launcher="poprun",

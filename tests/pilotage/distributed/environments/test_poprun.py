@@ -20,7 +20,7 @@ def worlds(draw):
         local_rank=draw(st.integers(0, rank)),
         replicas_per_instance=draw(st.integers(1, 16)),
         stages_per_replica=stages,
-        stage=draw(st.none() | st.integers(0, stages - 1)),
+        stage=draw(st.none() | st.integers(0, stages - 1)) if stages > 1 else None,
         address=draw(st.sampled_from([None, "10.0.0.1", "host"])),
         port=draw(st.none() | st.integers(1, 65535)),
         launcher="poprun",
@@ -42,6 +42,12 @@ def test_the_variables_are_those_of_a_logged_command_line():
         "POPDIST_REPLICA_INDEX_OFFSET": "2",
         "POPDIST_LOCAL_INSTANCE_INDEX": "1",
     }
+
+
+def test_a_job_without_stages_that_a_stage_has_started_does_not_take_itself_for_one():
+    around = poprun_variables(World(stages_per_replica=2, stage=1))
+    inside = poprun_variables(World(size=2, rank=1))
+    assert poprun_world({**around, **inside}) == World(size=2, rank=1, launcher="poprun")
 
 
 def test_without_the_number_of_replicas_nobody_is_under_poprun():
