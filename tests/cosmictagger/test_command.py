@@ -126,6 +126,8 @@ def test_inference_counts_every_entry_once_whatever_the_batches(run):
         ("network.conv_mode=conv_3D",),
         ("data.img_transform=true", "mode.optimizer.loss_balance_scheme=even"),
         ("run.profile=true",),
+        ("network.event_label=true", "network.vertex=true"),
+        ("mode.quantization_aware=true",),
     ],
     ids=lambda words: words[0],
 )
@@ -133,6 +135,30 @@ def test_other_ways_to_train_run_too(run, words):
     folder, _ = run("run.iterations=2", "run.saver=false", *words)
     assert all(np.isfinite(list(column(folder / "train_metrics.csv", "loss").values())))
     assert bool(list((folder / "profiles").glob("timeline_*.json"))) == ("run.profile=true" in words)
+
+
+@pytest.mark.slow
+def test_heads_are_judged_in_training_and_inference(run):
+    heads = ("network.event_label=true", "network.vertex=true")
+    folder, _ = run("run.iterations=3", "run.saver=false", *heads)
+    for name in ("Event_Accuracy", "VertexDetection", "VertexResolution", "loss/event_label", "loss/vertex"):
+        assert len(column(folder / "train_metrics.csv", name)) == 3
+        assert len(column(folder / "test_metrics.csv", name)) == 1
+    run("mode=inference", "run.minibatch_size=3", *heads)
+    report = json.loads((folder / "inference" / "report.json").read_text())
+    assert 0 <= report["metrics"]["VertexDetection"] <= 1
+    assert len(column(folder / "ana_metrics.csv", "VertexResolution")) == 2
+
+
+@pytest.mark.slow
+def test_training_goes_on_with_rounding_from_weights_without(run):
+    whole, _ = run("run.iterations=2", "run.saver=false")
+    words = ("mode.quantization_aware=true", f"mode.weights_location={whole}", "run.iterations=2", "run.saver=false")
+    folder, said = run(*words, folder="rounded")
+    assert "Resumed from" in said
+    state = torch.load(folder / "checkpoints" / "model-4.ckpt", weights_only=True)["state_dict"]
+    assert float(state["initial_convolution.rounding.high"]) > 0
+    run("mode=inference", "mode.quantization_aware=true", folder="rounded")
 
 
 @pytest.mark.slow

@@ -42,4 +42,5 @@ class StepProfile:
         """Write ``profiling_info_rank_<r>.npy`` and, as ``args.json``, what was configured."""
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / f"profiling_info_rank_{rank}.npy", np.array(self.rows, dtype=KIND))
-        (folder / "args.json").write_text(json.dumps(configuration, indent=1, sort_keys=True, default=str) + "\n")
+        if rank == 0:
+            (folder / "args.json").write_text(json.dumps(configuration, indent=1, sort_keys=True, default=str) + "\n")
