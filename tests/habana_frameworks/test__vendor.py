@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +39,7 @@ def test_the_media_loader_is_no_bridge(import_beside):
     assert (ran.returncode, ran.stdout.strip()) == (0, "False"), ran.stderr
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the CUDA device here is taken first")
 def test_the_engine_takes_no_emulated_card_unasked_and_starts_none():
     program = """
 import sys

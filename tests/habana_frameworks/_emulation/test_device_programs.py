@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +62,7 @@ def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the
     assert "Running on hpu (Gaudi, emulated on the CPU), tier graph: the backend option asks for it." in ran.stderr
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch counts the CUDA device here")
 def test_a_device_made_known_after_a_backward_pass_is_refused_and_after_anything_else_works(alone):
     def program():
         import os

@@ -111,7 +111,7 @@ def test_each_way_to_name_a_gpu_leads_to_the_one_card(alone):
         assert torch.cuda.get_device_properties(0).total_memory > 0
         torch.cuda.nvtx.range_push("part")
         with pytest.raises(NotImplementedError, match="has no counterpart on Gaudi"):
-            torch.cuda.get_device_capability()
+            torch.cuda.utilization()
         assert torch.compile(nn.Identity(), mode="max-autotune")(batch).is_cuda
 
     assert "[context]" not in alone(program).stderr

@@ -46,7 +46,9 @@ def note(kind: Kind, before: str, after: str) -> None:
 
 
 def said(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """A call as one would write it, with tensors and modules by their kind alone."""
+    """A call as one would write it, with tensors by their shape alone."""
+    if name.endswith(".__init__"):
+        name, args = name.removesuffix(".__init__"), args[1:]
     words = [_short(each) for each in args] + [f"{key}={_short(value)}" for key, value in kwargs.items()]
     return f"{name}({', '.join(words)})"
 

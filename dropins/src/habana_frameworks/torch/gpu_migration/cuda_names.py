@@ -50,9 +50,20 @@ def empty_cache() -> None:
 
 
 def get_device_properties(device: Any = None) -> SimpleNamespace:
-    """Name and memory of the card; what only a GPU has is left out, and asking for it raises."""
+    """Name and memory of the card, with a compute capability below all that exist; asking for what else a GPU has raises."""
     del device
-    return SimpleNamespace(name=hpu.get_device_name(), total_memory=hpu.mem_get_info()[1])
+    return SimpleNamespace(name=hpu.get_device_name(), total_memory=hpu.mem_get_info()[1], major=0, minor=0)
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Return a compute capability below all that exist, so that nothing is taken for granted by it."""
+    del device
+    return 0, 0
+
+
+def is_current_stream_capturing() -> bool:
+    """Say no: graphs of the card are not captured by stream."""
+    return False
 
 
 class autocast(torch.autocast):
@@ -89,9 +100,11 @@ MODIFIED = {
     "device": (hpu.device, "torch.hpu.device"),
     "empty_cache": (empty_cache, "nothing to empty"),
     "get_device_properties": (get_device_properties, "get_device_name() and torch.hpu.mem_get_info()"),
+    "get_device_capability": (get_device_capability, "(0, 0)"),
+    "is_current_stream_capturing": (is_current_stream_capturing, "no"),
     "reset_max_memory_allocated": (hpu.reset_peak_memory_stats, "torch.hpu.reset_peak_memory_stats"),
 }
 """Names that mean something else on the card, with what they become."""
 
-MISMATCHING = ("get_arch_list", "get_device_capability", "get_gencode_flags", "ipc_collect", "utilization", "cudart")
+MISMATCHING = ("get_arch_list", "get_gencode_flags", "ipc_collect", "utilization", "cudart")
 """Names without any counterpart."""
