@@ -134,3 +134,13 @@ def test_two_instances_with_two_replicas_each_are_four_processes(trained):
     assert (placement["instances"], placement["replicas"]) == (2, 2)
     assert placement["exchange"].startswith("mean over 4 replicas by popdist")
     assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.long
+def test_lazy_graphs_end_behind_backward_and_update_alone(start, tmp_path, few_events):
+    given = (*WORDS, *SMALL, f"output_dir={tmp_path}", f"data.data_directory={few_events}", "run.iterations=4")
+    codes, said = start(*given, "run.compute_mode=HPU", "run.lazy_mode=true").finish()
+    assert codes == [0], said
+    assert "Lazy mode would have run 8 graphs" in said
+    assert "0 cut by reading a value, 0 idle marks" in said

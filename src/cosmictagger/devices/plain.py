@@ -70,12 +70,13 @@ class PlainDevice:
         losses, metrics = zip(*found, strict=True)
         self._scaler.step(self._optimizer)
         self._scaler.update()
+        # One tensor, before the boundary: what is read behind it belongs to no further graph.
+        numbers = torch.cat((torch.stack(metrics).mean(0), torch.stack(losses).mean().view(1)))
         self._mark()
+        *found_metrics, loss = numbers.tolist()
         watch.lap("optimizer")
         self._updates += 1
-        return Outcome(
-            loss=float(torch.stack(losses).mean()), metrics=torch.stack(metrics).mean(0).cpu(), seconds=watch.seconds
-        )
+        return Outcome(loss=loss, metrics=torch.tensor(found_metrics), seconds=watch.seconds)
 
     def _gradients(self, batch: AnyBatch, watch: _StopWatch, *, last: bool) -> tuple[Tensor, Tensor]:
         with self._exchanging(last):
