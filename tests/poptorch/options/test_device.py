@@ -1,9 +1,10 @@
 import pytest
 
 from pilotage.errors import OptionError
-from pilotage.options.choices import NonFiniteLoss, Tier
+from pilotage.options.choices import NonFiniteLoss, PipelineOrder, Tier
+from poptorch._execution import execution_of
 from poptorch.enums import ConnectionType, SyncPattern
-from poptorch.options import Options
+from poptorch.options import Options, ShardedExecution
 
 
 def test_the_simulator_is_chosen_or_not():
@@ -76,13 +77,22 @@ def test_the_backend_and_its_tier_are_stored_and_shown():
     assert repr(Options().runOn(tier=Tier.GRAPH, nonfinite_loss=NonFiniteLoss.RAISE).runOn("cuda")) == repr(options)
 
 
+def test_the_order_of_a_pipeline_is_the_strategys_or_the_one_that_is_chosen():
+    assert execution_of(Options(), training=True).pipeline is None
+    assert execution_of(Options().runOn(pipeline="gpipe"), training=True).pipeline is PipelineOrder.GPIPE
+    sharded = Options().runOn(pipeline="gpipe").setExecutionStrategy(ShardedExecution())
+    assert execution_of(sharded, training=True).pipeline is PipelineOrder.SHARDED
+
+
 def test_what_is_not_said_about_the_backend_stays_open():
     options = Options().runOn("cpu")
     assert not options.exists("pilotage_tier")
     assert not options.exists("pilotage_nonfinite_loss")
 
 
-@pytest.mark.parametrize("change", [{"backend": ""}, {"backend": 3}, {"tier": "fast"}, {"nonfinite_loss": "cry"}])
+@pytest.mark.parametrize(
+    "change", [{"backend": ""}, {"backend": 3}, {"tier": "fast"}, {"nonfinite_loss": "cry"}, {"pipeline": "back"}]
+)
 def test_an_impossible_choice_is_refused(change):
     with pytest.raises(OptionError):
         Options().runOn(**change)
