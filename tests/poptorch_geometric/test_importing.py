@@ -9,7 +9,7 @@ import poptorch
 
 @pytest.mark.parametrize("module", ["poptorch_geometric", "poptorch_geometric.types", "poptorch_geometric.dataloader"])
 def test_importing_it_says_that_it_is_out_of_scope_and_what_to_do(module):
-    with pytest.raises(ModuleNotFoundError, match="out of scope for now.*registerCustomArgParser"):
+    with pytest.raises(ModuleNotFoundError, match=r"out of scope for now.*registerCustomArgParser"):
         importlib.import_module(module)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 from datetime import timedelta
 from functools import cache
 
 import torch.distributed as dist
 
-from pilotage.distributed.rest import let_threads_rest
+from habana_frameworks._emulation import underneath
 
 _WORLD = (
     ("WORLD_SIZE", "RANK", "LOCAL_RANK"),
@@ -31,10 +30,14 @@ def initialize_distributed_hpu() -> tuple[int, int, int]:
 def register() -> None:
     """Make the backend known, for tensors on the card and on the host."""
     dist.Backend.register_backend("hccl", _gloo, devices=["hpu", "cpu"])
-    atexit.register(let_threads_rest)
 
 
 def _gloo(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
+    if underneath.is_cuda():
+        raise RuntimeError(
+            "hccl is carried out by gloo, which cannot read an emulated card that a CUDA card computes for. Leave PILOTAGE_HPU_ON "
+            "out to let the CPU compute, or run one process."
+        )
     return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
 
 
