@@ -124,3 +124,14 @@ def _was_written(copy: Tensor) -> bool:
 
 def _fits(tensor: Tensor, expected: TensorSpec) -> bool:
     return tensor.shape == expected.shape and tensor.dtype == expected.dtype
+
+
+def first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tensor]:
+    """A copy of what the first step of a call reads."""
+    pairs = zip(call.inputs, parts, strict=True)
+    return [tensor.reshape(-1)[: part.elements].reshape(part.shape).clone() for tensor, part in pairs]
+
+
+def empty_micro_batch(parts: Sequence[TensorSpec]) -> list[Tensor]:
+    """Zeros in place of a micro-batch that nobody has seen yet."""
+    return [torch.zeros(part.shape, dtype=part.dtype) for part in parts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -12,30 +11,28 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.backends.native.transport import PackedCode
-from pilotage.backends.walk import Forgive, StepFailure
+from pilotage.backends.walk import StepFailure
 from pilotage.distributed.line import Line
 from pilotage.distributed.peers import Peers
-from pilotage.distributed.world import World
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Listener, StepsRun, TierChanged, Warned, tell_all
 from pilotage.optim.comparing import changed_constants, with_values_of
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.choices import NonFiniteLoss, ReplicaGrouping
+from pilotage.options.choices import ReplicaGrouping
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Groups
 from pilotage.program.model import modes_of
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
-from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together
 from pilotage.runtime.announcing import presence_of
-from pilotage.runtime.call import BoundCall, CallBinder
+from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
-from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
+from pilotage.runtime.failures import Failures
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
-from pilotage.runtime.settling import settle, settle_stages
+from pilotage.runtime.settling import checked_peers, settle, settle_stages
 from pilotage.runtime.weights import WeightKeeper
 
 
@@ -68,6 +65,7 @@ class Executor:
         self._presence = presence_of(self.execution, trains=plan is not None)
         # Not a method: what tells must not keep the executor alive that holds it.
         self._tell = partial(tell_all, (*listeners, self._presence.note))
+        self._failures = Failures(self.execution.nonfinite_loss, self.record, self._tell)
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
@@ -76,7 +74,7 @@ class Executor:
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
-        self.peers = None if plan is None else _checked(peers, self.execution)
+        self.peers = None if plan is None else checked_peers(peers, self.execution)
         """The other instances that share each update; None where there is none."""
         self.line = line
         """The processes that have the other stages of the model; None where this one has all of them."""
@@ -109,7 +107,7 @@ class Executor:
             # A call that fails may have done some of its updates.
             self._weights.note_change(in_failure=True)
             if isinstance(error, StepFailure):
-                raise self._explained(session, error) from error.__cause__
+                raise self._failures.explained(error, trains=session.program.trains) from error.__cause__
             raise
         self._weights.note_change()
         call.write_back(session.program.written_inputs)
@@ -138,7 +136,7 @@ class Executor:
         assert session.ascent is not None
         state, inputs = session.attached, session.program.inputs
         entry = session.ascent.after_call(
-            seconds, lambda: _first_micro_batch(call, inputs), lambda: list(state.buffers().values())
+            seconds, lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values())
         )
         if entry is None:
             return
@@ -179,7 +177,7 @@ class Executor:
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
-            first = partial(_first_micro_batch, call, micro_batch)
+            first = partial(first_micro_batch, call, micro_batch)
             self._start(self._compilation(first).session(call.arguments, micro_batch))
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
@@ -188,7 +186,7 @@ class Executor:
         """Load a program that was captured before, in another process for instance, with its compiled code if trusted."""
         self._kept = optimizer
         self.plan = program.plan
-        made_up = partial(_made_up, program.inputs)
+        made_up = partial(empty_micro_batch, program.inputs)
         self._start(self._compilation(made_up, code).session_of(program))
 
     def _start(self, session: Session) -> None:
@@ -323,7 +321,7 @@ class Executor:
             groups=self._groups,
             parsers=self._parsers,
             tell=self._tell,
-            forgive=_weakly(self._forgive),
+            forgive=self._failures.forgive,
             sample=sample,
             exchange=None if self.peers is None else self.peers.begin_sum,
             broadcast=None if self.peers is None else self.peers.broadcast,
@@ -331,23 +329,6 @@ class Executor:
             line=self.line,
             code=code,
         )
-
-    def _forgive(self, failure: StepFailure, error: Exception) -> bool:
-        if self.execution.nonfinite_loss is not NonFiniteLoss.WARN or not is_nonfinite_loss(error):
-            return False
-        if failure.is_late:
-            self._tell(Warned(message=late_notice(failure, self.record.updates)))
-            return True
-        self._tell(Warned(message=f"{explain(failure, error, self.record.updates)} Training goes on, unchecked."))
-        return True
-
-    def _explained(self, session: Session, failure: StepFailure) -> BaseException:
-        updates = self.record.updates
-        self.record.updates += failure.step.iteration if session.program.trains else 0
-        cause = failure.__cause__
-        if not isinstance(cause, Exception):
-            return failure
-        return explain(failure, cause, updates) or cause
 
     def _count(self, session: Session, seconds: float) -> None:
         device, tier, schedule = session.device, session.tier.value, session.schedule
@@ -361,38 +342,3 @@ class Executor:
                 seconds=seconds,
             )
         )
-
-
-def _checked(peers: Peers | None, execution: Execution) -> Peers | None:
-    """The other instances, if they are as many as the execution counts on."""
-    world = World() if peers is None else peers.world
-    asked = (execution.instance, execution.batching.instances)
-    if asked != (world.rank, world.size):
-        raise OptionError(
-            f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of {world.size}, by "
-            f"{world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} instances."
-        )
-    return peers
-
-
-def _first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tensor]:
-    pairs = zip(call.inputs, parts, strict=True)
-    return [tensor.reshape(-1)[: part.elements].reshape(part.shape).clone() for tensor, part in pairs]
-
-
-def _made_up(parts: Sequence[TensorSpec]) -> list[Tensor]:
-    return [torch.zeros(part.shape, dtype=part.dtype) for part in parts]
-
-
-def _weakly(forgive: Forgive) -> Forgive:
-    """The same method, without keeping its owner alive: an executable must not hold the executor that holds it.
-
-    In a ring they, and the memory on the device with them, would wait for Python's garbage collector.
-    """
-    method = weakref.WeakMethod(forgive)
-
-    def forgive_weakly(failure: StepFailure, error: Exception) -> bool:
-        present = method()
-        return present is not None and present(failure, error)
-
-    return forgive_weakly

@@ -8,6 +8,21 @@ from pilotage.backends.state import DeviceState
 from pilotage.distributed.agreement import settle_weights
 from pilotage.distributed.line import Line
 from pilotage.distributed.peers import Peers
+from pilotage.distributed.world import World
+from pilotage.errors import OptionError
+from pilotage.options.execution import Execution
+
+
+def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
+    """The other instances, if they are as many as the execution counts on."""
+    world = World() if peers is None else peers.world
+    asked = (execution.instance, execution.batching.instances)
+    if asked != (world.rank, world.size):
+        raise OptionError(
+            f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of {world.size}, by "
+            f"{world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} instances."
+        )
+    return peers
 
 
 def settle(peers: Peers, state: DeviceState) -> str | None:
