@@ -36,12 +36,17 @@ def main() -> int:
     command += [f"--ignore={folder}" for folder in ELSEWHERE]
     if importlib.util.find_spec("xdist") is not None:
         command += ["-n", str(arguments.processes), "--dist", "loadfile"]
-    paths = [str(ROOT / "src"), str(ROOT / "dropins" / "src"), str(ROOT)]
+    paths = [
+        str(ROOT / "src"),
+        str(ROOT / "dropins" / "src"),
+        str(ROOT),
+        *os.environ.get("PYTHONPATH", "").split(os.pathsep),
+    ]
     start = time.monotonic()
     done = subprocess.run(
         [*command, *words, *FOLDERS],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"},
     )
     print(f"On {torch.cuda.get_device_name()}, torch {torch.__version__}: {time.monotonic() - start:.0f} s.")
     return done.returncode

@@ -1,0 +1,76 @@
+"""Measure everything that needs a card, one benchmark after the other, within a given time.
+
+python tools/measure_on_card.py [--minutes M] [--output FOLDER] [NAME ...]
+
+Each benchmark is a process of its own with a limit of its own: one that hangs or fails takes nothing from the others. What does
+not fit in the time any more is named at the end, for the next call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMITS = {
+    "device_loop": 240,
+    "epoch": 90,
+    "first_step": 150,
+    "memory": 120,
+    "large_models": 400,
+    "loading": 120,
+    "cosmic_card": 240,
+    "cosmic_precision": 300,
+    "instances": 120,
+    "gaudi_emulation": 150,
+}
+"""Seconds that each may take; the important ones come first."""
+
+
+def main() -> int:
+    """Run the benchmarks; the status tells whether all of them have ended well."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(LIMITS)} (all)")
+    parser.add_argument("--minutes", type=float, default=25, help="of the whole (25)")
+    parser.add_argument("--output", type=Path, default=Path("output/card"), help="where the results go (output/card)")
+    arguments = parser.parse_args()
+    names = arguments.names or list(LIMITS)
+    if unknown := [name for name in names if name not in LIMITS]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(LIMITS)}")
+    end = time.monotonic() + 60 * arguments.minutes
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    left: list[str] = []
+    for name in names:
+        remaining = end - time.monotonic()
+        if remaining < 20 or not _measure(name, min(LIMITS[name], remaining), arguments.output):
+            left.append(name)
+    if left:
+        print(f"Not measured: {' '.join(left)}", file=sys.stderr)
+    return 1 if left else 0
+
+
+def _measure(name: str, seconds: float, output: Path) -> bool:
+    paths = [str(ROOT / "src"), str(ROOT / "dropins" / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    command = [sys.executable, "-m", "benchmarks", "--device", "cuda", "--only", name]
+    print(f"== {name}", flush=True)
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*command, "--json", str((output / f"{name}.json").resolve())],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"},
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"== {name} took longer than {seconds:.0f} s", flush=True)
+        return False
+    print(f"== {name}: {time.monotonic() - start:.0f} s, status {done.returncode}", flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
