@@ -7,6 +7,7 @@ import torch
 from pilotage.backends.base import Executable
 from pilotage.backends.cuda_graph import CudaGraphExecutable, can_be_recorded
 from pilotage.backends.walk import Calls, Forgive, WalkedExecutable
+from pilotage.distributed.own_card import take_own_card
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -37,6 +38,8 @@ class CudaBackend:
         """Why it cannot be used on this machine; None if it can."""
         if torch.version.cuda is None:
             return f"torch {torch.__version__} is built without CUDA"
+        if not torch.cuda.is_initialized():
+            take_own_card()
         return None if torch.cuda.is_available() else "no CUDA device answers"
 
     def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:

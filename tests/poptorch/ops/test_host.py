@@ -165,6 +165,15 @@ def test_the_compilation_keeps_functions_that_forward_makes_itself(compiled):
         run(X)
 
 
+def test_a_module_that_forward_makes_has_no_data_to_run_with(compiled):
+    class Outer(nn.Module):
+        def forward(self, x):
+            return poptorch.CPU(nn.Linear(2, 2), "local")(x)
+
+    with pytest.raises(Error, match=r"'local' works with tensors .* that hold no data"):
+        compiled(Outer())(X)
+
+
 def test_results_have_to_look_the_same_each_time(compiled):
     with pytest.raises(Error, match="has to return the same shapes and types each time"):
         compiled(Model(lambda x: x[: int(x.sum() > 0) + 1]))(X)

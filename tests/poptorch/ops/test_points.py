@@ -71,7 +71,15 @@ def test_a_random_start_is_drawn_anew_at_each_run(compiled):
 
 
 @pytest.mark.parametrize(
-    "arguments", [([1.0], [0, 1]), (torch.ones(1, 1), torch.tensor([0, 1])), (torch.ones(1, 1), [0, 1], "half")]
+    "arguments",
+    [
+        ([1.0], [0, 1]),
+        (torch.ones(1, 1), torch.tensor([0, 1])),
+        (torch.ones(1, 1), [0, "1"]),
+        (torch.ones(1, 1), [0, 1], "half"),
+        (torch.ones(1, 1), [0, 1], 0.0),
+        (torch.ones(1, 1), [0, 1], 1.5),
+    ],
 )
 def test_sampling_checks_its_arguments(arguments):
     with pytest.raises(Error, match=r"poptorch\.fps takes"):
@@ -108,6 +116,12 @@ def test_without_batches_all_points_are_asked(compiled, tier):
     assert run(x, y).tolist() == [1, 0]
     assert run(y, x).tolist() == [1, 0]
     assert poptorch.nearest(x[:, 0], y[:, 0]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32])
+def test_the_search_takes_points_of_any_type(compiled, dtype):
+    x, y = torch.tensor([[0, 0], [9, 9]], dtype=dtype), torch.tensor([[10, 8], [1, -1]], dtype=dtype)
+    assert poptorch.nearest(x, y).tolist() == compiled(Model(poptorch.nearest))(x, y).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("arguments", [([1.0], X := torch.ones(1, 1)), (X, 3), (X, X, 3, [0]), (X, X, [0], "a")])

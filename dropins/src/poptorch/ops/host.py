@@ -89,6 +89,11 @@ class _HostFunction:
         positional, named = put_together(self.arguments, [tensor.to("cpu", copy=True) for tensor in tensors])
         with torch.device("cpu"):
             results, _ = take_apart(self.function(*positional, **named))
+        if is_traced(*results):
+            raise Error(
+                f"The host function {self.key.partition('/')[0]!r} works with tensors that forward made while the model was "
+                "compiled, and that hold no data. Make them, and modules, in __init__."
+            )
         found = tuple(TensorSpec.of(result.contiguous()) for result in results)
         if found != self.specifications:
             raise Error(

@@ -20,10 +20,10 @@ def fps(src: Tensor, ptr: list[int], ratio: float = 0.5, random_start: bool = Fa
     Part ``i`` is ``src[ptr[i]:ptr[i + 1]]``, and the given ratio of it is sampled, rounded up.
     """
     require_tensor("fps", "src", src)
-    if not isinstance(ptr, list):
-        raise createPoptorchError(f"poptorch.fps takes a list of whole numbers as ptr, not {type(ptr).__name__}.")
-    if not isinstance(ratio, float | int):
-        raise createPoptorchError(f"poptorch.fps takes a number as ratio, not {ratio!r}.")
+    if not isinstance(ptr, list) or not all(isinstance(place, int) for place in ptr):
+        raise createPoptorchError(f"poptorch.fps takes a list of whole numbers as ptr, not {ptr!r}.")
+    if not isinstance(ratio, float | int) or not 0 < ratio <= 1:
+        raise createPoptorchError(f"poptorch.fps takes a number above 0 and up to 1 as ratio, not {ratio!r}.")
     parts = max(len(ptr) - 1, 0)
     # Drawn here, so that the program's random streams know of it.
     start = torch.rand(parts, device=src.device) if random_start else torch.zeros(parts, device=src.device)
@@ -37,7 +37,7 @@ def nearest(
     """For each row of ``x`` the number of the row of ``y`` that is nearest, among those of the same batch."""
     require_tensor("nearest", "x", x)
     require_tensor("nearest", "y", y)
-    rows, others = (points.reshape(points.shape[0], -1) for points in (x, y))
+    rows, others = (_measurable(points.reshape(points.shape[0], -1)) for points in (x, y))
     distances = torch.cdist(rows, others, compute_mode="donot_use_mm_for_euclid_dist")
     if batch_x is None and batch_y is None:
         return distances.argmin(dim=1)
@@ -45,6 +45,11 @@ def nearest(
     batch_of_others = _batches("batch_y", batch_y, others)
     apart = batch_of_rows[:, None] != batch_of_others[None, :]
     return distances.masked_fill(apart, math.inf).argmin(dim=1)
+
+
+def _measurable(points: Tensor) -> Tensor:
+    """Points whose distances torch computes: not those of half precision or whole numbers, on every device."""
+    return points if points.dtype in (torch.float32, torch.float64) else points.float()
 
 
 def _batches(name: str, given: Any, points: Tensor) -> Tensor:

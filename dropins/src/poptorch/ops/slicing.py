@@ -15,8 +15,9 @@ def dynamic_slice(tensor: Tensor, dim: int, start: Tensor, size: int, step: int)
     """``tensor[start:start + size:step]`` along a dimension, where ``start`` is known at run time alone."""
     require_tensor("dynamic_slice", "tensor", tensor)
     _require_start("dynamic_slice", start)
-    for name, value in {"dim": dim, "size": size, "step": step}.items():
-        _require_whole("dynamic_slice", name, value)
+    _require_whole("dynamic_slice", "dim", dim)
+    _require_positive("dynamic_slice", "size", size)
+    _require_positive("dynamic_slice", "step", step)
     return tensor.index_select(dim, _positions(start, size, step))
 
 
@@ -25,8 +26,8 @@ def dynamic_update(input: Tensor, src: Tensor, dim: int, start: Tensor, size: in
     require_tensor("dynamic_update", "input", input)
     require_tensor("dynamic_update", "src", src)
     _require_start("dynamic_update", start)
-    for name, value in {"dim": dim, "size": size}.items():
-        _require_whole("dynamic_update", name, value)
+    _require_whole("dynamic_update", "dim", dim)
+    _require_positive("dynamic_update", "size", size)
     if input.dim() != src.dim():
         raise createPoptorchError(
             f"poptorch.dynamic_update takes input and src of the same number of dimensions, not {input.dim()} and "
@@ -35,6 +36,10 @@ def dynamic_update(input: Tensor, src: Tensor, dim: int, start: Tensor, size: in
     if input.dtype != src.dtype:
         raise createPoptorchError(
             f"poptorch.dynamic_update takes input and src of the same type, not {input.dtype} and {src.dtype}."
+        )
+    if src.shape[dim] != size:
+        raise createPoptorchError(
+            f"poptorch.dynamic_update takes a src with size {size} in dimension {dim}, not {src.shape[dim]}."
         )
     return input.index_copy(dim, _positions(start, size, 1), src)
 
@@ -49,6 +54,12 @@ def _require_start(operation: str, start: Any) -> None:
         raise createPoptorchError(
             f"poptorch.{operation} takes one whole number as start, not a tensor of {start.numel()} of {start.dtype}."
         )
+
+
+def _require_positive(operation: str, name: str, value: Any) -> None:
+    _require_whole(operation, name, value)
+    if value < 1:
+        raise createPoptorchError(f"poptorch.{operation} takes a {name} from 1 on, not {value}.")
 
 
 def _require_whole(operation: str, name: str, value: Any) -> None:
