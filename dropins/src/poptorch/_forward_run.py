@@ -71,11 +71,11 @@ class ForwardRun(TorchDispatchMode):
             raise Error("Nested poptorch.MultiConv is not supported. Close the first one before the second.")
         self._convolutions_in_multi_conv = 0
 
-    def end_multi_conv(self) -> None:
-        """Raise if there was no convolution."""
-        if not self._convolutions_in_multi_conv:
+    def end_multi_conv(self, *, failed: bool) -> None:
+        """Raise if there was no convolution, unless the block has raised before it came to one."""
+        found, self._convolutions_in_multi_conv = self._convolutions_in_multi_conv, None
+        if not found and not failed:
             raise Error("Unexpected end_multi_conv: there is no convolution in the poptorch.MultiConv.")
-        self._convolutions_in_multi_conv = None
 
     def check_overlaps(self) -> None:
         """Raise if an input whose transfer overlaps is used otherwise too."""

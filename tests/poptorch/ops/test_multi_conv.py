@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 import torch
 from torch import nn
@@ -52,6 +54,16 @@ def test_one_may_follow_another(compiled):
             return first, model.second(x)
 
     compiled(Model(forward))(IMAGES)
+
+
+def test_one_may_follow_another_that_failed(compiled, tier):
+    def forward(model, x):
+        with contextlib.suppress(ArithmeticError), poptorch.MultiConv():
+            raise ArithmeticError
+        return together(model, x)
+
+    model = Model(forward)
+    assert torch.equal(compiled(model, tier=tier)(IMAGES)[0], model.first(IMAGES))
 
 
 def test_they_do_not_nest(compiled, tier):

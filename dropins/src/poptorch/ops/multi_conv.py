@@ -78,8 +78,8 @@ class MultiConv:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         run = current_run()
-        if run is not None and error is None:
-            run.end_multi_conv()
+        if run is not None:
+            run.end_multi_conv(failed=error is not None)
 
 
 def _each(value: Any) -> tuple[Any, ...]:
