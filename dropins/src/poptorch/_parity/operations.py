@@ -29,7 +29,7 @@ TABLES = (
     Table(
         title="Operations and annotations",
         rows=rows(
-            works="identity_loss ipu_print_tensor for_loop cond nop dynamic_slice dynamic_update "
+            works="identity_loss ipu_print_tensor nop dynamic_slice dynamic_update "
             "CPU ctc_beam_search_decoder fps nearest Block Block.start Block.useAutoId BeginBlock BlockFunction "
             "removeBlocks LegacyBeginBlockFn",
             noted={
@@ -38,6 +38,9 @@ TABLES = (
                 "backend; in the eager tier all is kept.",
             },
             differs={
+                "for_loop": "the iterations are written out one after another, so that compiling takes longer with their number",
+                "cond": "both branches are computed and one result is chosen; prints and host functions of the other do not run, "
+                "and a branch that writes into tensors from outside is refused",
                 "Attribute": "nests and restores; there is no IPU compiler to read the attributes",
                 "set_available_memory": "the tensor itself: the memory of tiles means nothing here",
                 "serializedMatMul": "the product, computed in one piece",

@@ -9,10 +9,12 @@ TABLES = (
         title="Environment variables",
         sort=Sort.VARIABLES,
         rows=rows(
-            works="POPTORCH_DEFAULT_OPTIONS POPTORCH_LOG_LEVEL POPTORCH_LOG_DEST OMPI_COMM_WORLD_SIZE "
+            works="POPTORCH_DEFAULT_OPTIONS POPTORCH_LOG_LEVEL OMPI_COMM_WORLD_SIZE "
             "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL POPTORCH_CACHE_DIR",
             noted={"POPTORCH_MAX_GRAPH_LEN": "Of the graph in the log at level TRACE."},
             differs={
+                "POPTORCH_LOG_DEST": "lines of the logger `poptorch::backend`; those of the engine go to standard error, or where "
+                "the application sends the logger `pilotage`",
                 "POPTORCH_IPU_MODEL": "runs on the CPU backend",
                 "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
                 "POPLAR_ENGINE_OPTIONS": "only what it says of autoReport counts",
