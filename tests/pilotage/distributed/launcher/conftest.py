@@ -5,9 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def left_of() -> Callable[[Iterable[int]], list[str]]:
+    """Tells what is left of processes: themselves, and memory that they shared."""
+
+    def find(pids: Iterable[int]) -> list[str]:
+        gone = [str(pid) for pid in pids]
+        shared = [name for name in os.listdir("/dev/shm") if any(f"_{pid}" in name for pid in gone)]
+        return [pid for pid in gone if Path(f"/proc/{pid}").exists()] + shared
+
+    return find
 
 
 @pytest.fixture
