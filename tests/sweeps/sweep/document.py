@@ -43,8 +43,9 @@ where kernels differ.
 {table}
 
 *Equal* is to the last bit, *close* within 1e-5 (float32) or 1e-2 (float16) relative; entries count as equal where all
-their samples are one or the other. *Refused* is refused with an error that names the function, the user's line and a
-rewrite, *stopped* is an error in the run. *In scope* are entries with static shapes that run on a processor in eager PyTorch.
+their samples in scope are one or the other. *Refused* is refused with an error that names the function, the user's line and a
+rewrite, *stopped* is an error in the run. *In scope* are entries with static shapes that run on a processor in eager PyTorch;
+of their samples only those count that do so, too. Samples that fail in eager PyTorch are in no column.
 Uninitialised tensors (`empty` and its relatives) are compared by shape and type.
 
 ## What does not run

@@ -70,7 +70,11 @@ class Tally:
     def numbers(self, exceptions: Exceptions) -> dict[str, int]:
         """Entries and samples, counted."""
         present = {entry: verdicts for entry, verdicts in self.verdicts.items() if verdicts}
-        static = {entry: verdicts for entry, verdicts in present.items() if exceptions.in_scope(entry)}
+        static = {
+            entry: verdicts
+            for entry, verdicts in present.items()
+            if exceptions.in_scope(entry) and (exceptions.of(entry) or _runs_in_eager(verdicts))
+        }
         outcomes = Counter(verdict.outcome for verdicts in present.values() for verdict in verdicts)
         return {
             "entries": len(self.verdicts),
@@ -102,6 +106,11 @@ def sweep(entries: Iterable[Entry], measure: Measure, exceptions: Exceptions, *,
 def _spread(cases: Sequence[Case], count: int) -> list[Case]:
     step = max(1, -(-len(cases) // count))
     return list(cases[::step])
+
+
+def _runs_in_eager(verdicts: Sequence[Verdict]) -> bool:
+    """Whether a sample was compared: many entries have no kernel for half precision on a processor."""
+    return any(verdict.outcome is not Outcome.NOT_IN_EAGER for verdict in verdicts)
 
 
 def _is_fine(verdict: Verdict, exceptions: Exceptions) -> bool:
