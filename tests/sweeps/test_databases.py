@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +13,7 @@ import torch
 from sweep.document import PAGE, RESULTS, page, read_results
 from sweep.entries import entries
 from sweep.exceptions import Exceptions
-from sweep.measures import Measure, Tally, sweep
+from sweep.measures import Measure, sweep
 
 from pilotage.program.refusals import ADVICE
 
@@ -36,10 +40,13 @@ def results() -> dict[str, Any]:
     return read_results()
 
 
-@pytest.fixture(scope="module")
-def tallies() -> dict[tuple[Measure, str], dict[int, Tally]]:
-    """What the complete sweeps below have found."""
-    return {key: {} for key in PARTS}
+@pytest.fixture
+def parts_found(tmp_path_factory) -> Path:
+    """Where all processes that share the tests leave what the parts of the sweeps have found."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "parts-of-sweeps"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.mark.slow
@@ -63,24 +70,21 @@ def test_a_sample_of_the_entries_is_equal(kind, measure):
         for part in range(parts)
     ],
 )
-def test_every_entry_is_equal(measure, kind, part, tallies):
-    chosen = [entry for entry in entries() if entry.kind == kind][part :: PARTS[measure, kind]]
+def test_every_entry_is_equal_and_the_page_says_how_many(measure, kind, part, parts_found, results):
+    parts = PARTS[measure, kind]
+    chosen = [entry for entry in entries() if entry.kind == kind][part::parts]
     found = sweep(chosen, measure, EXCEPTIONS, all_samples=True)
-    tallies[measure, kind][part] = found
     assert found.problems(EXCEPTIONS, complete=measure is Measure.INFERENCE) == []
-
-
-@pytest.mark.long
-def test_the_numbers_on_the_page_are_those_of_the_sweep(tallies, results):
-    if any(len(tallies[key]) != parts for key, parts in PARTS.items()):
-        pytest.skip("needs all parts of the sweep")
-    if results["torch"] != torch.__version__.partition("+")[0]:
-        pytest.skip(f"the page was written with torch {results['torch']}")
-    for (measure, kind), parts in tallies.items():
-        whole = Tally()
-        for part in parts.values():
-            whole.add(part)
-        assert _settled(whole.numbers(EXCEPTIONS)) == _settled(results["numbers"][f"{kind}s, {measure.value}"])
+    written = parts_found / f"{kind}-{measure.value}-{part}"
+    written.with_suffix(".new").write_text(json.dumps(found.numbers(EXCEPTIONS)))
+    written.with_suffix(".new").rename(written)
+    files = [parts_found / f"{kind}-{measure.value}-{number}" for number in range(parts)]
+    # The last part to be done looks at the whole.
+    if all(map(Path.exists, files)) and results["torch"] == torch.__version__.partition("+")[0]:
+        numbers = Counter()
+        for file in files:
+            numbers.update(json.loads(file.read_text()))
+        assert _settled(numbers) == _settled(results["numbers"][f"{kind}s, {measure.value}"])
 
 
 def _settled(numbers):
