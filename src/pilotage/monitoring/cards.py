@@ -9,6 +9,7 @@ from pilotage.monitoring.management_command import CommandError, ManagementComma
 from pilotage.monitoring.management_library import LibraryError, ManagementLibrary
 
 _FORMAT = "--format=csv,noheader,nounits"
+_VALUES = ("index", "uuid", "name", "driver_version", "memory.used", "memory.total")
 
 NVIDIA = (
     ManagementLibrary("pynvml", "nvml", "NVIDIA", "cuda"),
@@ -17,18 +18,7 @@ NVIDIA = (
         maker="NVIDIA",
         device="cuda",
         query=f"--query-gpu={{}} {_FORMAT}",
-        values=(
-            "index",
-            "uuid",
-            "name",
-            "driver_version",
-            "memory.used",
-            "memory.total",
-            "utilization.gpu",
-            "temperature.gpu",
-            "power.draw",
-            "clocks.sm",
-        ),
+        values=(*_VALUES, "utilization.gpu", "temperature.gpu", "power.draw", "clocks.sm"),
         processes=("--query-compute-apps=gpu_uuid,pid", _FORMAT),
     ),
 )
@@ -40,17 +30,7 @@ GAUDI = (
         maker="Gaudi",
         device="hpu",
         query="-Q {} -f csv,noheader,nounits",
-        values=(
-            "index",
-            "uuid",
-            "name",
-            "driver_version",
-            "memory.used",
-            "memory.total",
-            "utilization.aip",
-            "temperature.aip",
-            "power.draw",
-        ),
+        values=(*_VALUES, "utilization.aip", "temperature.aip", "power.draw"),
     ),
 )
 

@@ -179,7 +179,7 @@ def _steps(
     """The steps that a schedule of this request needs; the first one runs forward."""
     plan, layout = request.plan, model.layout
     if plan is None:
-        return {Action.INFER: InferenceStep(model=model, layout=layout)}
+        return {Action.INFER: InferenceStep(model=model)}
     divides = request.reduction is Reduction.MEAN
     by_loss = divides and request.pooling is Pooling.POST_AND_LOSS
     gradients = Gradients(
@@ -191,11 +191,11 @@ def _steps(
         past_written_buffers=past_written_buffers,
     )
     if request.batching.micro_batches_per_update == 1 and not request.parts_updates:
-        return {Action.TRAIN: TrainingStep(gradients=gradients, layout=layout)}
+        return {Action.TRAIN: TrainingStep(gradients=gradients)}
     _refuse_complex_pools(layout)
     step = SeparateGradientStep if request.separate_gradients else GradientStep
     return {
-        Action.ACCUMULATE: step(gradients=gradients, layout=layout),
+        Action.ACCUMULATE: step(gradients=gradients),
         Action.UPDATE: UpdateStep(
             plan=plan if request.shares is None else request.shares.plan(plan),
             layout=layout,

@@ -65,8 +65,12 @@ class InferenceStep:
     """Forward alone."""
 
     model: Model
-    layout: StateLayout
     sections: ClassVar[tuple[Section, ...]] = (Section.PARAMETERS, Section.BUFFERS)
+
+    @property
+    def layout(self) -> StateLayout:
+        """The state that the step's sections belong to."""
+        return self.model.layout
 
     @property
     def findings(self) -> Findings:
@@ -100,7 +104,7 @@ class Gradients:
         self,
         parameters: Sequence[Tensor],
         buffers: Sequence[Tensor],
-        counters: Mapping[Counter, Tensor],
+        counted: Sequence[Tensor],
         values: Sequence[Tensor],
         inputs: Sequence[Tensor],
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
@@ -116,7 +120,7 @@ class Gradients:
             if self.check_loss:
                 torch.ops.aten._assert_async.msg(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
-            scale = loss_scale(self.plan, counters, _variables(model.layout, values))
+            scale = loss_scale(self.plan, _counters(model.layout, counted), _variables(model.layout, values))
             with without_autocast(loss.value.device.type):
                 gradients = self._backward(loss, _seed(loss.value, scale, self.divisor), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
@@ -137,11 +141,26 @@ class Gradients:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingStep:
-    """Forward, backward and update in one."""
+class LearningStep:
+    """What the steps that run forward and backward have in common."""
 
     gradients: Gradients
-    layout: StateLayout
+
+    @property
+    def layout(self) -> StateLayout:
+        """The state that the step's sections belong to."""
+        return self.gradients.model.layout
+
+    @property
+    def findings(self) -> Findings:
+        """What running the module's forward has taught."""
+        return self.gradients.model.findings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingStep(LearningStep):
+    """Forward, backward and update in one."""
+
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
         Section.BUFFERS,
@@ -150,33 +169,25 @@ class TrainingStep:
         Section.VALUES,
     )
 
-    @property
-    def findings(self) -> Findings:
-        """What running the module's forward has taught."""
-        return self.gradients.model.findings
-
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
         parameters, buffers, slots, counted, values, inputs = _cut(self, tensors)
-        counters = dict(zip(self.layout.counters, counted, strict=True))
-        outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
+        outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
         update(
             self.gradients.plan,
             dict(zip(self.layout.parameters, parameters, strict=True)),
             gradients,
             dict(zip(self.layout.slots, slots, strict=True)),
-            counters,
+            _counters(self.layout, counted),
             _variables(self.layout, values),
         )
         return outputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientStep:
+class GradientStep(LearningStep):
     """Forward and backward; gradients are added to those of earlier micro-batches."""
 
-    gradients: Gradients
-    layout: StateLayout
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
         Section.BUFFERS,
@@ -185,26 +196,18 @@ class GradientStep:
         Section.GRADIENTS,
     )
 
-    @property
-    def findings(self) -> Findings:
-        """What running the module's forward has taught."""
-        return self.gradients.model.findings
-
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
         parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
-        counters = dict(zip(self.layout.counters, counted, strict=True))
-        outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
-        pool(dict(zip(self.layout.trained, pooled, strict=True)), gradients, counters)
+        outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
+        pool(dict(zip(self.layout.trained, pooled, strict=True)), gradients, _counters(self.layout, counted))
         return outputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeparateGradientStep:
+class SeparateGradientStep(LearningStep):
     """Forward and backward; gradients come behind the outputs, for stages that pool them where the weights are."""
 
-    gradients: Gradients
-    layout: StateLayout
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
         Section.BUFFERS,
@@ -212,16 +215,10 @@ class SeparateGradientStep:
         Section.VALUES,
     )
 
-    @property
-    def findings(self) -> Findings:
-        """What running the module's forward has taught."""
-        return self.gradients.model.findings
-
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
         parameters, buffers, counted, values, inputs = _cut(self, tensors)
-        counters = dict(zip(self.layout.counters, counted, strict=True))
-        outputs, gradients = self.gradients.of(parameters, buffers, counters, values, inputs)
+        outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
         return [*outputs, *gradients.values()]
 
 
@@ -251,7 +248,7 @@ class UpdateStep:
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
         parameters, slots, counted, values, pooled, _ = _cut(self, tensors)
-        counters = dict(zip(self.layout.counters, counted, strict=True))
+        counters = _counters(self.layout, counted)
         held = dict(zip(self.layout.parameters, parameters, strict=True))
         gradients = {
             name: _divided(pool, self.divisors[name]).to(held[name].dtype)
@@ -292,13 +289,17 @@ def _share_of_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Tensor)
 
 def unchecked(step: StepFunction) -> StepFunction:
     """The same step, without a look at its loss."""
-    if isinstance(step, (TrainingStep, GradientStep)):
+    if isinstance(step, LearningStep):
         return replace(step, gradients=replace(step.gradients, check_loss=False))
     return step
 
 
 def _dense(gradient: Tensor) -> Tensor:
     return gradient.to_dense() if gradient.is_sparse else gradient
+
+
+def _counters(layout: StateLayout, counted: Sequence[Tensor]) -> Mapping[Counter, Tensor]:
+    return dict(zip(layout.counters, counted, strict=True))
 
 
 def _variables(layout: StateLayout, values: Sequence[Tensor]) -> Mapping[VariableValue, Tensor]:
