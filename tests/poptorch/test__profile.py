@@ -37,6 +37,17 @@ def test_the_first_run_of_a_profiled_model_is_written_below_its_name(tmp_path, n
     assert written.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
+def test_a_run_that_fails_is_not_the_one_that_is_written(tmp_path):
+    profile = profile_of(Options().enableProfiling(tmp_path), training=False)
+    with pytest.raises(ZeroDivisionError), profile.following():
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+    with profile.following():
+        torch.ones(1)
+    assert (tmp_path / "inference" / "profile.pop").exists()
+
+
 def test_nothing_is_profiled_unless_somebody_asks(tmp_path, monkeypatch):
     assert profile_of(Options(), training=True) is None
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps({"autoReport.directory": str(tmp_path)}))

@@ -11,12 +11,13 @@ from torch import Tensor
 from pilotage.distributed.line import line_here
 from pilotage.options.batching import Batching
 from pilotage.options.execution import Execution
+from pilotage.program.anchors import unknown_name
 from pilotage.program.labels import EXCEPTIONS
 from pilotage.program.program import Program
 from pilotage.runtime.executor import Executor
 from poptorch._errors import createPoptorchError
 from poptorch._requirements import require
-from poptorch._tensor_names import UPDATED, label_of
+from poptorch._tensor_names import UPDATED, label_of, names_in
 from poptorch._types_on_device import as_device_output
 from poptorch.enums import OutputMode
 from poptorch.optim.value_names import to_ipu_param
@@ -67,9 +68,8 @@ class Anchors:
         """Raise for names that the compiled program does not have."""
         for anchor in self._anchors.values():
             if not self._is_computed(anchor) and _reader(anchor.long_name, executor) is None:
-                raise createPoptorchError(
-                    f"The program has no tensor named {anchor.long_name!r}. getTensorNames() lists them."
-                )
+                names = names_in(executor.session.captured, executor.plan)
+                raise createPoptorchError(unknown_name(anchor.long_name, names))
 
     def take(self, outputs: list[Tensor], executor: Executor) -> list[Tensor]:
         """Keep the anchored tensors of a call, and return its outputs."""

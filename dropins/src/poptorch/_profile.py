@@ -30,11 +30,11 @@ class Profile:
             return
         from torch.profiler import profile  # Takes a second to import.
 
-        self._is_written = True
         with profile() as profiled:
             yield
         self._file.parent.mkdir(parents=True, exist_ok=True)
         profiled.export_chrome_trace(str(self._file))
+        self._is_written = True
 
 
 def profile_of(options: Options, *, training: bool) -> Profile | None:

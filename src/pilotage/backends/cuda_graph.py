@@ -59,7 +59,7 @@ class CudaGraphExecutable:
 
     def _warm_up(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream), _trying_algorithms():
+        with torch.cuda.stream(self._stream), trying_algorithms():
             outputs = self._walked.run(state, streams, inputs)
         torch.cuda.current_stream().wait_stream(self._stream)
         return outputs
@@ -67,7 +67,7 @@ class CudaGraphExecutable:
     def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
         # What the warm-up has used would lie idle beside the memory of the recording.
         torch.cuda.empty_cache()
-        with _trying_algorithms():
+        with trying_algorithms():
             return _Recording(self._walked, self._schedule, state, inputs, self._stream)
 
 
@@ -125,7 +125,7 @@ def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
 
 
 @contextmanager
-def _trying_algorithms() -> Iterator[None]:
+def trying_algorithms() -> Iterator[None]:
     """Let cuDNN measure its convolutions, unless the user wants the same ones every time."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = before or not torch.backends.cudnn.deterministic

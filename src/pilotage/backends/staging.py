@@ -24,10 +24,14 @@ class InputStaging:
 
     def begin(self, inputs: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         """Cut the inputs of a call; the card must be done with those of the last one."""
-        self._stream.wait_stream(torch.cuda.current_stream())
+        self.wait()
         return [_split(tensor, self._parts) for tensor in inputs]
 
-    def bring(self, inputs: list[Sequence[Tensor]], part: int) -> None:
+    def wait(self) -> None:
+        """Copy nothing before the card is done with what it has been told to do."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+
+    def bring(self, inputs: Sequence[Sequence[Tensor]], part: int) -> None:
         """Start to copy one part; work on the current stream waits for it, and the host does not."""
         turn = part % len(self._fetched)
         # The buffer is free once the card has fetched what was in it before.

@@ -34,6 +34,7 @@ class DeviceState:
         homes: Mapping[str, torch.device] | None = None,
         exchange: Exchange | None = None,
         shares: Shares | None = None,
+        first_replica: int = 0,
     ) -> None:
         self.layout = layout
         self.device = device
@@ -43,7 +44,9 @@ class DeviceState:
         self.shares = shares
         """What other instances update; None where each updates everything."""
         places = defaultdict(lambda: device, homes or {})
-        self._buffers = [_empty_at(layout, Section.BUFFERS, places) for _ in range(replicas)]
+        self._buffers = {
+            first_replica + number: _empty_at(layout, Section.BUFFERS, places) for number in range(replicas)
+        }
         self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
         self._groups = layout.groups
         self.flat_gradients = torch.zeros(0, device=device)
@@ -104,7 +107,7 @@ class DeviceState:
     @torch.no_grad()
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         """Take some or all buffers from the host, for all replicas alike; those that live elsewhere are left out."""
-        for replica in range(len(self._buffers)):
+        for replica in self._buffers:
             _copy({name: buffer for name, buffer in self.buffers(replica).items() if name in buffers}, buffers)
 
     @torch.no_grad()
@@ -112,6 +115,9 @@ class DeviceState:
         """Take the optimizer's present numbers."""
         for value, tensor in self.values.items():
             tensor.fill_(number_of(plan, value))
+
+    def hand_on(self) -> None:
+        """Told that weights, slots or counters were written to from outside; whoever has copies of them renews these."""
 
     @torch.no_grad()
     def forget_gradients(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -20,6 +20,8 @@ class RandomStreams:
     def __init__(self, device: torch.device, seeds: Sequence[int] = ()) -> None:
         self._generator = _default_generator(device)
         self._states = [_state_of_seed(device, seed) for seed in seeds]
+        self._borrowed: frozenset[int] = frozenset()
+        """Replicas whose streams others move on."""
 
     @property
     def shared(self) -> bool:
@@ -36,7 +38,8 @@ class RandomStreams:
         self._generator.set_state(self._states[replica])
         try:
             yield
-            self._states[replica] = self._generator.get_state()
+            if replica not in self._borrowed:
+                self._states[replica] = self._generator.get_state()
         finally:
             self._generator.set_state(outside)
 
@@ -50,7 +53,15 @@ class RandomStreams:
         if self.shared:
             self._generator.set_state(states[0])
         else:
-            self._states = [state.clone() for state in states]
+            # In place: cards that draw from the same streams have the same list.
+            self._states[:] = [state.clone() for state in states]
+
+    def on_card(self, device: torch.device, replicas: Collection[int]) -> RandomStreams:
+        """The same streams as a card draws from them that has some of the replicas; it moves on theirs alone."""
+        there = RandomStreams(device)
+        there._states = self._states
+        there._borrowed = frozenset(range(len(self._states))).difference(replicas)
+        return there
 
     def part_from_torch(self, states: Sequence[Tensor]) -> None:
         """Draw from streams of one's own from now on, which stand at these states."""

@@ -100,7 +100,11 @@ class WalkedExecutable:
 
     def begin(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> Walk:
         """Begin to run a schedule that is gone in parts."""
-        return Walk(self, self._schedule, state, streams, inputs)
+        return self.begin_with(state, streams, micro_batches_of(inputs, self._schedule.micro_batches))
+
+    def begin_with(self, state: DeviceState, streams: RandomStreams, batches: Sequence[Sequence[Tensor]]) -> Walk:
+        """The same on inputs that are cut into micro-batches already."""
+        return Walk(self, self._schedule, state, streams, batches)
 
     @property
     def constants(self) -> Sequence[int]:
@@ -190,13 +194,13 @@ class Walk:
         schedule: Schedule,
         state: DeviceState,
         streams: RandomStreams,
-        inputs: Sequence[Tensor],
+        batches: Sequence[Sequence[Tensor]],
     ) -> None:
         self._executable = executable
         self._state = state
         self._streams = streams
         self._results = Results(schedule)
-        self._batches = micro_batches_of(inputs, schedule.micro_batches)
+        self._batches = batches
         self._done = 0
         self.finished = [0.0] * schedule.results
         """When each part of the outputs was computed."""
@@ -214,6 +218,11 @@ class Walk:
     def outputs(self) -> list[Tensor]:
         """What the steps have left for the host."""
         return self._results.together(self._executable.constants)
+
+    @property
+    def parts(self) -> list[list[Tensor]]:
+        """The same, part by part."""
+        return self._results.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +258,14 @@ class Results:
             outputs[position] = outputs[position].clone() if present is None else present[position]
         self._parts[place] = outputs
 
+    @property
+    def parts(self) -> list[list[Tensor]]:
+        """What has been put, in the order of its places."""
+        return [part for part in self._parts if part is not None]
+
     def together(self, constants: Sequence[int]) -> list[Tensor]:
         """What one call returns."""
-        parts = [part for part in self._parts if part is not None]
+        parts = self.parts
         if len(parts) == 1:
             return parts[0]
         joined = [_join(pieces) for pieces in zip(*parts, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pilotage.monitoring.announcement import Activity, Announcement
@@ -56,6 +56,10 @@ class Survey:
     devices: tuple[Device, ...]
     processes: tuple[AttachedProcess, ...]
     notes: tuple[str, ...] = ()
+    """What there is to say about looking for processes."""
+
+    card_notes: tuple[str, ...] = ()
+    """The same about looking for cards."""
 
 
 class Surveyor:
@@ -70,8 +74,8 @@ class Surveyor:
         found = [find_cards("NVIDIA", NVIDIA, cards.nvidia), find_cards("Gaudi", GAUDI, cards.gaudi)]
         devices = [self._processor.look(), *(device for each in found for device in each.devices)]
         attendance = take_attendance(environment.run_directories())
-        notes = [each.note for each in found if each.note]
-        return assemble(devices, attendance.programs, [*notes, *attendance.notes], time.monotonic())
+        survey = assemble(devices, attendance.programs, attendance.notes, time.monotonic())
+        return replace(survey, card_notes=tuple(each.note for each in found if each.note))
 
 
 def assemble(

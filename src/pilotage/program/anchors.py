@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,12 @@ def tensor_names(program: Program) -> list[str]:
     nodes = _nodes(program)
     labels = [name for node in nodes for name in labels_of(node)]
     return [*labels, *_updated_here(program), *(scoped_name(node) for node in nodes if node.op == "call_function")]
+
+
+def unknown_name(name: str, known: Sequence[str]) -> str:
+    """What to say of a name that no tensor has: programs have too many to list."""
+    closest = difflib.get_close_matches(name, known, n=5, cutoff=0.0)
+    return f"The program has no tensor named {name!r}. The closest of its {len(known)} names are: {', '.join(closest)}."
 
 
 def anchored(program: Program, names: Sequence[str]) -> Program:
@@ -68,9 +75,7 @@ def _with_outputs(source: GraphModule, program: Program, names: Sequence[str]) -
             with graph.inserting_after(_end_of_arguments(copies[old])):
                 anchors.append(graph.call_function(aten.clone.default, (copies[old],)))
         else:
-            raise CaptureError(
-                f"The program has no tensor named {name!r}. Choose one of: {', '.join(tensor_names(program))}."
-            )
+            raise CaptureError(unknown_name(name, tensor_names(program)))
         ranks.append(_rank(old))
         anchors[-1].meta["val"] = old.meta["val"]
     results = [copies[node] for node in last.args[0]]

@@ -224,12 +224,12 @@ class Compilation:
             )
         if self.code is not None:
             ascent.take_in(self.code)
-        entry = ascent.find()
+        entry, origin = ascent.find(), "found in the cache"
         if must_compile and (entry is None or entry.tuning.tier is not Tier.COMPILED):
-            entry = self._compile_now(ascent, session)
+            entry, origin = self._compile_now(ascent, session), "compiled"
         if entry is not None:
             session.go_up(entry)
-            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"compiled before ({entry.tuning.gain})"))
+            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"{origin} ({entry.tuning.gain})"))
 
     def _compile_now(self, ascent: Ascent, session: Session) -> Entry:
         self.tell(CompilationProgress(fraction=0.85, doing="compiling"))

@@ -118,9 +118,13 @@ def test_anchors_of_pooled_programs_are_those_of_each_micro_batch(batch, assert_
         executor_of(Network(), "updated layer.bias", accumulation=2).compile(*batch)
 
 
-def test_a_name_that_is_not_there_is_refused_with_those_that_are(batch):
-    with pytest.raises(CaptureError, match=r"no tensor named 'conv'. Choose one of: layer.weight, layer.bias"):
-        executor_of(Network(), "conv").compile(*batch)
+def test_a_name_that_is_not_there_is_refused_with_the_closest_that_are(batch):
+    executor = executor_of(Network())
+    executor.compile(*batch)
+    count = len(tensor_names(executor.session.program))
+    with pytest.raises(CaptureError, match=rf"The closest of its {count} names are: layer\.weight, ") as refused:
+        executor_of(Network(), "layer.wait").compile(*batch)
+    assert str(refused.value).count(", ") == 4
 
 
 def test_the_eager_tier_has_nothing_to_anchor(batch):

@@ -14,6 +14,7 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import OptionError
+from pilotage.events import TierChanged
 from pilotage.runtime.ascent import Ascent
 
 
@@ -38,6 +39,10 @@ BATCH = torch.randn(4, 8, generator=torch.Generator().manual_seed(1)), torch.one
 
 def said(heard):
     return [getattr(event, "message", "") for event in heard]
+
+
+def changes(heard):
+    return [event.reason.partition(" (")[0] for event in heard if isinstance(event, TierChanged)]
 
 
 def until_over(wrapped, seconds=180):
@@ -70,9 +75,13 @@ def test_the_first_step_waits_for_no_compiler_and_a_later_one_changes_over(tmp_p
 
 
 @pytest.mark.slow
-def test_a_damaged_entry_is_named_and_compiled_again(tmp_path):
-    _, first, _ = trainer(tmp_path, tier="compiled")
+def test_compiled_code_is_found_again_and_where_it_is_damaged_compiled_again(tmp_path):
+    _, first, heard = trainer(tmp_path, tier="compiled")
     first(*BATCH)
+    assert changes(heard) == ["compiled"]
+    _, again, heard = trainer(tmp_path, tier="compiled")
+    again(*BATCH)
+    assert changes(heard) == ["found in the cache"]
     library = next(tmp_path.rglob("*.so"))
     content = library.read_bytes()
     # A new file: the first model still runs the old one.
@@ -82,6 +91,7 @@ def test_a_damaged_entry_is_named_and_compiled_again(tmp_path):
     second(*BATCH)
     assert second.record.latest_tier == "compiled"
     assert any("damaged" in message and "compiled again" in message for message in said(heard))
+    assert changes(heard) == ["compiled"]
 
 
 def test_a_pinned_tier_stays(tmp_path):

@@ -44,7 +44,7 @@ def custom_op(
     attributes: Mapping[str, Any] | None = None,
 ) -> list[Tensor]:
     """What a custom op returns, which has to look like the example outputs."""
-    checked = _checked(attributes or {})
+    checked = _checked({} if attributes is None else attributes)
     implementation = _implementations.get((domain, name)) or _operation(name, domain)
     if implementation is None:
         raise createPoptorchError(
@@ -78,6 +78,8 @@ def _require_as_announced(name: str, results: Sequence[Tensor], examples: Sequen
 
 
 def _checked(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(attributes, Mapping):
+        raise ValueError(f"The attributes of a custom op are {attributes!r}. Give a dictionary of names and values.")
     for key, value in attributes.items():
         if not isinstance(key, str):
             raise ValueError(f"The name of an attribute of a custom op is a string, not {key!r}.")

@@ -79,7 +79,7 @@ def _everything(survey: Survey) -> dict[str, Any]:
         "moment": survey.moment.isoformat(timespec="milliseconds"),
         "devices": [_device(survey, device) for device in survey.devices],
         "processes": [_process(process) for process in survey.processes],
-        "notes": list(survey.notes),
+        "notes": [*survey.card_notes, *survey.notes],
     }
 
 

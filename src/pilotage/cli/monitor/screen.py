@@ -47,7 +47,8 @@ def screen(
         lines += draw(_process_table(survey, wording).fitted(width), drawing)
     elif processes:
         lines += draw_box(f"No attached processes {wording.place.format(host=survey.host)}", width, drawing)
-    said = [*(_jobs(survey) if processes else ()), " ".join(survey.notes)]
+    notes = [*(survey.card_notes if devices else ()), *(survey.notes if processes else ())]
+    said = [*(_jobs(survey) if processes else ()), " ".join(notes)]
     return lines + [[Cell(line, "note")] for text in said for line in textwrap.wrap(text, max(20, width))]
 
 

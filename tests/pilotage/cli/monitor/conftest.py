@@ -63,7 +63,7 @@ def process(program):
 def survey():
     """Make a survey of a machine with a processor and a card."""
 
-    def make(*processes: AttachedProcess, notes: tuple[str, ...] = (), devices=(CPU, CARD)) -> Survey:
-        return Survey("vm", datetime(2026, 11, 15, 12, 0, tzinfo=UTC), devices, processes, notes)
+    def make(*processes: AttachedProcess, devices=(CPU, CARD), **notes: tuple[str, ...]) -> Survey:
+        return Survey("vm", datetime(2026, 11, 15, 12, 0, tzinfo=UTC), devices, processes, **notes)
 
     return make

@@ -17,10 +17,11 @@ def rows(survey, **how) -> list[list[str]]:
 
 def test_json_says_everything_by_name(survey, process, program):
     job = program(devices=("cuda:0",), job="poprun at here:1", instance=1, instances=2, replicas=4, program="net")
-    read = json.loads(as_json(survey(process(7, job, command="python x.py"), STRANGER, notes=("noted",))))
+    processes = process(7, job, command="python x.py"), STRANGER
+    read = json.loads(as_json(survey(*processes, card_notes=("no card",), notes=("noted",))))
     assert read["host"] == "vm"
     assert read["moment"] == "2026-11-15T12:00:00.000+00:00"
-    assert read["notes"] == ["noted"]
+    assert read["notes"] == ["no card", "noted"]
     assert read["devices"][1] == {
         "id": "cuda:0",
         "maker": "NVIDIA",

@@ -34,7 +34,7 @@ def test_one_job_is_shown_as_gc_monitor_shows_it(survey, process):
 
 
 def test_where_nothing_runs_that_is_said(survey):
-    text = shown(survey(notes=("NVIDIA: no card.",)))
+    text = shown(survey(card_notes=("NVIDIA: no card.",)))
     assert "| No attached processes in partition vm |" in text
     assert text.endswith("NVIDIA: no card.")
     assert "No attached processes on vm" in shown(survey(), wording=MONITOR)
@@ -45,6 +45,13 @@ def test_cards_or_processes_can_be_left_out(survey, process):
     assert "205698" in shown(survey(process()), devices=False)
     assert "H200" in shown(survey(process()), processes=False)
     assert "205698" not in shown(survey(process()), processes=False)
+
+
+def test_a_note_goes_with_the_table_that_it_is_about(survey):
+    noted = survey(card_notes=("NVIDIA: no card.",), notes=("1 announcement cannot be read.",))
+    assert shown(noted).endswith("NVIDIA: no card. 1 announcement cannot be read.")
+    assert "no card" not in shown(noted, devices=False)
+    assert "announcement" not in shown(noted, processes=False)
 
 
 def test_the_sensors_of_a_card_stand_beside_the_process_that_is_on_it(survey, process, program):
@@ -101,7 +108,7 @@ def test_a_process_that_only_the_driver_knows_is_marked(survey, process):
 def test_a_narrow_terminal_keeps_what_matters_most(survey, process, program, width):
     job = {"job": "poprun at 127.0.0.1:29500", "instances": 2, "replicas": 2}
     processes = [process(205698 + n, program(instance=n, **job), command="python x " + "y " * 99) for n in range(2)]
-    text = shown(survey(*processes, notes=("NVIDIA: no card.", "Gaudi: no card.")), width=width)
+    text = shown(survey(*processes, card_notes=("NVIDIA: no card.", "Gaudi: no card.")), width=width)
     assert max(map(width_of, text.splitlines())) <= max(width, 34)
     for word in ("cuda:0", "205698", "205699", "375"):
         assert word in text
