@@ -102,9 +102,11 @@ def test_the_tests_mirror_the_sources():
 
 
 def has_a_source(test: Path) -> bool:
-    """Say whether a test, called test_SOURCE.py or test_SOURCE_ASPECT.py, has its source in the same place."""
+    """Say whether a test, called test_SOURCE.py, test_SOURCE_ASPECT.py or SOURCE/test_ASPECT.py, has its source there."""
     place = test.relative_to(ROOT / "tests")
     folder = ROOTS[place.parts[0]] / place.parent
+    if folder.with_suffix(".py").is_file():
+        return True
     words = place.stem.removeprefix("test_").split("_")
     names = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
     return any((folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file() for name in names if name)
