@@ -1,7 +1,9 @@
-"""What holds for all tests: one thread, and nobody's environment but the test's own."""
+"""What holds for all tests: one thread, nobody's environment but the test's own; and the end of processes."""
 
 import os
+import select
 import signal
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -20,6 +22,24 @@ def plain_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     # Nothing is compiled beside a test that does not ask for it, and no test leaves anything in the user's cache.
     monkeypatch.setenv("PILOTAGE_CACHE_DIR", "off")
+
+
+def wait_for_end(process_id: int, seconds: float = 30) -> bool:
+    """Wait, without polling, until a process that may belong to anyone has ended."""
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def ends() -> Callable[[int], bool]:
+    """Say whether a process ends, soon enough."""
+    return wait_for_end
 
 
 def pytest_configure() -> None:

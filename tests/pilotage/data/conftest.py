@@ -1,29 +1,10 @@
-"""What the tests of background loading look at: processes, descriptors, shared memory."""
+"""What the tests of background loading look at: descriptors and shared memory."""
 
 import gc
 import os
-import select
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-
-def wait_for_end(process_id: int, seconds: float = 30) -> bool:
-    """Wait, without polling, until a process that may belong to anyone has ended."""
-    try:
-        descriptor = os.pidfd_open(process_id)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], seconds)[0])
-    finally:
-        os.close(descriptor)
-
-
-@pytest.fixture
-def ends() -> Callable[[int], bool]:
-    return wait_for_end
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_a_saved_state_goes_on_in_another_process(tmp_path):
 
 
 def test_a_rate_that_is_set_after_loading_counts_more_than_the_loaded_one(
-    tmp_path, network, batch, training, changed_by
+    network, batch, training, changed_by
 ):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.1)
