@@ -1,0 +1,104 @@
+"""Files that are not what they should be."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import zipfile
+
+import pytest
+import torch
+
+import poptorch
+from pilotage.program.archive import read_archive, write_archive
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_file_of_another_version_is_refused(path, inputs, targets, trainer):
+    trainer().compileAndExport(path, inputs, targets)
+    content, tensors = read_archive(path)
+    content["extra"]["poptorch"] = "2.0.0"
+    write_archive(path, content, tensors)
+    for load in (poptorch.load, trainer().loadExecutable):
+        with pytest.raises(AssertionError, match=r"Invalid file .*PopTorch version mismatch"):
+            load(path)
+
+
+def test_a_file_that_is_missing_is_named(path):
+    with pytest.raises(FileNotFoundError, match=r"model\.poptorch"):
+        poptorch.load(path)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 0.999])
+def test_a_file_that_is_cut_short_is_refused_in_words(path, fraction, inputs, targets, trainer):
+    trainer().compileAndExport(path, inputs, targets)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * fraction)])
+    with pytest.raises(poptorch.Error, match=r"model\.poptorch is no program of Pilotage, or is cut short"):
+        poptorch.load(path)
+
+
+def test_a_file_whose_content_was_altered_is_refused_in_words(path, inputs, targets, trainer):
+    trainer().compileAndExport(path, inputs, targets)
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+    for entry in entries:
+        start = entry.header_offset + 30 + len(entry.filename)
+        altered = bytearray(data)
+        altered[start + entry.file_size // 2] ^= 255
+        path.write_bytes(altered)
+        with pytest.raises(poptorch.Error, match=r"model\.poptorch is (damaged|no program of Pilotage)"):
+            poptorch.load(path)
+
+
+def test_a_file_of_something_else_is_refused_in_words(path):
+    torch.save({"weights": torch.ones(1)}, path)
+    with pytest.raises(poptorch.Error, match="is no program of Pilotage"):
+        poptorch.load(path)
+    path.write_text("text")
+    with pytest.raises(poptorch.Error, match="is no program of Pilotage"):
+        poptorch.load(path)
+
+
+def test_what_cannot_be_written_leaves_the_old_file_alone(path, inputs, targets, trainer):
+    trainer().compileAndExport(path, inputs, targets)
+    before = path.read_bytes()
+
+    class Unknown:
+        pass
+
+    model = poptorch.inferenceModel(lambda x, what: x + 1)
+    model.compile(inputs, Unknown())
+    with pytest.raises(poptorch.Error, match="cannot be written to a file"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.long
+def test_a_process_killed_while_it_saves_leaves_the_old_file(path):
+    """The file is whole at every moment: kill the saving process at many different ones."""
+    program = f"""
+        import sys, torch, poptorch
+        from torch import nn
+        model = poptorch.inferenceModel(nn.Linear(2000, 2000))
+        model.compile(torch.ones(1, 2000))
+        model.save({str(path)!r})
+        print("ready", flush=True)
+        while True:
+            model.save({str(path)!r})
+            print("saved", flush=True)
+    """
+    for saves in range(5):
+        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(saves):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert poptorch.load(path)(torch.ones(1, 2000)).shape == (1, 2000)
