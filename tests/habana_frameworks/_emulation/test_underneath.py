@@ -16,7 +16,7 @@ def test_the_processor_computes_unless_another_is_asked_for(monkeypatch):
 
 def test_an_unknown_choice_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "tpu")
-    with pytest.raises(ValueError, match=r"PILOTAGE_HPU_ON is 'tpu'. Choose one of: cpu, cuda\."):
+    with pytest.raises(ValueError, match=r"PILOTAGE_HPU_ON is 'tpu'. Choose one of: cpu, cuda, off\."):
         underneath.check()
 
 
@@ -25,6 +25,47 @@ def test_cuda_without_a_card_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
     with pytest.raises(ImportError, match=r"reaches no CUDA card. Leave PILOTAGE_HPU_ON out"):
         underneath.check()
+
+
+@pytest.mark.parametrize(
+    ("choice", "has_cuda", "is_asked_for"),
+    [("", False, True), ("", True, False), ("cpu", True, True), ("cuda", True, True), ("off", False, False)],
+)
+def test_beside_a_cuda_card_the_device_waits_until_it_is_used(monkeypatch, choice, has_cuda, is_asked_for):
+    monkeypatch.setenv("PILOTAGE_HPU_ON", choice)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    assert underneath.is_asked_for() is is_asked_for
+
+
+@pytest.mark.slow
+def test_switched_off_nobody_who_looks_for_a_gaudi_finds_one(alone):
+    def program():
+        import pytest
+        import torch
+
+        import habana_frameworks.torch
+
+        assert not hasattr(torch, "hpu")
+        with pytest.raises(ImportError, match="PILOTAGE_HPU_ON is 'off'"):
+            import habana_frameworks.torch.core  # noqa: F401
+        torch.ones(1, requires_grad=True).sum().backward()
+
+    alone(program, PILOTAGE_HPU_ON="off")
+
+
+@pytest.mark.slow
+def test_a_device_that_waited_is_known_once_a_part_of_the_bridge_is_used(alone):
+    def program():
+        import torch
+
+        torch.cuda.is_available = lambda: True  # as beside a card; the processor computes all the same
+        import habana_frameworks.torch as bridge
+
+        assert not hasattr(torch, "hpu")
+        assert bridge.hpu.is_available()
+        assert torch.ones(2, device="hpu").sum().item() == 2
+
+    alone(program)
 
 
 @pytest.mark.parametrize(

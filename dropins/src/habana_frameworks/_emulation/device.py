@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,12 +20,10 @@ _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} (
 
 
 @cache
-def activate() -> None:
-    """Register the device ``hpu`` and its module ``torch.hpu``, and say plainly that it is emulated."""
+def activate(module: ModuleType) -> None:
+    """Register the device ``hpu`` with the module that becomes ``torch.hpu``, and say plainly that it is emulated."""
     is_late = library().came_late()
-    from habana_frameworks.torch import hpu
-
-    torch._register_device_module("hpu", hpu)
+    torch._register_device_module("hpu", module)
     # These three are names that the vendor's package adds to torch's own classes.
     Tensor.hpu = _tensor_to_card  # type: ignore[attr-defined]
     Tensor.is_hpu = property(_is_on_card)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What computes for the emulated card: the processor, or a CUDA card where PILOTAGE_HPU_ON asks for it."""
+"""What computes for the emulated card: the processor, or a CUDA card where PILOTAGE_HPU_ON asks for it; or nothing at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import os
 import torch
 
 _CHOICE = "PILOTAGE_HPU_ON"
-_CHOICES = ("cpu", "cuda")
+_CHOICES = ("cpu", "cuda", "off")
+_RANDOM = "PILOTAGE_HPU_RANDOM"
+
+
+def is_asked_for() -> bool:
+    """Say whether the device should be there before it is used; beside a CUDA card only where PILOTAGE_HPU_ON says so."""
+    choice = os.environ.get(_CHOICE)
+    return choice != "off" if choice else not torch.cuda.is_available()
 
 
 def is_cuda() -> bool:
@@ -20,6 +27,13 @@ def check() -> None:
     wanted = os.environ.get(_CHOICE, "cpu")
     if wanted not in _CHOICES:
         raise ValueError(f"{_CHOICE} is {wanted!r}. Choose one of: {', '.join(_CHOICES)}.")
+    if wanted == "off":
+        raise ImportError(f"{_CHOICE} is 'off': no Gaudi is emulated here. Leave it out, or choose 'cpu' or 'cuda'.")
+    if os.environ.get(_RANDOM, "cpu") not in ("cpu", wanted):
+        raise ValueError(
+            f"{_RANDOM} is {os.environ[_RANDOM]!r}, and {wanted} computes. Leave it out to draw random numbers where "
+            "everything is computed, or say 'cpu' to draw what the CPU draws."
+        )
     if is_cuda():
         if not torch.cuda.is_available():
             raise ImportError(
@@ -40,8 +54,10 @@ def name() -> str:
 
 
 def generator() -> torch.Generator:
-    """Return the generator that draws the card's random numbers."""
-    return torch.cuda.default_generators[card()] if is_cuda() else torch.default_generator
+    """Return the generator that draws the card's random numbers; with PILOTAGE_HPU_RANDOM=cpu it is always the CPU's."""
+    if is_cuda() and os.environ.get(_RANDOM) != "cpu":
+        return torch.cuda.default_generators[card()]
+    return torch.default_generator
 
 
 def synchronize() -> None:

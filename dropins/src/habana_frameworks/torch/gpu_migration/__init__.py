@@ -14,6 +14,7 @@ if underneath.is_cuda():
         "script for CUDA as it is, or leave PILOTAGE_HPU_ON out."
     )
 
+import habana_frameworks.torch.hpu  # noqa: F401
 from habana_frameworks.torch.gpu_migration import replacement as _replacement
 
 _replacement.replace_everything()

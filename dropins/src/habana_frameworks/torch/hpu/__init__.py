@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 import torch
 
 from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation.device import activate
 from habana_frameworks.torch.hpu.cached_modules import ModuleCacher as ModuleCacher
 from habana_frameworks.torch.hpu.cached_modules import make_graphed_callables as make_graphed_callables
 from habana_frameworks.torch.hpu.cached_modules import wrap_in_hpu_graph as wrap_in_hpu_graph
@@ -114,3 +116,6 @@ def _lazy_init() -> None:
 
 def _is_in_bad_fork() -> bool:
     return False
+
+
+activate(sys.modules[__name__])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from habana_frameworks._emulation.device import activate
+from importlib import import_module
 
 
 def load_habana_module() -> None:
-    """Make the device known, which importing this has done already."""
-    activate()
+    """Make the device known, where importing this has not done it already."""
+    import_module("habana_frameworks.torch.hpu")
 
 
 def is_habana_available() -> bool:
