@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMITS = {
     "device_loop": 240,
     "epoch": 90,
-    "first_step": 150,
-    "memory": 120,
+    "first_step": 240,
+    "memory": 180,
     "large_models": 400,
     "loading": 120,
     "cosmic_card": 240,
