@@ -37,7 +37,7 @@ def cosmictagger(device):
 def contender(device):
     torch.manual_seed(42)
     network, loss_of, steps = {"tutorial": tutorial, "CosmicTagger A21": cosmictagger}[model](device)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9, foreach=False)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9)
 
     def round():
         for _ in range(steps):

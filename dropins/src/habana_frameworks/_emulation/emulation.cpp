@@ -2,6 +2,7 @@
 #include <new>
 
 #include "autocast.h"
+#include "choosing.h"
 #include "device.h"
 #include "operations.h"
 #include "precedence.h"
@@ -93,8 +94,17 @@ TORCH_LIBRARY_IMPL(aten, HPU, library) {
   for (const char* name : {"convolution", "convolution_backward", "_convolution", "linalg_lstsq"}) {
     library.impl(name, CppFunction::makeFromBoxedFunction<&emulation::run_beneath>());
   }
+  if (emulation::is_on_cuda()) {
+    library.impl("_batch_norm_impl_index", &emulation::normalize_batch);
+  }
   for (const auto& name : with_a_kernel_underneath_and_a_composite_one()) {
     library.impl(full_name(name).c_str(), CppFunction::makeFromBoxedFunction<&emulation::run_beneath>());
+  }
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradHPU, library) {
+  if (emulation::is_on_cuda()) {
+    library.impl("_batch_norm_impl_index", &emulation::normalize_batch);
   }
 }
 

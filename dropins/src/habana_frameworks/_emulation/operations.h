@@ -6,11 +6,10 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/Resize.h>
-#include <ATen/native/transformers/attention.h>
-#include <ATen/ops/_fused_sdp_choice.h>
 #include <torch/library.h>
 
 #include "crossing.h"
+#include "drawing.h"
 
 namespace emulation {
 
@@ -105,7 +104,11 @@ inline void run_beneath(const c10::OperatorHandle& operation, c10::DispatchKeySe
   }
   {
     const at::AutoDispatchBelowADInplaceOrView below;
-    operation.redispatchBoxed(c10::DispatchKeySet(key_underneath()), stack);
+    if (is_drawn_on_host(operation)) {
+      draw_on_host(operation, stack);
+    } else {
+      operation.redispatchBoxed(c10::DispatchKeySet(key_underneath()), stack);
+    }
   }
   crossing.follow_resizing();
   for (auto& value : torch::jit::last(*stack, schema.returns().size())) {
@@ -186,37 +189,4 @@ inline at::Tensor zeros_for_gradients(
 
 inline void record_stream(at::Tensor&, at::Stream) {}
 
-inline std::vector<int64_t> as_numbers(c10::SymIntArrayRef sizes) {
-  std::vector<int64_t> numbers;
-  for (const auto& size : sizes) {
-    numbers.push_back(size.guard_int(__FILE__, __LINE__));
-  }
-  return numbers;
-}
-
-// A tensor of the device underneath that looks like one of the card and has no memory: while a graph is captured, nor has that one.
-inline at::Tensor looking_like(const at::Tensor& card) {
-  c10::Storage nothing(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, underneath()), allocator_underneath(), false);
-  auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(nothing), c10::DispatchKeySet(key_underneath()), card.dtype());
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(as_numbers(card.sym_sizes()), as_numbers(card.sym_strides()));
-  tensor.set_requires_grad(card.requires_grad());
-  return tensor;
-}
-
-// The choice among attention kernels that is made underneath.
-inline int64_t choose_attention(
-    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
-    double dropout, bool is_causal, std::optional<double> scale, bool shares_keys) {
-  const bool has_mask = mask && mask->defined();
-  const auto mask_beneath = has_mask ? std::optional<at::Tensor>(looking_like(*mask)) : std::nullopt;
-  // Who captures the graph must not see this question.
-  const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
-  return at::_fused_sdp_choice(
-      looking_like(query), looking_like(key), looking_like(value), mask_beneath, dropout, is_causal, scale, shares_keys);
-}
-
 } // namespace emulation
-
-namespace at::native {
-REGISTER_HPU_DISPATCH(_fused_sdp_choice_stub, &emulation::choose_attention)
-} // namespace at::native

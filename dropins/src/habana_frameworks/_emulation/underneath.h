@@ -12,11 +12,19 @@
 
 namespace emulation {
 
+inline bool is_set(const char* variable, const char* value) {
+  const char* found = std::getenv(variable);
+  return found != nullptr && std::strcmp(found, value) == 0;
+}
+
 inline bool is_on_cuda() {
-  static const bool answer = [] {
-    const char* wanted = std::getenv("PILOTAGE_HPU_ON");
-    return wanted != nullptr && std::strcmp(wanted, "cuda") == 0;
-  }();
+  static const bool answer = is_set("PILOTAGE_HPU_ON", "cuda");
+  return answer;
+}
+
+// Whether the processor draws random numbers for a CUDA card.
+inline bool draws_on_host() {
+  static const bool answer = is_on_cuda() && is_set("PILOTAGE_HPU_RANDOM", "cpu");
   return answer;
 }
 
@@ -56,11 +64,11 @@ inline c10::Allocator* allocator_underneath() {
 }
 
 inline const at::Generator& default_generator_underneath() {
-  return at::globalContext().defaultGenerator(underneath());
+  return at::globalContext().defaultGenerator(draws_on_host() ? c10::Device(c10::DeviceType::CPU) : underneath());
 }
 
 inline at::Generator new_generator_underneath() {
-  if (!is_on_cuda()) {
+  if (!is_on_cuda() || draws_on_host()) {
     return at::detail::createCPUGenerator();
   }
   return at::globalContext().getAcceleratorHooksInterface(c10::DeviceType::CUDA).getNewGenerator(underneath().index());

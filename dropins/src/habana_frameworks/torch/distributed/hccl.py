@@ -28,16 +28,12 @@ def initialize_distributed_hpu() -> tuple[int, int, int]:
 
 @cache
 def register() -> None:
-    """Make the backend known, for tensors on the card and on the host."""
-    dist.Backend.register_backend("hccl", _gloo, devices=["hpu", "cpu"])
+    """Make the backend known, for tensors on the card and on the host, and for those that CUDA computes with underneath."""
+    beneath = ["cpu", "cuda"] if underneath.is_cuda() else ["cpu"]
+    dist.Backend.register_backend("hccl", _gloo, devices=["hpu", *beneath])
 
 
 def _gloo(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
-    if underneath.is_cuda():
-        raise RuntimeError(
-            "hccl is carried out by gloo, which cannot read an emulated card that a CUDA card computes for. Leave PILOTAGE_HPU_ON "
-            "out to let the CPU compute, or run one process."
-        )
     return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
 
 

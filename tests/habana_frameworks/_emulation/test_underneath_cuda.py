@@ -1,0 +1,103 @@
+"""A CUDA card that computes for the emulated one."""
+
+import pytest
+import torch
+
+from habana_frameworks._emulation import underneath
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
+
+
+def test_random_numbers_come_from_what_computes_or_from_the_processor(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_HPU_ON", "cpu")
+    monkeypatch.setenv("PILOTAGE_HPU_RANDOM", "cuda")
+    with pytest.raises(ValueError, match=r"PILOTAGE_HPU_RANDOM is 'cuda', and cpu computes. Leave it out"):
+        underneath.check()
+    monkeypatch.setenv("PILOTAGE_HPU_RANDOM", "cpu")
+    underneath.check()
+    monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
+    assert underneath.generator() is torch.default_generator
+
+
+@pytest.mark.slow
+@needs_cuda
+def test_attention_and_batch_norm_are_those_of_cuda(alone):
+    def program():
+        import torch
+        from torch.nn import functional
+
+        import habana_frameworks.torch.core  # noqa: F401
+
+        def attend(device, dtype):
+            torch.manual_seed(1)
+            states = [torch.randn(2, 4, 32, 24).to(device, dtype).requires_grad_() for _ in range(3)]
+            attended = functional.scaled_dot_product_attention(*states, is_causal=True)
+            attended.square().sum().backward()
+            return [each.float().cpu() for each in (attended.detach(), *(state.grad for state in states))]
+
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            torch.testing.assert_close(attend("hpu", dtype), attend("cuda", dtype), rtol=2e-2, atol=5e-2)
+
+        def normalize(device):
+            torch.manual_seed(2)
+            norm = torch.nn.BatchNorm2d(8).to(device)
+            images = torch.randn(4, 8, 40, 64).to(device).requires_grad_()
+            normalized = norm(images)
+            normalized.pow(3).sum().backward()
+            kept = normalized.detach(), images.grad, norm.weight.grad, norm.running_mean, norm.running_var
+            return type(normalized.grad_fn).__name__, [each.cpu() for each in kept]
+
+        (kernel, card), (expected, cuda) = normalize("hpu"), normalize("cuda")
+        assert kernel == expected
+        torch.testing.assert_close(card, cuda)
+
+    alone(program, PILOTAGE_HPU_ON="cuda")
+
+
+@pytest.mark.slow
+@needs_cuda
+def test_the_processor_can_draw_for_the_card(alone):
+    def program():
+        import torch
+        from torch.nn import functional
+
+        import habana_frameworks.torch.core  # noqa: F401
+
+        def draw(device):
+            torch.manual_seed(3)
+            ones = torch.ones(4, 5).to(device)
+            out = torch.empty(0, dtype=torch.int64, device=device)
+            torch.randperm(7, out=out)
+            generator = torch.Generator(device).manual_seed(5)
+            drawn = [functional.dropout(ones, 0.3), torch.rand(5, device=device), torch.multinomial(ones, 3), out]
+            drawn += [torch.zeros(3, device=device).normal_(), torch.rand(3, generator=generator, device=device)]
+            assert {each.device.type for each in drawn} == {device}
+            return [each.cpu() for each in drawn]
+
+        torch.testing.assert_close(draw("hpu"), draw("cpu"), rtol=0, atol=0)
+
+    alone(program, PILOTAGE_HPU_ON="cuda", PILOTAGE_HPU_RANDOM="cpu")
+
+
+@pytest.mark.slow
+@needs_cuda
+def test_collectives_reach_tensors_of_the_card(alone):
+    def program():
+        import torch
+        import torch.distributed as dist
+
+        import habana_frameworks.torch.distributed.hccl  # noqa: F401
+
+        dist.init_process_group("hccl", init_method="tcp://127.0.0.1:0", rank=0, world_size=1)
+        total = torch.full((3,), 2.0, device="hpu")
+        dist.all_reduce(total)
+        dist.broadcast(total, 0)
+        gathered = [torch.zeros(3, device="hpu")]
+        dist.all_gather(gathered, total)
+        assert gathered[0].tolist() == [2.0, 2.0, 2.0]
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1).to("hpu"))
+        model(total[None]).sum().backward()
+        assert model.module.weight.grad.tolist() == [[2.0, 2.0, 2.0]]
+        dist.destroy_process_group()
+
+    alone(program, PILOTAGE_HPU_ON="cuda")

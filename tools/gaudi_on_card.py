@@ -1,0 +1,181 @@
+"""Run the scripts of examples/gaudi on the emulated device, over the CPU and over a CUDA card, and compare their losses.
+
+python tools/gaudi_on_card.py [--on cpu cuda] [--seconds S] [NAME ...]
+
+Each script is a process with a limit of its own, and is held against the plain CPU script that it came from. Only torch and numpy are
+needed: without scikit-learn its digits are replaced by drawn ones, for all scripts alike. Over CUDA TF32 is off and the CPU draws
+random numbers, since other numbers would be dropped out otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "examples" / "gaudi"
+ALLOWED = {"cpu": 0.0, "cuda": 1e-3}
+"""The largest relative difference of a loss from the plain script's."""
+DRAWN_DIGITS = """
+import numpy
+
+def load_digits(return_X_y=True):
+    generator = numpy.random.default_rng(0)
+    labels = generator.integers(0, 10, 1797)
+    patterns = generator.uniform(0, 16, (10, 64))
+    return numpy.clip(patterns[labels] + generator.normal(0, 4, (1797, 64)), 0, 16).round(), labels
+"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A plain script and how the one for Gaudi is called beside it."""
+
+    plain: str
+    gaudi: tuple[str, ...]
+    processes: int = 1
+
+
+PAIRS = {
+    "mnist": Pair("mnist_cpu.py --epochs 2", ("mnist_hpu.py --epochs 2", "mnist_hpu.py --epochs 2 --lazy")),
+    "transformer": Pair(
+        "transformer_cpu.py --steps 40 --log-every 5",
+        ("transformer_hpu.py --steps 40 --log-every 5", "transformer_hpu.py --steps 40 --log-every 5 --graphs"),
+    ),
+    "ddp": Pair("ddp_cpu.py --epochs 2", ("ddp_hpu.py --epochs 2",), processes=2),
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a script printed, or why it printed too little."""
+
+    losses: list[float]
+    seconds: float
+    failure: str = ""
+
+
+def main() -> int:
+    """Run all scripts; the status tells whether every loss is equal."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PAIRS)} (all)")
+    parser.add_argument("--on", nargs="+", choices=list(ALLOWED), help="what computes (cpu, and cuda where it is)")
+    parser.add_argument("--seconds", type=float, default=150, help="that one script may take (150)")
+    parser.add_argument("--at-once", type=int, default=max(1, len(os.sched_getaffinity(0)) // 3), help="scripts")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in PAIRS]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(PAIRS)}")
+    names = arguments.names or list(PAIRS)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.at_once) as pool:
+        environment = _environment(Path(folder))
+        places = arguments.on or _places()
+        # Building the device takes half a minute, once; the scripts then find it built.
+        if built := _run([sys.executable, "-c", "import habana_frameworks.torch.core"], environment, 180).failure:
+            print(built)
+            return 1
+        jobs: dict[tuple[str, str], Future[Ended]] = {}
+        for name in names:
+            pair = PAIRS[name]
+            jobs[pair.plain, ""] = pool.submit(_script, pair.plain, pair.processes, environment, arguments.seconds)
+            for place in places:
+                over = {**environment, "PILOTAGE_HPU_ON": place}
+                for line in pair.gaudi:
+                    jobs[line, place] = pool.submit(_script, line, pair.processes, over, arguments.seconds)
+        return _tell(names, places, {key: job.result() for key, job in jobs.items()})
+
+
+def _places() -> list[str]:
+    import torch
+
+    return list(ALLOWED) if torch.cuda.is_available() else ["cpu"]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    paths = [ROOT / "src", ROOT / "dropins" / "src", SCRIPTS]
+    if importlib.util.find_spec("sklearn") is None:
+        (folder / "sklearn").mkdir()
+        (folder / "sklearn" / "__init__.py").touch()
+        (folder / "sklearn" / "datasets.py").write_text(DRAWN_DIGITS)
+        paths.append(folder)
+        print("scikit-learn is not here: its digits are replaced by drawn ones.")
+    fixed = {
+        "PYTHONPATH": os.pathsep.join([*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "OMP_NUM_THREADS": "1",
+        "PILOTAGE_HPU_ON": "cpu",
+        "PILOTAGE_HPU_RANDOM": "cpu",
+        "NVIDIA_TF32_OVERRIDE": "0",
+        "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo"),
+    }
+    return {**os.environ, **fixed}
+
+
+def _script(line: str, processes: int, environment: dict[str, str], seconds: float) -> Ended:
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes > 1 else []
+    return _run([sys.executable, *launcher, *line.split()], environment, seconds)
+
+
+def _run(command: list[str], environment: dict[str, str], seconds: float) -> Ended:
+    start = time.monotonic()
+    with tempfile.TemporaryFile("w+") as said:
+        # A session of its own: whoever starts other processes is ended together with them.
+        process = subprocess.Popen(
+            command, cwd=SCRIPTS, env=environment, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            status = f"status {process.wait(seconds)}"
+        except subprocess.TimeoutExpired:
+            status = f"took longer than {seconds:.0f} s"
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        text = said.read()
+    took = time.monotonic() - start
+    if process.returncode != 0:
+        return Ended([], took, f"{status}\n{text[-3000:]}")
+    return Ended([float(loss) for loss in re.findall(r"loss ([0-9.]+)", text)], took)
+
+
+def _tell(names: list[str], places: list[str], ended: dict[tuple[str, str], Ended]) -> int:
+    failures = [f"{line} {place}: {each.failure}" for (line, place), each in ended.items() if each.failure]
+    print(f"{'script':<52} {'on':<5} {'losses':>6} {'last loss':>11} {'difference':>11} {'allowed':>8} {'time':>6}")
+    is_equal = not failures
+    for name in names:
+        plain = ended[PAIRS[name].plain, ""]
+        print(_row(PAIRS[name].plain, "plain", plain, "", ""))
+        for line in PAIRS[name].gaudi:
+            for place in places:
+                gaudi = ended[line, place]
+                difference = _difference(plain.losses, gaudi.losses)
+                is_equal &= difference <= ALLOWED[place]
+                print(_row(line, place, gaudi, f"{difference:.1e}", f"{ALLOWED[place]:.0e}"))
+    print("All losses are equal." if is_equal else "NOT all losses are equal.")
+    for failure in failures:
+        print(f"\n== {failure}")
+    return 0 if is_equal else 1
+
+
+def _row(line: str, place: str, ended: Ended, difference: str, allowed: str) -> str:
+    last = f"{ended.losses[-1]:.6f}" if ended.losses else "failed"
+    return (
+        f"{line:<52} {place:<5} {len(ended.losses):>6} {last:>11} {difference:>11} {allowed:>8} {ended.seconds:>4.0f} s"
+    )
+
+
+def _difference(plain: list[float], gaudi: list[float]) -> float:
+    if not plain or len(plain) != len(gaudi):
+        return float("inf")
+    return max(abs(one - other) / abs(one) for one, other in zip(plain, gaudi, strict=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
