@@ -7,7 +7,7 @@ for images, labels in loader:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,7 @@ def execution(
     seed: int | None = None,
     broadcast_buffers: bool = True,
     backend: str | None = None,
+    cards: Sequence[str] | None = None,
     tier: str | Tier | None = None,
     cache_directory: str | Path | None = None,
     nonfinite_loss: str | NonFiniteLoss = NonFiniteLoss.WARN,
@@ -181,6 +182,7 @@ def execution(
         random_seed=seed,
         broadcast_buffers=broadcast_buffers,
         backend=backend,
+        cards=None if cards is None else tuple(cards),
         tier=None if tier is None else _named(Tier, tier, "tier"),
         cache_directory=None if cache_directory is None else Path(cache_directory),
         nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),

@@ -65,6 +65,12 @@ def backend() -> str | None:
     return os.environ.get("PILOTAGE_BACKEND") or None
 
 
+def cards() -> tuple[str, ...] | None:
+    """The devices that PILOTAGE_CARDS names, separated by commas."""
+    value = os.environ.get("PILOTAGE_CARDS")
+    return tuple(name.strip() for name in value.split(",")) if value else None
+
+
 def tier() -> str | None:
     """The tier that PILOTAGE_TIER asks for."""
     return os.environ.get("PILOTAGE_TIER") or None

@@ -50,6 +50,9 @@ class Execution:
     backend: str | None = None
     """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""
 
+    cards: tuple[str, ...] | None = None
+    """Devices that replicas and stages of this process may use; None takes PILOTAGE_CARDS, then all that the backend sees."""
+
     tier: Tier | None = None
     """How the program is executed, from the first step to the last; None takes PILOTAGE_TIER, then what is fastest."""
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.backends.base import Backend, Executable
+from pilotage.backends.cards.loading import load_on_cards
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.pipeline import PipelinedExecutable
@@ -42,6 +43,7 @@ from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascent import Ascent, ascent_for
 from pilotage.runtime.locating import notice_of_locations, possible_locations, refuse_slots_on_host, shares_of
 from pilotage.runtime.session import Session
+from pilotage.runtime.sharing_out import Cards, choose_cards, refuse_on_cards
 from pilotage.runtime.synthetic import SyntheticInputs
 
 _TRAVELLING = (
@@ -87,9 +89,9 @@ class Compilation:
     def session(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Session:
         """Capture and load the program; its state is still to be put on the device."""
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
-        choice = self._choice()
+        choice, cards = self._choice()
         self.tell(CompilationProgress(fraction=0.05, doing="capturing"))
-        return self._load(choice, self._program(choice, arguments, micro_batch))
+        return self._load(choice, cards, self._program(choice, arguments, micro_batch))
 
     def session_of(self, program: Program) -> Session:
         """Load a program that was captured before."""
@@ -98,9 +100,9 @@ class Compilation:
                 "A program that was compiled before cannot be cut into stages. Compile it here, or start one process."
             )
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
-        return self._load(self._choice(), program)
+        return self._load(*self._choice(), program)
 
-    def _load(self, choice: Choice, program: Program) -> Session:
+    def _load(self, choice: Choice, cards: Cards, program: Program) -> Session:
         self.tell(CompilationProgress(fraction=0.8, doing="loading"))
         schedule = self._schedule(program)
         batching = self.execution.batching
@@ -114,16 +116,18 @@ class Compilation:
         )
         if self.line is not None:
             return self._load_stage(self.line, choice, program, schedule, RandomStreams(choice.backend.device, seeds))
-        placed = place(program, choice.backend.devices)
+        placed = place(program, cards.usable)
         if placed.homes:
             refuse_slots_on_host(program)
             self.tell(Warned(message=_SHARED_OUT))
+            cards = Cards(cards.usable)
         session = Session(
             choice=choice,
             captured=program,
             program=program,
             schedule=schedule,
-            executable=choice.backend.load(placed.program, schedule, self.forgive),
+            executable=self._executable(choice, cards, placed.program, schedule),
+            cards=cards.of_replicas,
             reload=partial(_reload, choice.backend, schedule, self.forgive),
             tier=Tier.GRAPH if choice.tier is Tier.COMPILED else choice.tier,
             homes=placed.homes,
@@ -137,9 +141,15 @@ class Compilation:
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
         # The compiler knows one device alone.
-        if not placed.homes and not self._locations(choice).uses_host:
+        if not placed.homes and not cards.of_replicas and not self._locations(choice).uses_host:
             self._begin_ascent(session)
         return session
+
+    def _executable(self, choice: Choice, cards: Cards, program: Program, schedule: Schedule) -> Executable:
+        if not cards.of_replicas:
+            return choice.backend.load(program, schedule, self.forgive)
+        refuse_on_cards(program, self.execution)
+        return load_on_cards(program, schedule, self.forgive, self.execution.batching.replicas, cards.of_replicas)
 
     def _load_stage(
         self, line: Line, choice: Choice, program: Program, schedule: Schedule, streams: RandomStreams
@@ -242,7 +252,7 @@ class Compilation:
             raise OptionError(f"The tier is 'compiled', but the program could not be compiled: {reason}. Use 'graph'.")
         return entry
 
-    def _choice(self) -> Choice:
+    def _choice(self) -> tuple[Choice, Cards]:
         choice = choose(self.execution.backend, self.execution.tier)
         if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.backend.stops_at_losses:
             raise OptionError(
@@ -253,17 +263,19 @@ class Compilation:
             self.tell(notice)
         if self.line is not None:
             self._refuse_for_stages(choice)
-        device, tier = choice.backend.label, choice.tier.value
+        cards = choose_cards(
+            self.execution, choice, trains=self.plan is not None, in_line=self.line is not None, tell=self.tell
+        )
         self.tell(
             BackendChosen(
                 backend=choice.backend.name,
-                device=device,
-                tier=tier,
+                device=cards.label(choice),
+                tier=choice.tier.value,
                 reason=choice.reason,
                 program=self.execution.name,
             )
         )
-        return choice
+        return choice, cards
 
     def _program(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:
         request = Request(

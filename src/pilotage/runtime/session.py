@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pilotage.backends.base import Executable
+from pilotage.backends.cards.state import CardStates
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState, Exchange
@@ -74,6 +75,9 @@ class Session:
     cut: StageProgram | None = None
     """What this process has of the captured program, where others have the rest."""
 
+    cards: tuple[torch.device, ...] = ()
+    """The cards that replicas are shared out to; none where all of them are on one."""
+
     homes: Mapping[str, torch.device] = field(default_factory=dict)
     """The devices of weights and buffers that are not on the first one."""
 
@@ -116,7 +120,7 @@ class Session:
     @cached_property
     def device(self) -> str:
         """The device by name, or all of them where the program is shared out."""
-        others = sorted(map(str, {*self.homes.values()} - {self.choice.backend.device}))
+        others = sorted(map(str, {*self.homes.values(), *self.cards} - {self.choice.backend.device}))
         return ", ".join([self.choice.backend.label, *others])
 
     @property
@@ -140,20 +144,25 @@ class Session:
         """Make room on the device; weights are still to be loaded."""
         if self.state is not None:
             raise AttachmentError("Device is already attached. Detach it first.")
-        device = self.choice.backend.device
-        self.state = DeviceState(
+        self.state = self._state_on_cards(plan) if self.cards else self._state_on_device(plan)
+        if self.parked is not None:
+            self._load_optimizer(self.state, self.parked)
+        return self.state
+
+    def _state_on_device(self, plan: OptimizerPlan | None) -> DeviceState:
+        return DeviceState(
             self.program.layout,
             plan,
-            device,
+            self.choice.backend.device,
             self.replicas,
             self.pools,
             self.homes,
             self.exchange,
             shares=self.shares,
         )
-        if self.parked is not None:
-            self._load_optimizer(self.state, self.parked)
-        return self.state
+
+    def _state_on_cards(self, plan: OptimizerPlan | None) -> CardStates:
+        return CardStates(self.program.layout, plan, self.cards, self.replicas, self.pools, self.exchange)
 
     @property
     def whole_weights(self) -> Callable[[], Mapping[str, Tensor]] | None:
@@ -269,6 +278,7 @@ class Session:
         state.counters[Counter.UPDATES].fill_(saved.updates)
         if Counter.LOSS_SCALE in state.counters:
             state.counters[Counter.LOSS_SCALE].fill_(saved.loss_scale)
+        state.hand_on()
 
 
 def _under(autocast: torch.dtype | None) -> str:

@@ -34,6 +34,7 @@ def settle(peers: Peers, state: DeviceState) -> str | None:
     unequal = settle_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters})
     if not unequal:
         return None
+    state.hand_on()
     state.load_buffers(state.buffers())
     return _notice("instances", unequal)
 

@@ -1,0 +1,1 @@
+"""One process, several cards: local replicas side by side."""
