@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -17,53 +17,29 @@ from pilotage.optim.arithmetic import (
     square_root,
     subtract_scaled_quotient_,
 )
-from pilotage.optim.moments import FIRST, SECOND, bias_divisor, update_moments
+from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, update_moments
 from pilotage.optim.rule import Value
-from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+from pilotage.optim.workspace import Workspace
 
 _LARGEST = "max_exp_avg_sq"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdamRule:
+class AdamRule(MomentRule):
     """The arithmetic of ``torch.optim.Adam`` and ``AdamW``: ``lr``, ``beta1``, ``beta2``, ``eps``, ``weight_decay``."""
 
     decoupled_weight_decay: bool = False
     """Shrink the parameters themselves, as AdamW does, instead of adding to the gradients."""
 
     amsgrad: bool = False
-    maximize: bool = False
-
-    bias_correction: bool = True
-    """Make up for moments that start from zero."""
-
-    first_moment_dtype: torch.dtype | None = None
-    """What the first moment is stored in; None is the parameter's own type."""
-
-    second_moment_dtype: torch.dtype | None = None
-    """What the second moment is stored in; None is the parameter's own type."""
 
     @property
     def slots(self) -> tuple[str, ...]:
         """The two moments, and the largest second one for AMSGrad."""
         return (FIRST, SECOND, _LARGEST) if self.amsgrad else (FIRST, SECOND)
 
-    def initial(self, slot: str, parameter: Tensor) -> Tensor:
-        """Zeros."""
-        return empty_slot(parameter, self.first_moment_dtype if slot == FIRST else self.second_moment_dtype)
-
-    def apply(
-        self,
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        slots: Mapping[str, Sequence[Tensor]],
-        step: Tensor,
-        values: Mapping[str, Value],
-    ) -> None:
+    def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and moments in place."""
-        if not parameters:
-            return
-        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
         update_moments(work, self._decay_weights(work, values), values["beta1"], values["beta2"])
         step_size, denominators = values["lr"], list(torch._foreach_sqrt(self._second_moments(work)))
         if self.bias_correction:

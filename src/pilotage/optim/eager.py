@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import UpdateRule, Value
+from pilotage.optim.workspace import open_workspace
 
 
 def update_eagerly(
@@ -24,7 +25,8 @@ def update_eagerly(
         kept = state[parameter]
         _fill_in(kept, rule, parameter)
         slots = {slot: [kept[slot]] for slot in rule.slots}
-        rule.apply([parameter], [parameter.grad], slots, kept["step"].double(), values)
+        work = open_workspace([parameter], [parameter.grad], slots, maximize=rule.maximize)
+        rule.apply(work, kept["step"].double(), values)
         kept["step"] += 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,47 +12,22 @@ from torch import Tensor
 from pilotage.errors import OptionError
 from pilotage.optim.arithmetic import add_scaled_, divide_, is_zero, shift_, square_root
 from pilotage.optim.eager import update_eagerly
-from pilotage.optim.moments import FIRST, SECOND, bias_divisor, update_moments
+from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, update_moments
 from pilotage.optim.rule import Value
-from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+from pilotage.optim.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
-class LambRule:
+class LambRule(MomentRule):
     """LAMB's arithmetic: values ``lr``, ``beta1``, ``beta2``, ``eps``, ``weight_decay`` and ``max_weight_norm``."""
-
-    maximize: bool = False
-
-    bias_correction: bool = True
-    """Make up for moments that start from zero."""
-
-    first_moment_dtype: torch.dtype | None = None
-    """What the first moment is stored in; None is the parameter's own type."""
-
-    second_moment_dtype: torch.dtype | None = None
-    """What the second moment is stored in; None is the parameter's own type."""
 
     @property
     def slots(self) -> tuple[str, ...]:
         """The two moments."""
         return (FIRST, SECOND)
 
-    def initial(self, slot: str, parameter: Tensor) -> Tensor:
-        """Zeros."""
-        return empty_slot(parameter, self.first_moment_dtype if slot == FIRST else self.second_moment_dtype)
-
-    def apply(
-        self,
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        slots: Mapping[str, Sequence[Tensor]],
-        step: Tensor,
-        values: Mapping[str, Value],
-    ) -> None:
+    def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and moments in place."""
-        if not parameters:
-            return
-        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
         update_moments(work, work.gradients, values["beta1"], values["beta2"])
         updates = self._directions(work, step, values)
         if not is_zero(values["weight_decay"]):

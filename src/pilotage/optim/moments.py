@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from pilotage.optim.arithmetic import add_scaled_square_, lerp_, scale_
 from pilotage.optim.rule import Value
-from pilotage.optim.workspace import Workspace
+from pilotage.optim.workspace import Workspace, empty_slot
 
 FIRST = "exp_avg"
 SECOND = "exp_avg_sq"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentRule:
+    """The choices that Adam and LAMB share."""
+
+    maximize: bool = False
+
+    bias_correction: bool = True
+    """Make up for moments that start from zero."""
+
+    first_moment_dtype: torch.dtype | None = None
+    """What the first moment is stored in; None is the parameter's own type."""
+
+    second_moment_dtype: torch.dtype | None = None
+    """What the second moment is stored in; None is the parameter's own type."""
+
+    def initial(self, slot: str, parameter: Tensor) -> Tensor:
+        """Zeros."""
+        return empty_slot(parameter, self.first_moment_dtype if slot == FIRST else self.second_moment_dtype)
 
 
 def update_moments(work: Workspace, gradients: list[Tensor], beta1: Value, beta2: Value) -> None:

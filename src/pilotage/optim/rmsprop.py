@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +19,7 @@ from pilotage.optim.arithmetic import (
     subtract_scaled_quotient_,
 )
 from pilotage.optim.rule import Value
-from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+from pilotage.optim.workspace import Workspace, empty_slot
 
 _SQUARES = "square_avg"
 _GRADIENTS = "grad_avg"
@@ -56,18 +56,8 @@ class RmspropRule:
             return empty_slot(parameter, self.second_moment_dtype, fill=1.0 if self.tensorflow else 0.0)
         return empty_slot(parameter, self.first_moment_dtype)
 
-    def apply(
-        self,
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        slots: Mapping[str, Sequence[Tensor]],
-        step: Tensor,
-        values: Mapping[str, Value],
-    ) -> None:
+    def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and averages in place."""
-        if not parameters:
-            return
-        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
         updates = work.gradients
         if not is_zero(values["weight_decay"]):
             updates = add_scaled(updates, work.parameters, values["weight_decay"])

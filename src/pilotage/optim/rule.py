@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+
+from pilotage.optim.workspace import Workspace
 
 Value: TypeAlias = float | Tensor
 """A float is compiled into the program; a 0-dim float64 tensor may change from call to call."""
@@ -15,6 +17,11 @@ Value: TypeAlias = float | Tensor
 
 class UpdateRule(Protocol):
     """One optimizer's arithmetic on tensors; choices that change the formula are fields of the rule."""
+
+    @property
+    def maximize(self) -> bool:
+        """Whether to go uphill."""
+        ...
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -25,14 +32,7 @@ class UpdateRule(Protocol):
         """The value of a parameter's slot before the first update."""
         ...
 
-    def apply(
-        self,
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        slots: Mapping[str, Sequence[Tensor]],
-        step: Tensor,
-        values: Mapping[str, Value],
-    ) -> None:
+    def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and slots in place; ``step`` counts the updates done before this one (0-dim float64)."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pilotage.optim.arithmetic import add_scaled, add_scaled_, is_zero, scale_
 from pilotage.optim.rule import Value
-from pilotage.optim.workspace import Workspace, empty_slot, open_workspace
+from pilotage.optim.workspace import Workspace, empty_slot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +39,8 @@ class SgdRule:
         """Zeros; the first update then sets the buffer to the gradient."""
         return empty_slot(parameter, self.momentum_dtype)
 
-    def apply(
-        self,
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        slots: Mapping[str, Sequence[Tensor]],
-        step: Tensor,
-        values: Mapping[str, Value],
-    ) -> None:
+    def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and momentum buffers in place."""
-        if not parameters:
-            return
-        work = open_workspace(parameters, gradients, slots, maximize=self.maximize)
         updates = work.gradients
         if not is_zero(values["weight_decay"]):
             updates = add_scaled(updates, work.parameters, values["weight_decay"])

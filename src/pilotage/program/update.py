@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.optim.workspace import open_workspace
 from pilotage.program.layout import Counter, Slot, VariableValue, group_values, shared_value
 from pilotage.program.loss_scaling import adjust_loss_scale, loss_scale
 from pilotage.program.precision import without_autocast
@@ -44,13 +45,9 @@ def update(
                     rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets,
                     _at_hand(names, parameters, group.rule.slots, slots) as brought,
                 ):
-                    group.rule.apply(
-                        targets,
-                        [gradients[name] for name in names],
-                        brought,
-                        updates,
-                        group_values(group, position, variables),
-                    )
+                    found = [gradients[name] for name in names]
+                    work = open_workspace(targets, found, brought, maximize=group.rule.maximize)
+                    group.rule.apply(work, updates, group_values(group, position, variables))
         updates.add_(1)
 
 

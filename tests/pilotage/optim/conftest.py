@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pilotage.optim.families import Refinements
 from pilotage.optim.reading import read_optimizer
 from pilotage.optim.rule import Group
+from pilotage.optim.workspace import open_workspace
 
 SHAPES = ((3, 5), (7,), (), (1,), (2, 3, 4, 5), (33, 65))
 STEPS = 20
@@ -102,7 +103,8 @@ def applier(
         kept = {slot: [next(rest) for _ in range(count)] for slot in slots}
         step = next(rest)
         with torch.no_grad():
-            group.rule.apply(mine, gradients, kept, step, constants | dict(zip(variable, rest, strict=True)))
+            work = open_workspace(mine, gradients, kept, maximize=group.rule.maximize)
+            group.rule.apply(work, step, constants | dict(zip(variable, rest, strict=True)))
 
     program = None
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pilotage.optim.adam import AdamRule
 from pilotage.optim.families import Refinements
+from pilotage.optim.workspace import open_workspace
 
 VALUES = frozenset({"lr", "beta1", "beta2", "eps", "weight_decay"})
 
@@ -105,5 +106,6 @@ def test_wide_moments_train_half_precision_weights_that_narrow_ones_would_ruin()
     values = {"lr": 0.5, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
     rule = AdamRule(first_moment_dtype=torch.float32, second_moment_dtype=torch.float32)
     slots = {slot: [rule.initial(slot, weights)] for slot in rule.slots}
-    rule.apply([weights], [gradients], slots, torch.zeros((), dtype=torch.float64), values)
+    work = open_workspace([weights], [gradients], slots, maximize=False)
+    rule.apply(work, torch.zeros((), dtype=torch.float64), values)
     torch.testing.assert_close(weights.float(), torch.full((4,), 0.5), rtol=1e-2, atol=0)

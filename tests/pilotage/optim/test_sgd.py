@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pilotage.optim.families import Refinements
 from pilotage.optim.sgd import SgdRule
+from pilotage.optim.workspace import open_workspace
 
 VALUES = frozenset({"lr", "momentum", "dampening", "weight_decay"})
 
@@ -76,7 +77,8 @@ def test_half_precision_stays_within_its_rounding_of_torch(race, dtype):
 def test_a_learning_rate_too_small_for_half_precision_still_counts():
     weights, gradients = torch.zeros(4, dtype=torch.float16), torch.full((4,), 1e4, dtype=torch.float16)
     values = {"lr": torch.tensor(1e-8, dtype=torch.float64), "weight_decay": 0.0}
-    SgdRule().apply([weights], [gradients], {}, torch.zeros((), dtype=torch.float64), values)
+    work = open_workspace([weights], [gradients], {}, maximize=False)
+    SgdRule().apply(work, torch.zeros((), dtype=torch.float64), values)
     torch.testing.assert_close(weights.float(), torch.full((4,), -1e-4), rtol=1e-2, atol=0)
 
 
@@ -91,7 +93,11 @@ def test_what_is_compiled_in_as_zero_costs_nothing(race, captured_graph):
     weights, gradients = torch.zeros(3), torch.zeros(3)
     values = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0}
     step = torch.zeros((), dtype=torch.float64)
-    graph = captured_graph(lambda w, g: SgdRule().apply([w], [g], {}, step, values), [weights, gradients]).graph
+
+    def update(weight, gradient):
+        SgdRule().apply(open_workspace([weight], [gradient], {}, maximize=False), step, values)
+
+    graph = captured_graph(update, [weights, gradients]).graph
     assert [str(node.target) for node in graph.nodes if node.op == "call_function"] == ["aten._foreach_add_.List"]
 
 

@@ -85,9 +85,7 @@ def test_a_saved_state_goes_on_in_another_process(tmp_path):
     assert printed(restore, run) == [expected]
 
 
-def test_a_rate_that_is_set_after_loading_counts_more_than_the_loaded_one(
-    network, batch, training, changed_by
-):
+def test_a_rate_that_is_set_after_loading_counts_more_than_the_loaded_one(network, batch, training, changed_by):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.1)
     model = training(module, optimizer)
