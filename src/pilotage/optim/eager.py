@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -10,6 +10,14 @@ from torch import Tensor
 
 from pilotage.optim.rule import UpdateRule, Value
 from pilotage.optim.workspace import open_workspace
+
+
+def loss_of(closure: Callable[[], Any] | None) -> Any:
+    """What the closure of an optimizer's step returns, which needs gradients; None without one."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
 
 
 def update_eagerly(

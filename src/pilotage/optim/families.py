@@ -11,6 +11,7 @@ import torch
 from pilotage.errors import OptionError
 from pilotage.optim.adam import AdamRule
 from pilotage.optim.lamb import Lamb, LambRule, lamb_values
+from pilotage.optim.moments import moment_values
 from pilotage.optim.rmsprop import RmspropRule
 from pilotage.optim.rule import UpdateRule
 from pilotage.optim.sgd import SgdRule
@@ -86,9 +87,7 @@ def _plain_values(*names: str) -> Callable[[GroupSettings], dict[str, float]]:
 
 
 def _adam_values(settings: GroupSettings) -> dict[str, float]:
-    beta1, beta2 = settings["betas"]
-    plain = {name: float(settings[name]) for name in ("lr", "eps", "weight_decay")}
-    return plain | {"beta1": float(beta1), "beta2": float(beta2)}
+    return moment_values(settings, "lr", "eps", "weight_decay")
 
 
 def _has_momentum(settings: GroupSettings, constants: frozenset[str]) -> bool:

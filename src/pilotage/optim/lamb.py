@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pilotage.errors import OptionError
 from pilotage.optim.arithmetic import add_scaled_, divide_, is_zero, shift_, square_root
-from pilotage.optim.eager import update_eagerly
-from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, update_moments
+from pilotage.optim.eager import loss_of, update_eagerly
+from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, moment_values, update_moments
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace
 
@@ -91,10 +91,7 @@ class Lamb(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; returns what the closure returned."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             rule = LambRule(maximize=group["maximize"], bias_correction=self.bias_correction)
             update_eagerly(rule, group["params"], self.state, lamb_values(group))
@@ -103,9 +100,7 @@ class Lamb(torch.optim.Optimizer):
 
 def lamb_values(group: Mapping[str, Any]) -> dict[str, float]:
     """The values of a parameter group of LAMB under the names that its rule knows."""
-    beta1, beta2 = group["betas"]
-    plain = {name: float(group[name]) for name in ("lr", "eps", "weight_decay", "max_weight_norm")}
-    return plain | {"beta1": float(beta1), "beta2": float(beta2)}
+    return moment_values(group, "lr", "eps", "weight_decay", "max_weight_norm")
 
 
 def _check_ranges(

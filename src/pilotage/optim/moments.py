@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,6 +44,12 @@ def update_moments(work: Workspace, gradients: list[Tensor], beta1: Value, beta2
     scale_(work.slots[SECOND], beta2)
     add_scaled_square_(work.slots[SECOND], gradients, 1 - beta2)
     work.store(SECOND)
+
+
+def moment_values(settings: Mapping[str, Any], *names: str) -> dict[str, float]:
+    """These values of a parameter group, and its betas, under the names that rules know."""
+    beta1, beta2 = settings["betas"]
+    return {name: float(settings[name]) for name in names} | {"beta1": float(beta1), "beta2": float(beta2)}
 
 
 def bias_divisor(step: Tensor, beta: Value) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pilotage.optim.eager import update_eagerly
+from pilotage.optim.eager import loss_of, update_eagerly
 from pilotage.optim.reading import read_group
 from poptorch._optimizer_attributes import VariableAttributes
 from poptorch.optim.refining import check_settings, refinements_of
@@ -45,10 +45,7 @@ class Optimizer(StateOnDevice):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; returns what the closure returned."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         refinements = refinements_of(self)
         if refinements.max_gradient_norm != float("inf"):
             everything = [parameter for group in self.param_groups for parameter in group["params"]]

@@ -6,8 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.optim import AdamW
+
+from pilotage.optim.adam import AdamRule
+from pilotage.optim.eager import loss_of, update_eagerly
+from pilotage.optim.moments import moment_values
+
+_UNCORRECTED = AdamRule(decoupled_weight_decay=True, bias_correction=False)
 
 
 class FusedAdamW(AdamW):
@@ -37,23 +42,8 @@ class FusedAdamW(AdamW):
 
     @torch.no_grad()
     def _step_uncorrected(self, closure: Callable[[], Any] | None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
+            values = moment_values(group, "lr", "eps", "weight_decay")
+            update_eagerly(_UNCORRECTED, group["params"], self.state, values)
         return loss
-
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state, (beta1, beta2), rate = self.state[parameter], group["betas"], group["lr"]
-        if not state:
-            state["step"] = torch.tensor(0.0)
-            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        state["step"] += 1
-        parameter.mul_(1 - rate * group["weight_decay"])
-        state["exp_avg"].lerp_(gradient, 1 - beta1)
-        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        parameter.addcdiv_(state["exp_avg"], state["exp_avg_sq"].sqrt().add_(group["eps"]), value=-rate)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from pilotage.optim.eager import loss_of
+
 
 class FusedLamb(Optimizer):
     """LAMB as NVIDIA's and Habana's fused versions have it: gradients are first clipped by the norm of all of them."""
@@ -48,10 +50,7 @@ class FusedLamb(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         norm = self._norm_of_gradients()
         for group in self.param_groups:
             group["step"] = group.get("step", 0) + 1
