@@ -88,7 +88,7 @@ def train(*, instances: int, replicas: int, accumulation: int, optimizer: str = 
 
 
 def alone(*, instances: int, replicas: int, accumulation: int, **options):
-    return train(instances=1, replicas=instances * replicas, accumulation=accumulation, **options)
+    return train(instances=1, replicas=instances * replicas, accumulation=accumulation, **{**options, "cards": ["cpu"]})
 
 
 def assert_close(mine, theirs):
@@ -135,6 +135,19 @@ def without_a_launcher(monkeypatch):
 )
 def test_two_instances_reach_the_weights_of_one_process(world, case):
     check(world, **case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"replicas": 2, "accumulation": 2, "norm": True, "dropout": 0.3, "device_iterations": 2},
+        {"replicas": 4, "accumulation": 1, "optimizer": "adam", "seeds_apart": 7},
+    ],
+    ids=str,
+)
+def test_two_instances_with_two_cards_each_reach_the_weights_of_one_process_on_one_card(world, case):
+    check(world, instances=2, cards=["cpu", "cpu"], **case)
 
 
 @pytest.mark.slow

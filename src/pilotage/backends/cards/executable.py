@@ -118,4 +118,7 @@ class WalkedCard:
 
     def finish(self) -> tuple[list[list[Tensor]], MicroBatches]:
         """Wait for the card; the parts of its outputs on the host, and the micro-batches as forward has left them."""
-        return [[output.to("cpu") for output in part] for part in self._walk.parts], self._inputs
+        parts, inputs = [[output.to("cpu") for output in part] for part in self._walk.parts], self._inputs
+        # Between calls nothing is held on to that a program which leaves its device would have to free.
+        del self._walk, self._inputs
+        return parts, inputs

@@ -38,6 +38,7 @@ def _description(job: Job, place: Place, restart: int, forwarded: Mapping[str, s
             "numa_aware": job.numa_aware,
             "local_rank": place.world.local_rank,
             "instances_per_host": job.instances_per_host,
+            "replicas": place.world.replicas_per_instance,
             "stage": place.world.stage or 0,
             "stages": job.stages_per_replica,
         }

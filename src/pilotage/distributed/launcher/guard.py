@@ -105,8 +105,15 @@ def shares(environment: Mapping[str, str], told: Mapping[str, Any]) -> dict[str,
     found = {"OMP_NUM_THREADS": str(threads)}
     cards = cards_of(environment)
     if cards:
-        found["CUDA_VISIBLE_DEVICES"] = card_of(cards, told["local_rank"], told["stage"], told["stages"])
+        found["CUDA_VISIBLE_DEVICES"] = ",".join(cards_for(cards, told))
     return found
+
+
+def cards_for(cards: list[str], told: Mapping[str, Any]) -> list[str]:
+    """The cards of this process: one for each of its replicas where there are enough for all instances, else one."""
+    stages = told["stages"]
+    each = max(1, min(told["replicas"], len(cards) // told["instances_per_host"])) if stages == 1 else 1
+    return [card_of(cards, told["local_rank"] * each + number, told["stage"], stages) for number in range(each)]
 
 
 def cards_of(environment: Mapping[str, str], drivers: Path = Path("/proc/driver/nvidia/gpus")) -> list[str]:
@@ -117,7 +124,7 @@ def cards_of(environment: Mapping[str, str], drivers: Path = Path("/proc/driver/
 
 
 def card_of(cards: list[str], local_rank: int, stage: int, stages: int) -> str:
-    """The card of one process, counted on from stage to stage and instance to instance; where they run out, shared."""
+    """A card of one process, counted on from stage to stage and instance to instance; where they run out, shared."""
     return cards[(local_rank * stages + stage) % len(cards)]
 
 

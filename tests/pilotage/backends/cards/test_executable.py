@@ -14,7 +14,6 @@ from torch.nn import functional
 
 import pilotage
 from pilotage.backends.cards.state import CardStates
-from pilotage.errors import OptionError
 
 DEVICES = [
     "cpu",
