@@ -13,7 +13,8 @@ import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
 from pilotage.events import StepsRun
-from pilotage.monitoring.presence import Presence, Standing
+from pilotage.monitoring.announcement import Standing
+from pilotage.monitoring.presence import Presence
 
 CALLS = 2000
 ANNOUNCEMENTS = 200

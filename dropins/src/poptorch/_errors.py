@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from types import TracebackType
 
 from pilotage.errors import (
     BatchDimensionError,
@@ -38,18 +38,22 @@ def createPoptorchError(msg: str) -> Error:
     return Error(f"'{_OWN_TYPE}': {msg}", type=_OWN_TYPE, message=msg)
 
 
-@contextmanager
-def translated() -> Iterator[None]:
+class translated(ContextDecorator):
     """Raise the engine's errors from the block, or from the decorated function, as ``poptorch.Error``."""
-    try:
-        yield
-    except _KEPT:
-        raise
-    except _ASSERTED as error:
-        raise AssertionError(str(error)) from error
-    except BufferBroadcastError as error:
-        raise createPoptorchError(_BROADCASTING) from error
-    except PilotageError as error:
+
+    def __enter__(self) -> None:
+        """Let the block run."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Raise what the block has raised under its name in PopTorch."""
+        if isinstance(error, _KEPT) or not isinstance(error, PilotageError):
+            return
+        if isinstance(error, _ASSERTED):
+            raise AssertionError(str(error)) from error
+        if isinstance(error, BufferBroadcastError):
+            raise createPoptorchError(_BROADCASTING) from error
         raise Error(str(error), type=_type_of(error)) from error
 
 

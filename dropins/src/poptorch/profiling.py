@@ -20,6 +20,8 @@ class Channel:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        # Whether a file is wanted is known by the time a channel is made; asking the environment at each call costs.
+        self._may_be_traced = trace_file() is not None
 
     def instrument(self, obj: Instrumented, *methods: str) -> Instrumented:
         """Put a tracepoint around each of these methods of an object, and return the object."""
@@ -29,7 +31,9 @@ class Channel:
 
     def tracepoint(self, name: str) -> AbstractContextManager[object]:
         """Show the time of this block under a name."""
-        file, is_profiled = trace_file(), torch._C._autograd._profiler_enabled()
+        # Asked for again: a process that was forked meanwhile writes a file of its own.
+        file = trace_file() if self._may_be_traced else None
+        is_profiled = torch._C._autograd._profiler_enabled()
         if file is None and not is_profiled:
             return nullcontext()
         stack = ExitStack()

@@ -63,35 +63,39 @@ class WalkedExecutable:
         # Compiled code is one piece, which cannot be sent from in between.
         self._early = EarlySender(program, schedule) if calls is None else None
         self._looks_late = True
-        self.times: CallTimes | None = None
-        """The moments of the last call."""
-        self._finished: tuple[float, ...] = ()
+        self._moments: tuple[float, float, float] | None = None
+        """When the last call began, had its inputs and its outputs; None where only the device knows."""
+        self._finished: Sequence[float] = ()
         self._checked = program.checks_loss
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
-        begun = time.perf_counter()
-        moved = [tensor.to(state.device, non_blocking=True) for tensor in inputs]
+        begun, device = time.perf_counter(), state.device
+        # What is there already is not asked to move: that alone costs as much as a small operation.
+        moved = [each if each.device == device else each.to(device, non_blocking=True) for each in inputs]
         sent = time.perf_counter()
-        outputs = [output.to("cpu") for output in self.walk(state, streams, moved)]
+        outputs = [each if each.is_cpu else each.to("cpu") for each in self.walk(state, streams, moved)]
         # A device with a queue of its own is not done with a step when the host is.
-        is_in_step = state.device.type == "cpu"
-        self.times = (
-            CallTimes(begun=begun, sent=sent, finished=self._finished, returned=time.perf_counter())
-            if is_in_step
-            else None
-        )
+        self._moments = (begun, sent, time.perf_counter()) if device.type == "cpu" else None
         for position in self._program.written_inputs:
             if moved[position] is not inputs[position]:
                 inputs[position].copy_(moved[position])
         return outputs
+
+    @property
+    def times(self) -> CallTimes | None:
+        """The moments of the last call; None where only the device knows them."""
+        if self._moments is None:
+            return None
+        begun, sent, returned = self._moments
+        return CallTimes(begun=begun, sent=sent, finished=tuple(self._finished), returned=returned)
 
     def walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs that are on the device; outputs stay there."""
         try:
             walk = self.begin(state, streams, inputs)
             walk.go_on(self._schedule.steps)
-            self._finished = tuple(walk.finished)
+            self._finished = walk.finished
             return walk.outputs()
         except BaseException:
             # Gradients of an update that never came must not leak into the next one.

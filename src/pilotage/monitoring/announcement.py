@@ -23,13 +23,25 @@ class Activity(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Announcement:
-    """One program of a process, as it was at one moment; moments are those of the monotonic clock."""
+class Standing:
+    """What does not change while a program runs."""
 
-    program: str | None
+    program: str | None = None
     """What the user calls it."""
 
-    trains: bool
+    trains: bool = True
+    replicas: int = 1
+    instance: int = 0
+    instances: int = 1
+    stage: int | None = None
+    job: str | None = None
+    """What instances that train together have in common."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Announcement(Standing):
+    """One program of a process, as it was at one moment; moments are those of the monotonic clock."""
+
     devices: tuple[str, ...]
     """As logs call them."""
 
@@ -54,13 +66,6 @@ class Announcement:
 
     period: float
     """Mean seconds from call to call."""
-
-    replicas: int
-    instance: int
-    instances: int
-    stage: int | None
-    job: str | None
-    """What instances that train together have in common."""
 
     def activity_at(self, moment: float) -> Activity:
         """What the program is doing now, as far as one can know: one that has long said nothing is idle."""

@@ -7,29 +7,16 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict
 
 from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, StepsRun, TierChanged
 from pilotage.logs import log_event
-from pilotage.monitoring.announcement import Activity, Announcement
+from pilotage.monitoring.announcement import Activity, Announcement, Standing
 from pilotage.monitoring.run_file import RunFile
 from pilotage.options import environment
 
 _SECONDS_BETWEEN_WORDS = 1.0
 _BETWEEN_DEVICES = re.compile(r", (?![^(]*\))")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
-    """What does not change while a program runs."""
-
-    program: str | None = None
-    trains: bool = True
-    replicas: int = 1
-    instance: int = 0
-    instances: int = 1
-    stage: int | None = None
-    job: str | None = None
 
 
 class Presence:
@@ -143,10 +130,8 @@ class Presence:
         return self._file
 
     def _announcement(self, since: float, now: float) -> Announcement:
-        standing = self._standing
         return Announcement(
-            program=standing.program,
-            trains=standing.trains,
+            **asdict(self._standing),
             devices=self._devices,
             hardware=self._cards,
             tier=self._tier,
@@ -158,9 +143,4 @@ class Presence:
             updates=self._updates,
             rate=self._rate,
             period=self._period,
-            replicas=standing.replicas,
-            instance=standing.instance,
-            instances=standing.instances,
-            stage=standing.stage,
-            job=standing.job,
         )

@@ -31,6 +31,9 @@ class Section(Enum):
     GRADIENTS = "gradients"
     """Pooled gradients, views of one flat buffer."""
 
+    # Enum's own hash is Python code, and members are looked up in every step of every call.
+    __hash__ = object.__hash__
+
 
 class Counter(Enum):
     """A number that the program itself keeps."""

@@ -27,6 +27,9 @@ class Action(Enum):
     UPDATE = "update"
     """From pooled gradients to new weights."""
 
+    # Enum's own hash is Python code, and members are looked up in every step of every call.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:

@@ -140,6 +140,13 @@ def halves(call: Structure) -> tuple[Sequence, Table]:
     return positional, named
 
 
+def plain_tensors(call: Structure) -> int | None:
+    """How many tensors a call consists of, where all its arguments are tensors by position; None elsewhere."""
+    positional, named = halves(call)
+    is_plain = not named.items and all(isinstance(item, TensorLeaf) for item in positional.items)
+    return len(positional.items) if is_plain else None
+
+
 def call_paths(call: Structure, names: list[str]) -> Iterator[str]:
     """How a user would name each tensor of a call."""
     positional, named = halves(call)

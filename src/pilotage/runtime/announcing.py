@@ -7,7 +7,8 @@ import torch
 from pilotage.distributed.environments import world_here
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
-from pilotage.monitoring.presence import Presence, Standing
+from pilotage.monitoring.announcement import Standing
+from pilotage.monitoring.presence import Presence
 from pilotage.options.execution import Execution
 
 

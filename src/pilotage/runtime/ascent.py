@@ -76,19 +76,19 @@ class Ascent:
                 Noted(message="The compiled code in the file is for another machine or version, and is not used.")
             )
 
-    def after_call(self, seconds: float, sample: Sample, buffers: Sample) -> Entry | None:
-        """Told of each call; returns the compiled code once it is there."""
+    def is_due(self, seconds: float) -> bool:
+        """Told how long a call took; whether it is time to start the compiler, or to look after it."""
         if self._is_over:
-            return None
+            return False
         self._worked += seconds
+        return self._worked >= self.patience if self._process is None else time.monotonic() >= self._next_look
+
+    def go_on(self, sample: Sample, buffers: Sample) -> Entry | None:
+        """Start the compiler, or look after it; returns the compiled code once it is there."""
         if self._process is None:
-            if self._worked >= self.patience:
-                self.start(sample(), buffers())
+            self.start(sample(), buffers())
             return None
-        now = time.monotonic()
-        if now < self._next_look:
-            return None
-        self._next_look = now + _SECONDS_BETWEEN_LOOKS
+        self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
         return None if self._process.is_running else self._outcome()
 
     @cached_property

@@ -13,10 +13,11 @@ from pilotage.errors import BatchDimensionError, InputError
 from pilotage.program.comparison import refuse_difference
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec, contiguous_strides
-from pilotage.program.structure import Parsers, Structure, call_paths, take_apart
+from pilotage.program.structure import Parsers, Structure, call_paths, plain_tensors, take_apart
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made in every call, and to make a frozen one takes three times as long.
+@dataclass(slots=True)
 class BoundCall:
     """The arguments of a call in their normal form."""
 
@@ -55,10 +56,16 @@ class CallBinder:
         self._micro_batches = micro_batches
         self._parsers = parsers
         self._first: tuple[Structure, tuple[TensorSpec, ...]] | None = None
+        self._plain: int | None = None
+        """How many tensors, by position and nothing else, the first call has; None where it has other arguments."""
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Take a call apart."""
-        tensors, structure = take_apart(self.signature.bind(args, kwargs), self._parsers)
+        tensors: Sequence[Tensor]
+        if self._first is not None and self._is_plain(args, kwargs):
+            tensors, structure = args, self._first[0]
+        else:
+            tensors, structure = take_apart(self.signature.bind(args, kwargs), self._parsers)
         return BoundCall(structure, tensors, [self._prepared(tensor) for tensor in tensors])
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
@@ -68,18 +75,24 @@ class CallBinder:
     def expect(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> None:
         """Hold all later calls to the one that a program was compiled for."""
         self._first = (arguments, tuple(self._whole(part) for part in micro_batch))
+        self._plain = plain_tensors(arguments)
 
     def check(self, call: BoundCall) -> None:
         """Refuse a call that differs from the first."""
         assert self._first is not None
         structure, expected = self._first
-        if len(expected) == len(call.inputs) and all(map(_fits, call.inputs, expected)) and structure == call.arguments:
+        is_alike = structure is call.arguments or structure == call.arguments
+        if is_alike and len(expected) == len(call.inputs) and all(map(_fits, call.inputs, expected)):
             return
         refuse_difference(structure, call.arguments, expected, call.specifications, self.signature.names)
 
     def forget(self) -> None:
         """Let the next call be the first again."""
-        self._first = None
+        self._first = self._plain = None
+
+    def _is_plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a call is like a first one of tensors alone, so that nothing has to be arranged and taken apart."""
+        return len(args) == self._plain and not kwargs and all(isinstance(argument, Tensor) for argument in args)
 
     def _whole(self, part: TensorSpec) -> TensorSpec:
         if self._micro_batches == 1:

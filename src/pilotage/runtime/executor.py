@@ -26,6 +26,7 @@ from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.structure import Parsers, Structure, put_together
 from pilotage.runtime.announcing import presence_of
+from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.failures import Failures
@@ -94,6 +95,8 @@ class Executor:
     def run(self, call: BoundCall) -> list[Tensor]:
         """Run the program on a call's inputs; returns the tensors of the outputs."""
         # Training computes its own gradients, and state made in inference mode could not be changed outside of it.
+        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+            return self._run(call)
         with torch.inference_mode(False), torch.enable_grad():
             return self._run(call)
 
@@ -114,8 +117,8 @@ class Executor:
         seconds = time.perf_counter() - start
         self._count(session, seconds)
         session.note(seconds)
-        if session.ascent is not None:
-            self._climb(session, call, seconds)
+        if session.ascent is not None and session.ascent.is_due(seconds):
+            self._climb(session, session.ascent, call)
         return outputs
 
     def settle(self) -> None:
@@ -131,13 +134,10 @@ class Executor:
             self._tell(Warned(message=unequal))
         self._is_settled = True
 
-    def _climb(self, session: Session, call: BoundCall, seconds: float) -> None:
+    def _climb(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
         """Change over to compiled code if it is there."""
-        assert session.ascent is not None
         state, inputs = session.attached, session.program.inputs
-        entry = session.ascent.after_call(
-            seconds, lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values())
-        )
+        entry = ascent.go_on(lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values()))
         if entry is None:
             return
         if not session.is_at_home_in(entry):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -178,14 +178,15 @@ class Session:
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one host call on inputs that are on the host."""
-        device = self.choice.backend.device
         if self.synthetic is not None:
-            inputs = self.synthetic.instead_of(inputs, device)
-        with self._surroundings(), accumulating_in(self.accumulation):
-            if self.threads is None:
-                return self.executable.run(self.attached, self.streams, inputs)
-            with using_threads(self._present_threads(self.threads)):
-                return self.executable.run(self.attached, self.streams, inputs)
+            inputs = self.synthetic.instead_of(inputs, self.choice.backend.device)
+        surroundings = self._surroundings()
+        if not surroundings:
+            return self.executable.run(self.attached, self.streams, inputs)
+        with ExitStack() as stack:
+            for each in surroundings:
+                stack.enter_context(each)
+            return self.executable.run(self.attached, self.streams, inputs)
 
     @property
     def times(self) -> CallTimes | None:
@@ -194,7 +195,7 @@ class Session:
 
     def note(self, seconds: float) -> None:
         """Told how long a call took."""
-        if self.threads is not None and not self._is_compiling:
+        if self.threads is not None and self.threads.chosen is None and not self._is_compiling:
             self.threads.note(seconds)
 
     @property
@@ -232,17 +233,28 @@ class Session:
 
     def refuse_other_autocast(self) -> None:
         """Raise where a call is made under another automatic mixed precision than the capture."""
-        captured, present = self.program.autocast, autocast_type(self.choice.backend.device.type)
+        captured, present = self.program.autocast, autocast_type(self._device_type)
         if captured != present:
             raise InputError(
                 f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls under "
                 "the same autocast, or put it inside of forward."
             )
 
-    def _surroundings(self) -> AbstractContextManager[object]:
-        """A captured graph has its casts built in; the eager tier's Python still needs autocast."""
-        eager = self.tier is Tier.EAGER
-        return nullcontext() if eager else without_autocast(self.choice.backend.device.type)
+    def _surroundings(self) -> list[AbstractContextManager[object]]:
+        """What has to be otherwise while a call runs; most often nothing, and then nothing is spent on it."""
+        found: list[AbstractContextManager[object]] = []
+        # A captured graph has its casts built in; the eager tier's Python still needs autocast.
+        if self.tier is not Tier.EAGER and torch.is_autocast_enabled(self._device_type):
+            found.append(without_autocast(self._device_type))
+        if self.accumulation is not None:
+            found.append(accumulating_in(self.accumulation))
+        if self.threads is not None and (count := self._present_threads(self.threads)) != torch.get_num_threads():
+            found.append(using_threads(count))
+        return found
+
+    @cached_property
+    def _device_type(self) -> str:
+        return self.choice.backend.device.type
 
     def optimizer_state(self) -> OptimizerState | None:
         """A copy of the optimizer's state on the host, as far as this instance has it."""

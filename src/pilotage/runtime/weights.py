@@ -61,7 +61,7 @@ class WeightKeeper:
         """Send the weights again if another training program has changed them since."""
         if self._generation != OWNERSHIP.generation:
             self._look_again(state)
-        if not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
+        if self._claims and not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
             self.send(state)
 
     def _look_again(self, state: DeviceState) -> None:

@@ -5,15 +5,16 @@ import sys
 import pytest
 
 from pilotage.events import BackendChosen, CompilationProgress, StepsRun, TierChanged
-from pilotage.monitoring.announcement import Activity, Announcement
-from pilotage.monitoring.presence import Presence, Standing
+from pilotage.monitoring.announcement import Activity, Announcement, Standing
+from pilotage.monitoring.presence import Presence
 
 CHOSEN = BackendChosen(backend="cpu", device="cpu", tier="graph", reason="the test")
 READY = CompilationProgress(fraction=1.0, doing="done")
 ENDING = """
 import sys
 from pilotage.events import BackendChosen
-from pilotage.monitoring.presence import Presence, Standing
+from pilotage.monitoring.announcement import Standing
+from pilotage.monitoring.presence import Presence
 presence = Presence(Standing(), lambda device: "")
 presence.note(BackendChosen(backend="cpu", device="cpu", tier="graph", reason="the test"))
 from pilotage.options import environment

@@ -172,6 +172,32 @@ def test_a_later_call_that_differs_is_refused_and_the_program_runs_on(args, kwar
     assert program(torch.ones(4)[::2]).tolist() == expected
 
 
+class Difference(nn.Module):
+    def forward(self, x, y):
+        return x - y
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "said"),
+    [
+        ((ONE, torch.ones(3)), {}, "Shape mismatch for y"),
+        ((ONE, torch.ones(2, dtype=torch.int32)), {}, "Data type mismatch for y"),
+        ((ONE, 1.0), {}, "Type mismatch for y"),
+        ((ONE,), {}, "Mandatory parameter y missing"),
+        ((ONE, ONE, ONE), {}, "Too many arguments"),
+        ((ONE, ONE), {"y": ONE}, "passed twice"),
+    ],
+)
+def test_later_calls_of_tensors_alone_are_looked_at_as_well(args, kwargs, said):
+    program, three = pilotage.inference(Difference()), 3 * ONE
+    program(ONE, ONE)
+    assert program(three, ONE).tolist() == program(y=ONE, x=three).tolist() == program(three, y=ONE).tolist() == [2, 2]
+    with pytest.raises(InputError, match=said):
+        program(*args, **kwargs)
+    assert program(ONE, three).tolist() == [-2, -2]
+    assert program.record.compilations == 1
+
+
 def test_arguments_that_forward_does_not_take_are_refused_before_anything_is_captured():
     program = pilotage.inference(Seeing())
     with pytest.raises(MissingArgumentError, match="Mandatory parameter x missing"):

@@ -15,7 +15,8 @@ from pilotage.cli.monitor.watching import run
 
 ANNOUNCED = """
 from pilotage.events import BackendChosen, StepsRun
-from pilotage.monitoring.presence import Presence, Standing
+from pilotage.monitoring.announcement import Standing
+from pilotage.monitoring.presence import Presence
 presence = Presence(Standing(), lambda device: "")
 presence.note(StepsRun(device="cpu", tier="graph", micro_batches=10, updates=10, seconds=0.05))
 print(flush=True)
