@@ -66,7 +66,8 @@ TABLES = (
             differs={
                 "Factory functions without `device=` are forced onto the device with a warning": "they are captured there "
                 "without one",
-                "Importing registers the parsers of `poptorch_geometric`": "call `registerGeometricCustomArgParsers()`",
+                "Importing registers the parsers of `poptorch_geometric`": "that package is not here, and importing it says what to do "
+                "instead; `registerGeometricCustomArgParsers()` registers those of one that is found before ours",
             },
             absent={
                 "Importing sets RDMAV_FORK_SAFE, enables `faulthandler`, takes SIGTERM, replaces `sys.excepthook` and changes how "
