@@ -89,12 +89,3 @@ class NeverLost:
             )
         getattr(self._executor.module, method)(*args)
         return self
-
-
-def refuse_backward(*args: Any, **kwargs: Any) -> NoReturn:
-    """Stands in for ``backward`` on the outputs of a program."""
-    raise LostModelError(
-        "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a trainingModel, the "
-        "backwards pass is performed automatically when invoking the model: leave out loss.backward(), "
-        "optimizer.zero_grad() and optimizer.step()."
-    )

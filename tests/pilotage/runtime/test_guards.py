@@ -8,7 +8,6 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import LostModelError
-from pilotage.runtime.guards import refuse_backward
 
 MOVES = {
     "to": lambda model: model.to("cpu"),
@@ -73,11 +72,6 @@ def test_modes_are_set_on_the_module_and_captured_anew(pair):
     assert int(trained.module.norm.num_batches_tracked) == tracked + 1
     assert trained.step.train(False) is trained.step
     assert not trained.module.training
-
-
-def test_backward_on_an_output_is_refused_with_what_to_leave_out():
-    with pytest.raises(LostModelError, match=r"leave out loss.backward\(\), .*optimizer.step\(\)"):
-        refuse_backward()
 
 
 def test_backward_on_a_loss_of_a_program_cannot_pass_in_silence(pair):
