@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -114,3 +114,24 @@ class SparseBatch:
         image.reshape(-1)[self.index] = self.charge
         label.reshape(-1)[self.index] = self.label
         return Batch(image, label, self.entries, self.event_ids, self.truths)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PaddedBatch:
+    """Filled pixels of several events, equally many of each: what a device takes that is compiled for one shape."""
+
+    shape: tuple[int, int, int, int]
+    """Events, planes, rows, columns of the dense batch."""
+    index: Array
+    """int32 (events, pixels): places in the event's flattened pictures; one that comes again has the same values."""
+    charge: Array
+    """float32 (events, pixels)."""
+    label: Array
+    """uint8 (events, pixels)."""
+    entries: Array
+    event_ids: Array
+    truths: Truths | None = None
+
+
+AnyBatch: TypeAlias = Batch | SparseBatch | PaddedBatch
+"""A batch in whatever form the device likes best."""

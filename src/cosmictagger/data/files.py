@@ -66,6 +66,12 @@ class EventFile:
         """Filled pixels of all events."""
         return int(self._image.count.sum())
 
+    @property
+    def most_pixels(self) -> int:
+        """No event has more filled pixels; charges and labels are taken to name the same ones where they are equally many."""
+        charge, label = self._image.count, self._label.count
+        return int((charge if np.array_equal(charge, label) else charge + label).sum(1).max())
+
     def close(self) -> None:
         """Let the file go."""
         self._file.close()

@@ -39,6 +39,11 @@ class HeldEvents:
         """Rows and columns of the stored pictures."""
         return self._source.shape
 
+    @property
+    def most_pixels(self) -> int:
+        """No event has more filled pixels."""
+        return self._source.most_pixels
+
     def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
         """Events as filled pixels, equal to the file's own."""
         if downsample != self._downsample:

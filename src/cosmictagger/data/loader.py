@@ -16,9 +16,10 @@ import numpy as np
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.downsampling import check_downsample
 from cosmictagger.data.errors import DataError
-from cosmictagger.data.events import Array, Batch, SparseBatch
+from cosmictagger.data.events import AnyBatch, Array, Batch, SparseBatch
 from cosmictagger.data.files import check_minibatch
 from cosmictagger.data.orders import ORDERS, entries_of
+from cosmictagger.data.padding import padded
 from cosmictagger.data.truth_arrays import truths_of
 
 DATA_FORMATS = ("channels_first", "channels_last")
@@ -46,7 +47,7 @@ class Loader:
 
     The minibatch is the whole world's: rank ``rank`` of ``size`` gets its equal share of it. ``workers`` threads keep
     ``prefetch`` batches ready; both go by the machine's cores where they are not given. A seed of 0 is the clock's.
-    With ``truths`` batches say what the simulation knew of their events.
+    With ``truths`` batches say what the simulation knew of their events. With ``pixels`` sparse batches have so many of each event.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Loader:
         rank: int = 0,
         size: int = 1,
         truths: bool = False,
+        pixels: int | None = None,
     ) -> None:
         check_minibatch(getattr(source, "path", type(source).__name__), len(source), minibatch_size)
         check_downsample(downsample, source.shape)
@@ -80,16 +82,16 @@ class Loader:
         self._source, self._downsample, self._order = source, downsample, order
         self._minibatch_size, self._rank, self._size = minibatch_size, rank, size
         self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
-        self._prefetch, self._truths = prefetch, truths
+        self._prefetch, self._truths, self.pixels = prefetch, truths, pixels
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
-        self._coming: deque[Future[Batch | SparseBatch]] = deque()
+        self._coming: deque[Future[AnyBatch]] = deque()
         self._batches = 0
         self.seed = seed or _seed_from_clock()
 
-    def __iter__(self) -> Iterator[Batch | SparseBatch]:
+    def __iter__(self) -> Iterator[AnyBatch]:
         return self
 
-    def __next__(self) -> Batch | SparseBatch:
+    def __next__(self) -> AnyBatch:
         while len(self._coming) <= self._prefetch:
             self._coming.append(self._threads.submit(self._prepare, self._batches + len(self._coming)))
         batch = self._coming.popleft().result()
@@ -149,11 +151,12 @@ class Loader:
             future.cancel()
         self._coming.clear()
 
-    def _prepare(self, number: int) -> Batch | SparseBatch:
+    def _prepare(self, number: int) -> AnyBatch:
         every = entries_of(self._order, number, events=self.events, minibatch_size=self._minibatch_size, seed=self.seed)
         share = self._minibatch_size // self._size
         entries = every[self._rank * share : (self._rank + 1) * share]
-        return self._with_truths(self._read(entries))
+        batch = self._with_truths(self._read(entries))
+        return batch if self.pixels is None or isinstance(batch, Batch) else padded(batch, self.pixels)
 
     def _with_truths(self, batch: Batch | SparseBatch) -> Batch | SparseBatch:
         if not self._truths:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from cosmictagger.data.events import Batch, SparseBatch
-
-AnyBatch: TypeAlias = Batch | SparseBatch
+from cosmictagger.data.events import AnyBatch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
-from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
+from cosmictagger.data.events import AnyBatch
+from cosmictagger.devices.base import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import joined_tensors, tensors
 from cosmictagger.devices.learnt import as_slots, as_torch
 from cosmictagger.devices.observing import Observed

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from cosmictagger.data.events import Batch
-from cosmictagger.devices.base import AnyBatch
+from cosmictagger.data.events import AnyBatch, Batch, PaddedBatch
 
 PLANES = 3
 
 
 def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
     """Images float32 and labels uint8, both (N, 3, H, W), on a device; then event labels and vertices where they are known."""
+    return (*_pictures(batch, device), *truth_tensors(batch, device))
+
+
+def truth_tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
+    """Event labels and vertices on a device, where they are known."""
     truths = () if batch.truths is None else (batch.truths.event_label, batch.truths.vertex)
-    return (*_pictures(batch, device), *(torch.from_numpy(each).to(device) for each in truths))
+    return tuple(torch.from_numpy(each).to(device) for each in truths)
 
 
 def joined_tensors(batches: Sequence[AnyBatch], device: torch.device) -> list[Tensor]:
@@ -30,6 +35,8 @@ def _pictures(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:
         index = torch.from_numpy(batch.index).to(device, non_blocking=True)
         charge = torch.from_numpy(batch.charge).to(device, non_blocking=True)
         label = torch.from_numpy(batch.label).to(device, non_blocking=True)
+        if isinstance(batch, PaddedBatch):
+            return spread(batch.shape[1:], index, charge), spread(batch.shape[1:], index, label)
         return _scattered(batch.shape, index, charge), _scattered(batch.shape, index, label)
     image, label = torch.from_numpy(batch.image).to(device), torch.from_numpy(batch.label).to(device)
     return planes_first(image), planes_first(label)
@@ -40,7 +47,13 @@ def planes_first(picture: Tensor) -> Tensor:
     return picture if picture.shape[1] == PLANES else picture.movedim(-1, 1).contiguous()
 
 
+def spread(picture: Sequence[int], index: Tensor, values: Tensor) -> Tensor:
+    """Pictures of several events from equally many filled pixels of each (N, pixels), the same where one comes again."""
+    flat = torch.zeros(index.shape[0], math.prod(picture), dtype=values.dtype, device=values.device)
+    return flat.scatter_(1, index.long(), values).view(-1, *picture)
+
+
 def _scattered(shape: tuple[int, ...], index: Tensor, values: Tensor) -> Tensor:
     """A picture from its filled pixels, each of which is named once."""
-    flat = torch.zeros(int(torch.tensor(shape).prod()), dtype=values.dtype, device=values.device)
+    flat = torch.zeros(math.prod(shape), dtype=values.dtype, device=values.device)
     return flat.index_copy_(0, index, values).view(shape)

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from cosmictagger.configuration.choices import LossBalanceScheme
-from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
+from cosmictagger.data.events import AnyBatch
+from cosmictagger.devices.base import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors
 from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host

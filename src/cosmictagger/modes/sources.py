@@ -11,6 +11,7 @@ from cosmictagger.configuration.choices import ComputeMode, DataFormat
 from cosmictagger.configuration.data import Generated, Real
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.detector import PLANES
 from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import BYTES_PER_PIXEL, HeldEvents
 from cosmictagger.data.loader import Loader, Source
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 MOST_HELD_BYTES = 2**30
 """How much memory the pixels of one file may take."""
+
+BYTES_IN_PICTURES, BYTES_OF_PIXELS = 5, 9
+"""Of each pixel, charge and label; of a filled one that is sent alone, its place as well."""
 
 EVENTS_PER_PROCESS = 40
 """Fewer are drawn sooner than a process is started for them."""
@@ -73,11 +77,24 @@ def loader_for(
     chosen: Configuration, source: Source, order: str, processes: Processes, *, training: bool = True
 ) -> Loader | PopTorchLoader:
     """This process's share of the batches of a source, as the configured device likes them best."""
-    loader = reading_loader(chosen, source, order, processes)
+    pixels = pixels_to_send(chosen, source) if training else None
+    loader = reading_loader(chosen, source, order, processes, pixels)
     return loader if chosen.run.compute_mode is not ComputeMode.IPU else _through_poptorch(chosen, loader, training)
 
 
-def reading_loader(chosen: Configuration, source: Source, order: str, processes: Processes) -> Loader:
+def pixels_to_send(chosen: Configuration, source: Source) -> int | None:
+    """How many filled pixels of each event an IPU is sent; None where pictures are sent, which may be less."""
+    is_wanted = chosen.run.compute_mode is ComputeMode.IPU and chosen.data.data_format is DataFormat.channels_first
+    if not is_wanted or not isinstance(source, EventFile | HeldEvents):
+        return None
+    height, width = (side >> chosen.data.downsample for side in source.shape)
+    picture, filled = PLANES * height * width * BYTES_IN_PICTURES, source.most_pixels * BYTES_OF_PIXELS
+    return source.most_pixels if filled < picture else None
+
+
+def reading_loader(
+    chosen: Configuration, source: Source, order: str, processes: Processes, pixels: int | None = None
+) -> Loader:
     """The same, as it is read."""
     data = chosen.data
     planes_first = data.data_format is DataFormat.channels_first
@@ -89,13 +106,14 @@ def reading_loader(chosen: Configuration, source: Source, order: str, processes:
         order=order,
         seed=processes.first(data.seed or time.time_ns() % 2**62 + 1),
         # Filled pixels are a hundredth of a picture, and a card spreads them out faster than a bus brings the rest.
-        sparse=on_card and planes_first and not isinstance(source, SyntheticEvents),
+        sparse=(on_card and planes_first and not isinstance(source, SyntheticEvents)) or pixels is not None,
         img_transform=data.img_transform,
         data_format=data.data_format.name,
         workers=data.workers or None,
         rank=processes.rank,
         size=processes.size,
         truths=chosen.network.event_label or chosen.network.vertex,
+        pixels=pixels,
     )
 
 

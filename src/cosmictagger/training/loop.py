@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import torch
 
-from cosmictagger.devices.base import AnyBatch, Device, Outcome
+from cosmictagger.data.events import AnyBatch
+from cosmictagger.devices.base import Device, Outcome
 from cosmictagger.devices.inputs import tensors
 from cosmictagger.processes.agreement import Agreement
 from cosmictagger.processes.together import Processes

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cosmictagger.configuration.choices import LossBalanceScheme
-from cosmictagger.networks.uresnet import UResNet, stack_planes
+from cosmictagger.networks.uresnet import Outputs, UResNet, stack_planes
 from cosmictagger.training.heads import judged_heads
 from cosmictagger.training.loss import PLANES, BalancedLoss
 from cosmictagger.training.metrics import measured, predicted
@@ -28,7 +28,12 @@ class Judgement(NamedTuple):
 
 def judged(network: UResNet, loss: nn.Module, image: Tensor, label: Tensor, *truths: Tensor) -> Judgement:
     """Run the network and compare; ``truths`` are the event labels and vertices that its heads need."""
-    said, labels = network.outputs(image), stack_planes(label)[:, 0]
+    return compared(network.outputs(image), loss, label, *truths)
+
+
+def compared(said: Outputs, loss: nn.Module, label: Tensor, *truths: Tensor) -> Judgement:
+    """Compare what the network said."""
+    labels = stack_planes(label)[:, 0]
     with torch.no_grad():
         prediction = predicted(said.scores)
         metrics = measured(prediction, labels)

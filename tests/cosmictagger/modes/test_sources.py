@@ -1,18 +1,26 @@
 """Where events come from, and which of them are kept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
+from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.data import Generated
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
+from cosmictagger.data.events import Batch, PaddedBatch
 from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import HeldEvents
 from cosmictagger.data.synthetic import SyntheticEvents
+from cosmictagger.devices.inputs import tensors
 from cosmictagger.modes import sources
 from cosmictagger.modes.sources import held, loader_for, training_events
 from cosmictagger.processes.together import Processes
 from pilotage import World
+
+HOST = torch.device("cpu")
 
 
 @pytest.fixture
@@ -52,6 +60,23 @@ def test_processes_get_shares_that_do_not_overlap(chosen):
             shares.append(next(loader).entries.tolist())
             loader.close()
     assert sorted(shares[0] + shares[1]) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("downsample", "kind"), [(1, PaddedBatch), (5, Batch)])
+def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_pictures(chosen, downsample, kind):
+    data = replace(chosen.data, downsample=downsample)
+    chosen = replace(chosen, run=replace(chosen.run, compute_mode=ComputeMode.IPU), data=data)
+    with training_events(chosen) as file:
+        training, validation = (
+            loader_for(chosen, file, "serial_access", Processes(), training=is_training)
+            for is_training in (True, False)
+        )
+        sent, shown = next(training), next(validation)
+        assert (type(sent), type(shown)) == (kind, Batch)
+        for one, other in zip(tensors(sent, HOST), tensors(shown, HOST), strict=True):
+            assert torch.equal(one, other)
+        training.close()
+        validation.close()
 
 
 class Told(Processes):

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 import pilotage
 import poptorch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind
-from cosmictagger.devices.base import AnyBatch, Evaluation, Outcome, Placement
+from cosmictagger.data.events import AnyBatch, PaddedBatch
+from cosmictagger.devices.base import Evaluation, Outcome, Placement
 from cosmictagger.devices.graphcore.learnt import as_poptorch, as_torch, has_stepped
 from cosmictagger.devices.graphcore.model import LossInForward
-from cosmictagger.devices.inputs import joined_tensors, tensors
+from cosmictagger.devices.inputs import joined_tensors, tensors, truth_tensors
 from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.errors import DeviceError
@@ -65,8 +66,7 @@ class GraphcoreDevice:
         """Run one call of the training model on batches that are joined in the order of their accumulation."""
         assert self._training is not None
         assert self._optimizer is not None
-        images, labels, *truths = joined_tensors(batches, HOST)
-        given = (images, self._loss_calculator, labels, *truths)
+        given = self._arguments(batches)
         set_rate(self._optimizer, rate)
         # PopTorch reads an optimizer here and nowhere else.
         self._training.setOptimizer(self._optimizer)
@@ -79,6 +79,16 @@ class GraphcoreDevice:
             metrics=_averaged(metrics, self._accumulation * self._replicas),
             seconds={"compilation": compilation} if compilation else {},
         )
+
+    def _arguments(self, batches: Sequence[AnyBatch]) -> tuple[Any, ...]:
+        """What ``forward`` is given; filled pixels become pictures on the device."""
+        first = batches[0]
+        if len(batches) == 1 and isinstance(first, PaddedBatch):
+            self._module.spreading.picture = first.shape[1:]
+            index, charge, labels = map(torch.from_numpy, (first.index, first.charge, first.label))
+            return ((index, charge), self._loss_calculator, labels, *truth_tensors(first, HOST))
+        images, labels, *truths = joined_tensors(batches, HOST)
+        return (images, self._loss_calculator, labels, *truths)
 
     def _compile(self, given: tuple[Any, ...]) -> float:
         """Compile before the first step; returns how long it took."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 import poptorch
-from cosmictagger.data.events import Batch, SparseBatch, Truths
+from cosmictagger.data.events import AnyBatch, Batch, PaddedBatch, SparseBatch, Truths
 from cosmictagger.data.loader import Loader
 
 
@@ -38,12 +38,17 @@ class PopTorchLoader:
             poptorch.DataLoader(options, batches, batch_size=None, auto_distributed_partitioning=False)
         )
 
-    def __iter__(self) -> Iterator[Batch | SparseBatch]:
+    def __iter__(self) -> Iterator[AnyBatch]:
         return self
 
-    def __next__(self) -> Batch:
-        image, label, entries, event_ids, *truths = (each.numpy() for each in next(self._batches))
-        return Batch(image, label, entries, event_ids, Truths(*truths) if truths else None)
+    def __next__(self) -> Batch | PaddedBatch:
+        arrays = [each.numpy() for each in next(self._batches)]
+        if self._loader.pixels is None:
+            image, label, entries, event_ids, *truths = arrays
+            return Batch(image, label, entries, event_ids, Truths(*truths) if truths else None)
+        index, charge, label, entries, event_ids, *truths = arrays
+        shape = (len(index), *self._loader.shape[1:])
+        return PaddedBatch(shape, index, charge, label, entries, event_ids, Truths(*truths) if truths else None)
 
     @property
     def events(self) -> int:
@@ -63,8 +68,9 @@ class PopTorchLoader:
         self._loader.restore(state)
 
 
-def _parts(batch: Batch | SparseBatch) -> tuple[Tensor, ...]:
-    assert isinstance(batch, Batch)
+def _parts(batch: AnyBatch) -> tuple[Tensor, ...]:
+    assert not isinstance(batch, SparseBatch)
+    pictures = (batch.image,) if isinstance(batch, Batch) else (batch.index, batch.charge)
     truths = () if batch.truths is None else (batch.truths.event_label, batch.truths.vertex)
-    arrays = (batch.image, batch.label, batch.entries, batch.event_ids, *truths)
+    arrays = (*pictures, batch.label, batch.entries, batch.event_ids, *truths)
     return tuple(torch.from_numpy(each) for each in arrays)

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from torch import Tensor, nn
 
 import poptorch
+from cosmictagger.devices.inputs import spread
 from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.training.step import judged
+from cosmictagger.training.step import compared
+
+Pixels: TypeAlias = tuple[Tensor, Tensor]
+"""Places and charges of filled pixels, (N, pixels) each: a hundredth of the pictures, which are made of them on the device."""
+
+
+class Spreading(nn.Module):
+    """Makes pictures of filled pixels."""
+
+    picture: tuple[int, ...] = ()
+    """Planes, rows and columns; they are compiled in."""
+
+    def forward(self, index: Tensor, values: Tensor) -> Tensor:
+        """(N, planes, rows, columns), zero elsewhere."""
+        return spread(self.picture, index, values)
 
 
 class LossInForward(nn.Module):
@@ -15,14 +32,22 @@ class LossInForward(nn.Module):
     def __init__(self, network: UResNet, accumulation: int = 1) -> None:
         super().__init__()
         self.network = network
+        self.spreading = Spreading()
         self.accumulation = accumulation
         """PopTorch takes the mean over replicas and accumulated batches alike; CosmicTagger sums over the latter."""
 
     def forward(
-        self, images: Tensor, loss_calculator: nn.Module, labels: Tensor, *truths: Tensor
+        self, images: Tensor | Pixels, loss_calculator: nn.Module, labels: Tensor, *truths: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The metrics, and the loss to go back from."""
-        _, metrics, loss = judged(self.network, loss_calculator, images, labels, *truths)
+        """The metrics, and the loss to go back from; with images as filled pixels, the labels are those of the same ones."""
+        if isinstance(images, Tensor):
+            said = self.network.outputs(images)
+        else:
+            index, charge = images
+            said = self.network.outputs(self.spreading(index, charge))
+            # Only here: where the network is in stages, labels are wanted in the last one.
+            labels = self.spreading(index, labels)
+        _, metrics, loss = compared(said, loss_calculator, labels, *truths)
         if self.accumulation > 1:
             loss = loss * self.accumulation
         return metrics, poptorch.identity_loss(loss, reduction="none")

@@ -2,12 +2,14 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 
 import poptorch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.run import Run
+from cosmictagger.data.events import PaddedBatch
 from cosmictagger.devices.graphcore.device import GraphcoreDevice
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.graphcore.stages import begin_stages
@@ -64,6 +66,34 @@ def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu):
     assert (placement.device, placement.tier, placement.compiled) == ("cpu", "graph", True)
     assert (placement.optimizer, placement.updates, placement.problems) == ("Adam", 3, ())
     assert placement.precision == "float32 activations, float32 weights"
+
+
+def filled(batch):
+    """The same batch as filled pixels, a few of which come twice."""
+    count, size = len(batch.entries), batch.image[0].size
+    index = np.tile(np.concatenate([np.arange(size), np.zeros(5)]).astype(np.int32), (count, 1))
+    charge, label = (np.take_along_axis(each.reshape(count, -1), index, 1) for each in (batch.image, batch.label))
+    return PaddedBatch(batch.image.shape, index, charge, label, batch.entries, batch.event_ids, batch.truths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stages", [1, 2])
+def test_pictures_are_made_of_filled_pixels_on_the_device(small, ipu, stages):
+    ours, theirs = ipu(stages=stages), small.plain()
+    for number in range(3):
+        batch, rate = small.batch(number), 1e-3 * (1 + number)
+        assert ours.train([filled(batch)], rate).loss == pytest.approx(theirs.train([batch], rate).loss, rel=1e-5)
+    one, other = ours.evaluate(filled(small.batch(9))), theirs.evaluate(small.batch(9))
+    assert torch.equal(one.prediction, other.prediction)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("accumulation", "replicas"), [(2, 1), (1, 2), (2, 2)])
+def test_filled_pixels_are_shared_out_as_pictures_are(small, ipu, accumulation, replicas):
+    sending, showing = (ipu(accumulation=accumulation, replicas=replicas) for _ in range(2))
+    for number in range(2):
+        batch = small.batch(number, events=2 * accumulation * replicas)
+        assert sending.train([filled(batch)], 1e-3).loss == showing.train([batch], 1e-3).loss
 
 
 @pytest.mark.slow

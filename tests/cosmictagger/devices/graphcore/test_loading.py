@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import poptorch
+from cosmictagger.data.events import PaddedBatch
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.generator.file import generated_file
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.graphcore.loading import PopTorchLoader
@@ -32,6 +35,27 @@ def test_a_call_is_given_the_batches_that_it_accumulates(rank, size):
     assert ours.state() == theirs.state()
     ours.close()
     theirs.close()
+
+
+def test_filled_pixels_come_through_as_they_are_read(few_events):
+    file = EventFile(generated_file(few_events, events=4, seed=2))
+
+    def reading():
+        settings = {"minibatch_size": 2, "downsample": 1, "seed": 7, "workers": 1, "truths": True}
+        return Loader(file, sparse=True, pixels=file.most_pixels, **settings)
+
+    options = poptorch.Options()
+    options.Training.gradientAccumulation(2)
+    ours, theirs = PopTorchLoader(reading(), options, accumulation=2), reading()
+    found, expected = next(ours), [next(theirs), next(theirs)]
+    assert isinstance(found, PaddedBatch)
+    assert found.shape == (4, 3, 640, 1024)
+    for name in ("index", "charge", "label", "entries", "event_ids"):
+        np.testing.assert_array_equal(getattr(found, name), np.concatenate([getattr(each, name) for each in expected]))
+    vertices = np.concatenate([each.truths.vertex for each in expected])
+    np.testing.assert_array_equal(found.truths.vertex, vertices)
+    for each in (ours, theirs, file):
+        each.close()
 
 
 def test_a_place_is_found_again():
