@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 import pilotage
-from benchmarks.contest import Contender, synchronized, take_turns
+from benchmarks.apart import apart
+from benchmarks.contest import synchronized, take_turns
 from benchmarks.peers import MakeOptimizer, peers
 from benchmarks.report import Row, Table
 
-STEPS = 10
+STEPS = 20
+_ENCODER, _RESNET = "encoder, 12 layers, batch 8 x 512", "ResNet-50, batch 32"
+_STORED = ", channels last"
+_PEERS = {
+    _ENCODER: ("eager PyTorch", "torch.compile, reduce-overhead"),
+    _RESNET: tuple(
+        f"{way}{layout}" for way in ("eager PyTorch", "torch.compile, reduce-overhead") for layout in ("", _STORED)
+    ),
+}
+_OURS = {"Pilotage, compiled, deviceIterations 1": 1, "Pilotage, compiled, deviceIterations 10": 10}
+"""Ways of training; ours with the device iterations of a call. Batches of ours come from the host, those of peers are on the card."""
 
 
 class WithLoss(nn.Module):
@@ -40,13 +51,15 @@ def measure(device: str, rounds: int) -> Table:
     """Steps per second of each model against the better of eager PyTorch and torch.compile."""
     rows: list[Row] = []
     verdicts: list[str] = []
-    for title, model, batch, optimizer, layouts in _subjects(device):
-        contenders = [Contender(name, run) for name, run in _contenders(model, batch, optimizer, layouts, device)]
-        take_turns(contenders, min(rounds, 5))
-        peer = max(each.median for each in contenders if not each.name.startswith("Pilotage"))
-        ours = max(each.median for each in contenders if each.name.startswith("Pilotage"))
-        rows += [Row(f"{title}: {each.name}", each.median, "steps/s", each.median / peer) for each in contenders]
-        verdicts.append(f"{title}: {ours / peer:.2f} times the best peer.")
+    for subject in _subjects():
+        names = [f"{subject}: {way}" for way in (*_PEERS[subject], *_OURS)]
+        with apart("benchmarks.large_models", names, device) as contenders:
+            take_turns(contenders, max(rounds, 5))
+        median = {each.name: each.median for each in contenders}
+        peer = max(median[f"{subject}: {way}"] for way in _PEERS[subject])
+        ours = max(median[f"{subject}: {way}"] for way in _OURS)
+        rows += [Row(name, value, "steps/s", value / peer) for name, value in median.items()]
+        verdicts.append(f"{subject}: {ours / peer:.2f} times the best peer.")
     return Table(
         title=f"Large models, bfloat16, training steps, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only large_models'",
@@ -55,39 +68,47 @@ def measure(device: str, rounds: int) -> Table:
     )
 
 
-def _subjects(
-    device: str,
-) -> Iterator[tuple[str, nn.Module, tuple[Tensor, ...], MakeOptimizer, tuple[torch.memory_format, ...]]]:
+def contender(name: str, device: str) -> Callable[[], int]:
+    """A round of one way of training one of the models."""
     torch.manual_seed(0)
-    fused = device == "cuda"
+    torch.backends.cudnn.benchmark = True
+    subject, way = name.split(": ")
+    model, batch, optimizer = (_encoder if subject == _ENCODER else _resnet)(device == "cuda")
+    if way not in _OURS:
+        layout = torch.channels_last if way.endswith(_STORED) else torch.contiguous_format
+        modes = ("reduce-overhead",) if way.startswith("torch.compile") else ()
+        return _repeated(
+            peers(model, batch, optimizer, device, modes=modes, layouts=(layout,), loops=False)[way], device
+        )
+    iterations = _OURS[way]
+    trainer = pilotage.training(
+        model, _plain(optimizer(model.parameters())), device_iterations=iterations, backend=device, tier="compiled"
+    )
+    inputs = [torch.cat([tensor] * iterations) for tensor in batch]
+    return _repeated(lambda: trainer(*inputs), device, iterations)
+
+
+def _subjects() -> list[str]:
+    return [_ENCODER] if importlib.util.find_spec("torchvision") is None else [_ENCODER, _RESNET]
+
+
+def _encoder(fused: bool) -> tuple[nn.Module, tuple[Tensor, ...], MakeOptimizer]:
     signals = torch.randn(8, 512, 768, dtype=torch.bfloat16)
-    yield (
-        "encoder, 12 layers, batch 8 x 512",
+    return (
         encoder().bfloat16(),
         (signals, torch.randn_like(signals)),
         lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, fused=fused),
-        (torch.contiguous_format,),
     )
-    if importlib.util.find_spec("torchvision") is None:
-        return
+
+
+def _resnet(fused: bool) -> tuple[nn.Module, tuple[Tensor, ...], MakeOptimizer]:
     from torchvision.models import resnet50
 
-    yield (
-        "ResNet-50, batch 32",
+    return (
         WithLoss(resnet50(), functional.cross_entropy).bfloat16(),
         (torch.randn(32, 3, 224, 224, dtype=torch.bfloat16), torch.randint(0, 1000, (32,))),
         lambda parameters: torch.optim.SGD(parameters, lr=0.001, momentum=0.9, fused=fused),
-        (torch.contiguous_format, torch.channels_last),
     )
-
-
-def _contenders(model, batch, optimizer: MakeOptimizer, layouts, device: str):
-    for name, step in peers(model, batch, optimizer, device, modes=("reduce-overhead",), layouts=layouts).items():
-        if name in ("Lightning Fabric", "Accelerate"):
-            continue
-        yield name, _repeated(step, device)
-    trainer = pilotage.training(model, _plain(optimizer(model.parameters())), backend=device, tier="compiled")
-    yield "Pilotage, compiled", _repeated(lambda: trainer(*batch), device)
 
 
 def _plain(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
@@ -97,10 +118,11 @@ def _plain(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return optimizer
 
 
-def _repeated(step, device: str):
+def _repeated(step: Callable[[], object], device: str, steps: int = 1) -> Callable[[], int]:
+    """A round of at least so many steps, of which a call makes several."""
+
     def run() -> int:
-        torch.backends.cudnn.benchmark = True
-        for _ in range(STEPS):
+        for _ in range(STEPS // steps):
             step()
         synchronized(device)
         return STEPS

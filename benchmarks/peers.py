@@ -24,8 +24,9 @@ def peers(
     *,
     modes: Iterable[str] = COMPILE_MODES,
     layouts: Iterable[torch.memory_format] = (torch.contiguous_format,),
+    loops: bool = True,
 ) -> Mapping[str, Step]:
-    """Eager PyTorch, torch.compile in several modes, and the loops of Fabric and Accelerate where they are installed."""
+    """Eager PyTorch, torch.compile in several modes, and with ``loops`` those of Fabric and Accelerate where installed."""
     steps: dict[str, Step] = {}
     for layout in layouts:
         name = ", channels last" if layout is torch.channels_last else ""
@@ -34,11 +35,11 @@ def peers(
             own = [tensor.contiguous(memory_format=layout) if tensor.dim() == 4 else tensor for tensor in own]
         steps[f"eager PyTorch{name}"] = _plain(_moved(model, device, layout), own, optimizer)
         for mode in modes:
-            compiled = torch.compile(_moved(model, device, layout), mode=mode)
+            compiled = torch.compile(_moved(model, device, layout), mode=mode, dynamic=False)
             steps[f"torch.compile, {mode}{name}"] = _plain(compiled, own, optimizer)
-    if importlib.util.find_spec("lightning") is not None:
+    if loops and importlib.util.find_spec("lightning") is not None:
         steps["Lightning Fabric"] = _fabric(copy.deepcopy(model), batch, optimizer, device)
-    if importlib.util.find_spec("accelerate") is not None:
+    if loops and importlib.util.find_spec("accelerate") is not None:
         steps["Accelerate"] = _accelerate(copy.deepcopy(model), batch, optimizer, device)
     return steps
 
