@@ -24,6 +24,7 @@ BENCHMARKS = (
     "cosmic_reading",
     "cosmic_step",
     "cosmic_card",
+    "cosmic_modes",
     "cosmic_precision",
     "gaudi_emulation",
 )

@@ -24,6 +24,7 @@ LIMITS = {
     "large_models": 400,
     "loading": 120,
     "cosmic_card": 240,
+    "cosmic_modes": 200,
     "cosmic_precision": 300,
     "instances": 120,
     "gaudi_emulation": 150,
