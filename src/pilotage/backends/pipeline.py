@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
@@ -12,6 +11,7 @@ from torch import Tensor
 from pilotage.backends.messages import Message
 from pilotage.backends.rounds import Rounds, order_for
 from pilotage.backends.stage import StageWork
+from pilotage.backends.stage_update import StageUpdate
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import Forgive, Results, StepFailure, micro_batches_of
@@ -19,12 +19,10 @@ from pilotage.distributed.line import Line
 from pilotage.errors import DistributedError
 from pilotage.options.choices import PipelineOrder
 from pilotage.program.cutting import StageProgram
-from pilotage.program.layout import VariableValue
 from pilotage.program.program import Action
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.specification import TensorSpec
 from pilotage.program.steps import NOT_FINITE
-from pilotage.program.straight_line import straight_line
 
 
 class PipelinedExecutable:
@@ -55,8 +53,7 @@ class PipelinedExecutable:
             len(list(steps)) for is_update, steps in groupby(schedule.steps, _is_update) if not is_update
         )
         self._order = order_for(order, self._round, line.stages, trains=self._program.trains)
-        update = self._program.computations.get(Action.UPDATE)
-        self._update = None if update is None or update.graph is None else straight_line(update.graph)
+        self._update = StageUpdate(cut) if self._program.trains else None
         self._rounds: Rounds | None = None
         self._messages: list[Message] = []
         """Of each stage's outputs, once a call has shown what they look like."""
@@ -150,29 +147,12 @@ class PipelinedExecutable:
         if self._stops_at_losses and self._looks_at_losses and self._line.any(not finite):
             raise StepFailure(step, number, self._first, [], streams, is_late=True) from RuntimeError(NOT_FINITE)
 
-    @torch.no_grad()
     def _update_weights(self, step: Step, state: DeviceState, streams: RandomStreams) -> None:
         assert self._update is not None
         state.exchange_gradients()
-        self._clip(state)
-        sections = self._program.computations[Action.UPDATE].sections
-        with streams.of_replica(step.replica):
-            self._update(*state.arguments(sections, step.replica, whole=True))
-
-    def _clip(self, state: DeviceState) -> None:
-        """Bound the norm of the gradients of all stages together."""
-        limit = self._number(state, "max_gradient_norm")
-        if math.isinf(limit):
-            return
-        pool = state.flat_gradients
-        own = float(torch.linalg.vector_norm(pool, dtype=torch.float32)) if pool.numel() else 0.0
-        norm = math.hypot(*self._line.gather(own)) / (self._cut.divisor * self._number(state, "loss_scaling"))
-        pool.mul_(min(1.0, limit / (norm + 1e-6)))
-
-    def _number(self, state: DeviceState, name: str) -> float:
-        """The present value of a setting of the optimizer that all groups share."""
-        variable = state.values.get(VariableValue(None, name))
-        return float(getattr(self._program.plan, name)) if variable is None else float(variable)
+        if self._update.bounds_norm(state):
+            self._update.clip(state, self._line.gather(self._update.norm(state)))
+        self._update.run(state, streams, step.replica)
 
     def _brought_together(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
         """The outputs of all stages, and whether all of them have seen finite losses."""

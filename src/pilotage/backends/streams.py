@@ -22,6 +22,8 @@ class RandomStreams:
         self._states = [_state_of_seed(device, seed) for seed in seeds]
         self._borrowed: frozenset[int] = frozenset()
         """Replicas whose streams others move on."""
+        self._first: torch.Generator | None = None
+        """Torch's own generator of another device, where it is the one to draw from."""
 
     @property
     def shared(self) -> bool:
@@ -31,17 +33,22 @@ class RandomStreams:
     @contextmanager
     def of_replica(self, replica: int) -> Iterator[None]:
         """Let torch draw from a replica's stream; the stream moves on only if nothing is raised."""
-        if self.shared:
+        if self.shared and self._first is None:
             yield
             return
         outside = self._generator.get_state()
-        self._generator.set_state(self._states[replica])
+        self._generator.set_state(self._states[replica] if self._first is None else self._first.get_state())
         try:
             yield
-            if replica not in self._borrowed:
-                self._states[replica] = self._generator.get_state()
+            self._move_on(replica)
         finally:
             self._generator.set_state(outside)
+
+    def _move_on(self, replica: int) -> None:
+        if self._first is not None:
+            self._first.set_state(self._generator.get_state())
+        elif replica not in self._borrowed:
+            self._states[replica] = self._generator.get_state()
 
     @property
     def states(self) -> list[Tensor]:
@@ -61,6 +68,8 @@ class RandomStreams:
         there = RandomStreams(device)
         there._states = self._states
         there._borrowed = frozenset(range(len(self._states))).difference(replicas)
+        if self.shared and there._generator is not self._generator:
+            there._first = self._generator
         return there
 
     def part_from_torch(self, states: Sequence[Tensor]) -> None:

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from pilotage.backends.base import Backend, Executable
 from pilotage.backends.cards.loading import load_on_cards
+from pilotage.backends.cards.stage_states import StageStates
+from pilotage.backends.cards.stages import StagedExecutable
+from pilotage.backends.cards.state import CardStates
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.pipeline import PipelinedExecutable
@@ -21,7 +24,7 @@ from pilotage.backends.streams import RandomStreams, seeds_for
 from pilotage.backends.threads import ThreadTuner
 from pilotage.backends.walk import Calls, Forgive
 from pilotage.distributed.line import Line
-from pilotage.errors import OptionError
+from pilotage.errors import CaptureError, OptionError
 from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, TierChanged, Warned
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
@@ -39,11 +42,12 @@ from pilotage.program.recomputation import recomputed
 from pilotage.program.schedule import Schedule, make_schedule
 from pilotage.program.shares import Broadcast, Shares
 from pilotage.program.specification import TensorSpec
+from pilotage.program.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascent import Ascent, ascent_for
 from pilotage.runtime.locating import notice_of_locations, possible_locations, refuse_slots_on_host, shares_of
 from pilotage.runtime.session import Session
-from pilotage.runtime.sharing_out import Cards, choose_cards, refuse_on_cards
+from pilotage.runtime.sharing_out import Cards, choose_cards, is_pipeline, refuse_on_cards
 from pilotage.runtime.synthetic import SyntheticInputs
 
 _TRAVELLING = (
@@ -53,6 +57,10 @@ _TRAVELLING = (
 _SHARED_OUT = (
     "The stages of the program are shared out to several cards, and run one after the other. This has been tested on "
     "emulated cards alone: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
+)
+_UNTRIED = (
+    "This has been run with one card in the place of all of them: compare the first results with a run on one card "
+    "(CUDA_VISIBLE_DEVICES=0)."
 )
 
 
@@ -91,7 +99,12 @@ class Compilation:
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
         choice, cards = self._choice()
         self.tell(CompilationProgress(fraction=0.05, doing="capturing"))
-        return self._load(choice, cards, self._program(choice, arguments, micro_batch))
+        program = self._program(choice, arguments, micro_batch, apart=self.line is not None)
+        if self.line is None and is_pipeline(self.execution, choice, cards, program):
+            apart = self._program(choice, arguments, micro_batch, apart=True)
+            if (session := self._load_stages(choice, cards, program, apart)) is not None:
+                return session
+        return self._load(choice, cards, program)
 
     def session_of(self, program: Program) -> Session:
         """Load a program that was captured before."""
@@ -105,55 +118,114 @@ class Compilation:
     def _load(self, choice: Choice, cards: Cards, program: Program) -> Session:
         self.tell(CompilationProgress(fraction=0.8, doing="loading"))
         schedule = self._schedule(program)
-        batching = self.execution.batching
+        if self.line is not None:
+            return self._load_stage(self.line, choice, program, schedule)
+        placed = place(program, cards.usable)
+        if placed.homes:
+            refuse_slots_on_host(program)
+            self.tell(Warned(message=_SHARED_OUT))
+        elif cards.of_replicas:
+            return self._load_replicas(choice, cards.of_replicas, program, schedule)
+        session = self._session(
+            choice,
+            schedule,
+            captured=program,
+            program=program,
+            executable=choice.backend.load(placed.program, schedule, self.forgive),
+            tier=Tier.GRAPH if choice.tier is Tier.COMPILED else choice.tier,
+            homes=placed.homes,
+            pools=Action.UPDATE in program.computations,
+            shares=self._shares(),
+            gather=self.gather,
+        )
+        # The compiler knows one device alone.
+        if not placed.homes and not self._locations(choice).uses_host:
+            self._begin_ascent(session)
+        return session
+
+    def _session(self, choice: Choice, schedule: Schedule, **own: Any) -> Session:
+        """A session with what all of them have in common."""
+        batching, line = self.execution.batching, self.line
         seeds = seeds_for(
             self.execution.random_seed,
             batching.replicas,
             instance=self.execution.instance,
             instances=batching.instances,
-            stage=0 if self.line is None else self.line.stage,
-            stages=1 if self.line is None else self.line.stages,
+            stage=0 if line is None else line.stage,
+            stages=1 if line is None else line.stages,
         )
-        if self.line is not None:
-            return self._load_stage(self.line, choice, program, schedule, RandomStreams(choice.backend.device, seeds))
-        placed = place(program, cards.usable)
-        if placed.homes:
-            refuse_slots_on_host(program)
-            self.tell(Warned(message=_SHARED_OUT))
-            cards = Cards(cards.usable)
-        session = Session(
+        return Session(
             choice=choice,
-            captured=program,
-            program=program,
             schedule=schedule,
-            executable=self._executable(choice, cards, placed.program, schedule),
-            cards=cards.of_replicas,
             reload=partial(_reload, choice.backend, schedule, self.forgive),
-            tier=Tier.GRAPH if choice.tier is Tier.COMPILED else choice.tier,
-            homes=placed.homes,
             streams=RandomStreams(choice.backend.device, seeds),
             replicas=batching.replicas,
-            pools=Action.UPDATE in program.computations,
-            shares=self._shares(),
-            gather=self.gather,
-            exchange=self.exchange if program.trains else None,
+            exchange=self._exchange,
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
+            **own,
         )
-        # The compiler knows one device alone.
-        if not placed.homes and not cards.of_replicas and not self._locations(choice).uses_host:
-            self._begin_ascent(session)
-        return session
 
-    def _executable(self, choice: Choice, cards: Cards, program: Program, schedule: Schedule) -> Executable:
-        if not cards.of_replicas:
-            return choice.backend.load(program, schedule, self.forgive)
-        refuse_on_cards(program, self.execution)
-        return load_on_cards(program, schedule, self.forgive, self.execution.batching.replicas, cards.of_replicas)
+    @property
+    def _exchange(self) -> Exchange | None:
+        return None if self.plan is None else self.exchange
 
-    def _load_stage(
-        self, line: Line, choice: Choice, program: Program, schedule: Schedule, streams: RandomStreams
+    def _load_replicas(
+        self, choice: Choice, cards: Sequence[torch.device], program: Program, schedule: Schedule
     ) -> Session:
+        """Load the program on several cards, each of which has some of the replicas."""
+        refuse_on_cards(program, self.execution)
+        self._tell_of_untried(cards, "Replicas run side by side on several cards of this process.")
+        replicas, exchange, pools = self.execution.batching.replicas, self._exchange, program.trains
+        return self._session(
+            choice,
+            schedule,
+            captured=program,
+            program=program,
+            executable=load_on_cards(program, schedule, self.forgive, replicas, cards),
+            room=lambda plan: CardStates(program.layout, plan, cards, replicas, pools, exchange),
+            cards=cards,
+            tier=choice.tier,
+            pools=pools,
+        )
+
+    def _load_stages(self, choice: Choice, cards: Cards, program: Program, apart: Program) -> Session | None:
+        """Load all stages of the program, each on its card; None where they have to run one after the other."""
+        places = [cards.usable[stage % len(cards.usable)] for stage in range(stages_of(apart))]
+        try:
+            cuts = cut_for_cards(apart, places)
+        except CaptureError as error:
+            self.tell(Noted(message=f"The stages run one after the other, on several cards: {error}"))
+            return None
+        self.tell(CompilationProgress(fraction=0.8, doing="loading"))
+        self._tell_of_untried(places, "The stages are a pipeline over several cards of this process.")
+        schedule, replicas, exchange = self._schedule(apart), self.execution.batching.replicas, self._exchange
+        layouts = [cut.program.layout for cut in cuts]
+        executable = StagedExecutable(
+            cuts,
+            places,
+            schedule,
+            self.forgive,
+            order=self.execution.pipeline,
+            stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
+        )
+        return self._session(
+            choice,
+            schedule,
+            captured=program,
+            program=apart,
+            executable=executable,
+            room=lambda plan: StageStates(layouts, plan, places, replicas, exchange),
+            cards=tuple(places),
+            tier=choice.tier,
+            pools=program.trains,
+        )
+
+    def _tell_of_untried(self, cards: Sequence[torch.device], what: str) -> None:
+        if len(set(cards)) > 1:
+            self.tell(Warned(message=f"{what} {_UNTRIED}"))
+
+    def _load_stage(self, line: Line, choice: Choice, program: Program, schedule: Schedule) -> Session:
         """Load one stage of the program; other processes load the others."""
         cut = cut_program(with_late_checks(program), line.stage, line.stages, choice.backend.device)
         if cut.travelling:
@@ -166,22 +238,16 @@ class Compilation:
             order=self.execution.pipeline,
             stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
         )
-        return Session(
-            choice=choice,
+        return self._session(
+            choice,
+            schedule,
             captured=program,
             program=cut.program,
-            schedule=schedule,
             executable=executable,
-            reload=partial(_reload, choice.backend, schedule, self.forgive),
             tier=choice.tier,
             line=line,
             cut=cut,
-            streams=streams,
-            replicas=self.execution.batching.replicas,
             pools=program.trains,
-            exchange=self.exchange if program.trains else None,
-            accumulation=self.execution.accumulation,
-            synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
 
     def _refuse_for_stages(self, choice: Choice) -> None:
@@ -277,7 +343,10 @@ class Compilation:
         )
         return choice, cards
 
-    def _program(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:
+    def _program(
+        self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec], *, apart: bool
+    ) -> Program:
+        """Capture the program; with its gradients apart, if it is going to be cut into stages."""
         request = Request(
             module=self.module,
             arguments=arguments,
@@ -291,7 +360,7 @@ class Compilation:
             broadcast_buffers=self.execution.broadcast_buffers,
             slots_on_host=self._locations(choice).optimizer,
             shares=self._shares(),
-            separate_gradients=self.line is not None,
+            separate_gradients=apart,
             check_loss=choice.backend.stops_at_losses and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
             device=choice.backend.device,
             parsers=self.parsers,

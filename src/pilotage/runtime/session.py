@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from pilotage.backends.base import Executable
-from pilotage.backends.cards.state import CardStates
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice
 from pilotage.backends.state import DeviceState, Exchange
@@ -77,6 +76,9 @@ class Session:
 
     cards: tuple[torch.device, ...] = ()
     """The cards that replicas are shared out to; none where all of them are on one."""
+
+    room: Callable[[OptimizerPlan | None], DeviceState] | None = None
+    """Makes room for state that several cards have copies or parts of; None where one device has it."""
 
     homes: Mapping[str, torch.device] = field(default_factory=dict)
     """The devices of weights and buffers that are not on the first one."""
@@ -144,7 +146,7 @@ class Session:
         """Make room on the device; weights are still to be loaded."""
         if self.state is not None:
             raise AttachmentError("Device is already attached. Detach it first.")
-        self.state = self._state_on_cards(plan) if self.cards else self._state_on_device(plan)
+        self.state = self._state_on_device(plan) if self.room is None else self.room(plan)
         if self.parked is not None:
             self._load_optimizer(self.state, self.parked)
         return self.state
@@ -160,9 +162,6 @@ class Session:
             self.exchange,
             shares=self.shares,
         )
-
-    def _state_on_cards(self, plan: OptimizerPlan | None) -> CardStates:
-        return CardStates(self.program.layout, plan, self.cards, self.replicas, self.pools, self.exchange)
 
     @property
     def whole_weights(self) -> Callable[[], Mapping[str, Tensor]] | None:

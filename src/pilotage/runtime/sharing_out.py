@@ -14,7 +14,9 @@ from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
 from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
+from pilotage.program.layout import Counter
 from pilotage.program.program import Program
+from pilotage.program.stages_on_cards import stages_of
 from pilotage.runtime.locating import possible_locations
 
 
@@ -54,6 +56,18 @@ def choose_cards(
     return Cards(usable)
 
 
+def is_pipeline(execution: Execution, choice: Choice, cards: Cards, program: Program) -> bool:
+    """Whether several micro-batches can be on their way through stages on several cards of this process."""
+    batching = execution.batching
+    loops = 1 if program.trains else batching.device_iterations
+    return (
+        len(cards.usable) > 1
+        and stages_of(program) > 1
+        and loops * batching.gradient_accumulation * batching.replicas > 1
+        and _obstacle(execution, choice, trains=program.trains) is None
+    )
+
+
 def refuse_on_cards(program: Program, execution: Execution) -> None:
     """Raise for a program that would compute something else on several cards."""
     is_captured = all(computation.graph is not None for computation in program.computations.values())
@@ -61,6 +75,11 @@ def refuse_on_cards(program: Program, execution: Execution) -> None:
         raise OptionError(
             "forward writes to its inputs, and several replicas are fed the same ones. On several cards each would have a copy "
             "of its own. Clone the input in forward, or set PILOTAGE_CARDS to one card."
+        )
+    if program.layout.groups and Counter.POOLED in program.layout.counters:
+        raise OptionError(
+            "Replicas have groups of their own, and gradients are a running mean, which several cards cannot take of groups. Take "
+            "the mean before the update, or set PILOTAGE_CARDS to one card."
         )
 
 
