@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import dataclass
 from statistics import median
@@ -57,6 +58,8 @@ def measure(device: str, rounds: int) -> Table:
 
 def _measured(network: str, rounds: int) -> tuple[float, float, float]:
     """Pictures per second, gibibytes at the peak, seconds to the end of the first step."""
+    # What the network before has left, its graphs included, would count as this one's memory.
+    gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     batch = pictures(IMAGES)
