@@ -9,7 +9,7 @@ import torch
 
 from pilotage.program.cutting import StageProgram, cut_program
 from pilotage.program.late_checks import with_late_checks
-from pilotage.program.moving import moved_graph
+from pilotage.program.moving import moved, moved_graph
 from pilotage.program.program import Program
 from pilotage.program.stage_part import Half
 from pilotage.program.stage_slots import stages_in
@@ -24,7 +24,7 @@ def stages_of(program: Program) -> int:
 def cut_for_cards(program: Program, cards: Sequence[torch.device]) -> list[StageProgram]:
     """What each card runs of a program that was captured for the first of them, and returns its gradients."""
     late = with_late_checks(program)
-    return [_moved(cut_program(late, stage, len(cards), card), cards[0], card) for stage, card in enumerate(cards)]
+    return [_moved(cut_program(late, stage, len(cards), cards[0]), cards[0], card) for stage, card in enumerate(cards)]
 
 
 def _moved(cut: StageProgram, source: torch.device, target: torch.device) -> StageProgram:
@@ -36,7 +36,7 @@ def _moved(cut: StageProgram, source: torch.device, target: torch.device) -> Sta
         forward=_half(cut.part.forward, source, target),
         backward=None if backward is None else _half(backward, source, target),
     )
-    return replace(cut, part=part)
+    return replace(cut, program=moved(cut.program, source, target), part=part)
 
 
 def _half(half: Half, source: torch.device, target: torch.device) -> Half:
