@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pilotage.monitoring.announcement import Announcement
+from pilotage.monitoring.counting import counted
 from pilotage.monitoring.directory import problem_with
 from pilotage.monitoring.identity import ProcessIdentity, place_here
 from pilotage.monitoring.run_file import SUFFIX, UNFINISHED
@@ -130,7 +131,7 @@ def _files(directory: Path) -> Iterator[_File]:
 
 def _counted(unreadable: int, elsewhere: int) -> Iterable[str]:
     if unreadable:
-        yield f"{unreadable} announcement{'s' if unreadable > 1 else ''} cannot be read."
+        yield f"{counted(unreadable, 'announcement')} cannot be read."
     if elsewhere:
         which = (
             "1 process has announced itself" if elsewhere == 1 else f"{elsewhere} processes have announced themselves"

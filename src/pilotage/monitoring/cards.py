@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pilotage.monitoring.counting import counted
 from pilotage.monitoring.device import Found
 from pilotage.monitoring.management_command import CommandError, ManagementCommand
 from pilotage.monitoring.management_library import LibraryError, ManagementLibrary
@@ -47,5 +48,4 @@ def find_cards(maker: str, ways: Sequence[ManagementLibrary | ManagementCommand]
         return Found(tuple(devices), None if devices else f"{maker}: no card.")
     if not present:
         return Found(note=f"{maker}: no card.")
-    cards = f"{present} card{'s' if present != 1 else ''}"
-    return Found(note=f"{maker}: {cards}, of which nothing is known: {'; '.join(problems)}.")
+    return Found(note=f"{maker}: {counted(present, 'card')}, of which nothing is known: {'; '.join(problems)}.")

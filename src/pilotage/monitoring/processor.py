@@ -7,6 +7,7 @@ import platform
 import time
 from pathlib import Path
 
+from pilotage.monitoring.counting import counted
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.kernel_files import field_of, fields_of, number_of, text_of
 
@@ -31,7 +32,7 @@ class Processor:
         return Device(
             id="cpu",
             maker="CPU",
-            name=f"{processor_name(description)}, {_counted(usable_cores(self._root))}",
+            name=f"{processor_name(description)}, {counted(usable_cores(self._root), 'core')}",
             driver=None,
             memory_used=total - available if total else None,
             memory_total=total or None,
@@ -88,7 +89,3 @@ def memory_of(root: Path = Path("/")) -> tuple[int, int]:
     limit = text_of(root / "sys/fs/cgroup/memory.max")
     total, free = (min(size, int(limit)) if limit.isdigit() else size for size in sizes)
     return total, free
-
-
-def _counted(cores: int) -> str:
-    return f"{cores} core{'s' if cores != 1 else ''}"

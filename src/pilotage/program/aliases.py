@@ -29,6 +29,11 @@ def aliased_arguments(node: Node) -> list[tuple[Node, bool]]:
     return found
 
 
+def written_arguments(node: Node) -> list[Node]:
+    """The arguments whose memory an operation writes to, whether its schema says so or not."""
+    return [*(value for value, writes in aliased_arguments(node) if writes), *hidden_writes(node)]
+
+
 def items(value: Any) -> list[Node]:
     """The nodes in an argument that is a node or a list of nodes."""
     values = value if isinstance(value, (list, tuple)) else [value]
@@ -51,10 +56,9 @@ class Memories:
         return any(first <= position <= last for position in self._writes.get(self.memory(node), ()))
 
     def _note(self, node: Node) -> None:
-        written = [value for value, writes in aliased_arguments(node) if writes] + hidden_writes(node)
         for value in self._returned(node):
             self._unite(node, value)
-        for value in written:
+        for value in written_arguments(node):
             self._writes.setdefault(self.memory(value), []).append(self.position[node])
 
     def _returned(self, node: Node) -> Sequence[Node]:

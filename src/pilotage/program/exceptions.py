@@ -15,6 +15,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
+from pilotage.program.aliases import aliased_arguments
 from pilotage.program.location import line_of
 
 aten = torch.ops.aten
@@ -62,7 +63,7 @@ class _Watch:
             self._note(source, self._any(self._nan(value) for value in arguments))
         if not _is_float(node) or not _computes(source) or not arguments:
             return
-        changed = _written(source)
+        changed = [value for value, writes in aliased_arguments(source) if writes]
         for value in changed:
             self._flags.pop(value, None)
         others = [value for value in arguments if value not in changed]
@@ -125,13 +126,6 @@ def _computes(node: Node) -> bool:
         return False
     looks = any(argument.alias_info and not argument.alias_info.is_write for argument in node.target._schema.arguments)
     return not looks
-
-
-def _written(node: Node) -> list[Node]:
-    assert isinstance(node.target, OpOverload)
-    places = enumerate(node.target._schema.arguments)
-    found = [node.args[i] for i, a in places if a.alias_info and a.alias_info.is_write and i < len(node.args)]
-    return [value for value in found if isinstance(value, Node)]
 
 
 def _names_infinity(node: Node) -> bool:

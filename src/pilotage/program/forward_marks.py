@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch.fx import Node
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
+from torch.fx import Graph, Node
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+from pilotage.program.labels import traced_node
 
 _KEPT = "pilotage_kept"
 _FORWARD = "pilotage_forward"
@@ -14,12 +16,9 @@ _FORWARD = "pilotage_forward"
 
 def keep_for_backward(tensor: Tensor) -> None:
     """Keep a value of forward; what lies between two kept values is computed again in backward."""
-    capture = get_proxy_mode()
-    if capture is None:
-        return
-    slot: Any = get_proxy_slot(tensor, capture.tracer, None)
-    if slot is not None:
-        slot.proxy.node.meta[_KEPT] = True
+    node = traced_node(tensor)
+    if node is not None:
+        node.meta[_KEPT] = True
 
 
 def end_of_forward() -> None:
@@ -39,6 +38,21 @@ def is_kept(node: Node) -> bool:
 def is_forward(node: Node) -> bool:
     """Whether a value is computed by forward."""
     return _FORWARD in node.meta
+
+
+def backward_of(graph: Graph) -> list[Node]:
+    """The operations that do not belong to forward."""
+    return list(filter(_is_backward, graph.nodes))
+
+
+def last_use_of_forward(graph: Graph) -> int:
+    """The position of the last operation of backward that needs a value of forward; 0 where none does."""
+    uses = (_is_backward(node) and any(map(is_forward, node.all_input_nodes)) for node in graph.nodes)
+    return max((position for position, is_use in enumerate(uses) if is_use), default=0)
+
+
+def _is_backward(node: Node) -> bool:
+    return node.op == "call_function" and not is_forward(node)
 
 
 def unmarked(node: Node) -> dict[str, Any]:

@@ -32,12 +32,16 @@ def input_number(position: int) -> str:
 
 def label(tensor: Tensor, name: str) -> None:
     """Call a value by a name in the graph that is being captured; does nothing where none is."""
+    node = traced_node(tensor)
+    if node is not None:
+        add_label(node, name)
+
+
+def traced_node(tensor: Tensor) -> Node | None:
+    """The node that stands for a value in the graph that is being captured; None where there is none."""
     capture = get_proxy_mode()
-    if capture is None:
-        return
-    slot: Any = get_proxy_slot(tensor, capture.tracer, None)
-    if slot is not None:
-        add_label(slot.proxy.node, name)
+    slot: Any = None if capture is None else get_proxy_slot(tensor, capture.tracer, None)
+    return None if slot is None else slot.proxy.node
 
 
 def labels_of(node: Node) -> tuple[str, ...]:

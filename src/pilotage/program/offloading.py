@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from pilotage.program.aliases import Memories
-from pilotage.program.forward_marks import is_forward, unmarked
+from pilotage.program.forward_marks import backward_of, is_forward, last_use_of_forward, unmarked
 from pilotage.program.program import Computation, Program
 from pilotage.program.rewrites import copied
 
@@ -41,13 +41,9 @@ class _Offloading:
         self._graph = graph.graph
         self._memories = Memories(self._graph)
         self._minimum = minimum
-        nodes = list(self._graph.nodes)
-        self._results = set(nodes[-1].all_input_nodes)
-        self._backward = [node for node in nodes if not is_forward(node) and node.op == "call_function"]
-        self._last = max(
-            (self._memories.position[node] for node in self._backward if any(map(is_forward, node.all_input_nodes))),
-            default=0,
-        )
+        self._results = set(next(reversed(self._graph.nodes)).all_input_nodes)
+        self._backward = backward_of(self._graph)
+        self._last = last_use_of_forward(self._graph)
         self._returned: dict[Node, Node] = {}
 
     def write(self) -> None:

@@ -15,7 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from pilotage.errors import CaptureError
-from pilotage.program.aliases import aliased_arguments, items
+from pilotage.program.aliases import aliased_arguments, items, written_arguments
 from pilotage.program.layout import Section
 from pilotage.program.program import Computation, Program
 from pilotage.program.rewrites import hidden_writes
@@ -150,7 +150,7 @@ class _Placer:
         elif isinstance(asked, torch.device):
             device = asked
         self._note(node, made, device, memory_of=next(iter(self._aliased(node)), None))
-        self._forget_copies(self._written(node))
+        self._forget_copies(written_arguments(node))
 
     def _call_in_parts(self, node: Node) -> None:
         """Run an operation on lists once for each device, with the items that are there."""
@@ -170,7 +170,7 @@ class _Placer:
             for number, position in enumerate(positions):
                 parts[position] = (made, number)
         self._parts[node] = parts
-        self._forget_copies(self._written(node))
+        self._forget_copies(written_arguments(node))
 
     def _take_item(self, node: Node) -> None:
         source, position = node.args
@@ -231,7 +231,3 @@ class _Placer:
     @staticmethod
     def _aliased(node: Node) -> list[Node]:
         return [value for value, _ in aliased_arguments(node)]
-
-    @staticmethod
-    def _written(node: Node) -> list[Node]:
-        return [*(value for value, is_write in aliased_arguments(node) if is_write), *hidden_writes(node)]

@@ -16,8 +16,8 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from pilotage.options.choices import Recomputation
-from pilotage.program.aliases import Memories, aliased_arguments
-from pilotage.program.forward_marks import is_forward, is_kept, unmarked
+from pilotage.program.aliases import Memories, written_arguments
+from pilotage.program.forward_marks import backward_of, is_forward, is_kept, last_use_of_forward, unmarked
 from pilotage.program.program import Computation, Program
 from pilotage.program.rewrites import copied, hidden_writes
 from pilotage.program.stages import stage_of
@@ -66,13 +66,10 @@ class _Recomputing:
         self._memories = Memories(self._graph)
         self._position = self._memories.position
         nodes = list(self._graph.nodes)
-        self._backward = [node for node in nodes if not is_forward(node) and node.op == "call_function"]
+        self._backward = backward_of(self._graph)
         forward = [node for node in nodes if is_forward(node)]
         self._end_of_forward = max(map(self._position.__getitem__, forward), default=0)
-        self._horizon = max(
-            (self._position[node] for node in self._backward if any(map(is_forward, node.all_input_nodes))),
-            default=0,
-        )
+        self._horizon = last_use_of_forward(self._graph)
         last_kept = max(map(self._position.__getitem__, kept))
         # Behind the last kept value backward begins at once, and nothing would be saved.
         candidates = [node for node in forward if self._position[node] < last_kept]
@@ -159,8 +156,7 @@ def _can_run_twice(node: Node) -> bool:
         return True
     if not target._schema.is_mutable:
         return not node.is_impure()
-    written = [value for value, writes in aliased_arguments(node) if writes]
-    return written == [node.args[0]] and _without_writing(target) is not None
+    return written_arguments(node) == [node.args[0]] and _without_writing(target) is not None
 
 
 @cache

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from torch.fx import Graph, Node
 
 from pilotage.errors import CaptureError
-from pilotage.program.aliases import Memories, aliased_arguments
+from pilotage.program.aliases import Memories, written_arguments
 from pilotage.program.forward_marks import is_forward
 from pilotage.program.location import line_of
-from pilotage.program.rewrites import hidden_writes
 from pilotage.program.stages import stage_of
 
 
@@ -82,7 +81,7 @@ class _Search:
                 # Weights live where they are first used.
                 self.slots.setdefault(value, stage_of_slot(slot, self._stages))
             self._refuse_stale_reading(node, value, slot)
-        for value in [*(value for value, writes in aliased_arguments(node) if writes), *hidden_writes(node)]:
+        for value in written_arguments(node):
             self._note_write(node, value, slot)
 
     def in_written_arguments(self, graph: Graph) -> frozenset[Node]:

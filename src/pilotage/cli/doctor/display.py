@@ -7,10 +7,12 @@ import json
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pilotage.cli.doctor.finding import Examination, Finding, Section, Verdict
+from pilotage.monitoring.counting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -43,10 +45,9 @@ def show(examination: Examination) -> None:
 
 def conclusion(examination: Examination) -> str:
     """Say in one line whether the engine can run, and how much is to be mended."""
-    warnings = sum(finding.verdict is Verdict.WARNING for finding in examination.findings)
-    problems = sum(finding.verdict is Verdict.PROBLEM for finding in examination.findings)
-    counted = [_count(problems, "problem"), _count(warnings, "warning")]
-    found = " and ".join(part for part in counted if part)
+    verdicts = Counter(finding.verdict for finding in examination.findings)
+    kinds = ((Verdict.PROBLEM, "problem"), (Verdict.WARNING, "warning"))
+    found = " and ".join(counted(verdicts[verdict], noun) for verdict, noun in kinds if verdicts[verdict])
     return ("Pilotage can run here" if examination.can_run else "Pilotage cannot run here") + (
         f": {found}." if found else "."
     )
@@ -124,7 +125,3 @@ def _wrapped(text: str, start: str, margin: int, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number != 1 else ''}" if number else ""

@@ -12,6 +12,7 @@ from pilotage.cli.monitor.lines import Drawing, Line, draw, draw_box
 from pilotage.cli.monitor.table import Cell, Column, Table
 from pilotage.cli.monitor.words import duration, memory, pace, rate, reading
 from pilotage.monitoring.announcement import Activity
+from pilotage.monitoring.counting import counted
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.survey import AttachedProcess, AttachedProgram, Survey
 
@@ -53,8 +54,7 @@ def screen(
 
 
 def _device_table(survey: Survey, wording: Wording) -> Table:
-    count = f"{len(survey.devices)} device{'s' if len(survey.devices) != 1 else ''}"
-    group = wording.machine.format(host=survey.host, devices=count)
+    group = wording.machine.format(host=survey.host, devices=counted(len(survey.devices), "device"))
 
     def column(title: str, cells: list[str], rank: int, over: str = group) -> Column:
         return Column(title, over, tuple(map(Cell, cells)), rank)
@@ -191,7 +191,7 @@ def _jobs(survey: Survey) -> Iterator[str]:
     for job, programs in jobs.items():
         said = programs[0].said
         here = len({program.said.instance for program in programs})
-        instances = f"{here} of {said.instances} instance{'s' if said.instances != 1 else ''} here"
+        instances = f"{here} of {counted(said.instances, 'instance')} here"
         replicas = f", {said.replicas} replicas each" if said.replicas > 1 else ""
         # The stages of an instance all run the same steps.
         together = sum(program.steps_per_second or 0.0 for program in programs if not program.said.stage)
