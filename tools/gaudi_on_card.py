@@ -47,7 +47,10 @@ class Pair:
 
 
 PAIRS = {
-    "mnist": Pair("mnist_cpu.py --epochs 2", ("mnist_hpu.py --epochs 2", "mnist_hpu.py --epochs 2 --lazy")),
+    "mnist": Pair(
+        "mnist_cpu.py --epochs 3 --lr 0.2",
+        ("mnist_hpu.py --epochs 3 --lr 0.2", "mnist_hpu.py --epochs 3 --lr 0.2 --lazy"),
+    ),
     "transformer": Pair(
         "transformer_cpu.py --steps 40 --log-every 5",
         ("transformer_hpu.py --steps 40 --log-every 5", "transformer_hpu.py --steps 40 --log-every 5 --graphs"),
