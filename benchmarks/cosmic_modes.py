@@ -19,6 +19,7 @@ from cosmictagger.configuration.network import A21, Network
 from cosmictagger.configuration.places import surroundings
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
+from cosmictagger.data.generator.file import generated_file
 from cosmictagger.devices.base import Device
 from cosmictagger.devices.choosing import choose_device
 from cosmictagger.modes.sources import held, loader_for, training_events
@@ -81,6 +82,7 @@ class Work:
 def measure(device: str, rounds: int) -> Table:
     """Images per second of both, with the loading of events; compilation and the first round are left out."""
     size = SIZES["cuda" if device == "cuda" else "cpu"]
+    generated_file(FOLDER, events=size.events, seed=Generated().generator_seed, workers=len(os.sched_getaffinity(0)))
     with ExitStack() as open_things:
         runs = {mode: _run(mode, size, device, open_things) for mode in (size.mode, ComputeMode.IPU)}
         contenders = [Contender(f"{mode.name} mode", run.round) for mode, run in runs.items()]

@@ -114,6 +114,7 @@ def _environment(folder: Path) -> dict[str, str]:
     fixed = {
         "PYTHONPATH": os.pathsep.join([*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "OMP_NUM_THREADS": "1",
+        "PYTHONFAULTHANDLER": "1",
         "PILOTAGE_HPU_ON": "cpu",
         "PILOTAGE_HPU_RANDOM": "cpu",
         "NVIDIA_TF32_OVERRIDE": "0",
