@@ -21,6 +21,8 @@ from pilotage.program.specification import TensorSpec
 _CHOICES: Mapping[str, Any] = {
     # Random numbers come from torch's own kernels, in the order of the graph: every tier draws the same ones.
     "fallback_random": True,
+    # On a card each kernel is tried with more block sizes, and those of the optimizer with more than one at all.
+    "max_autotune_pointwise": True,
     # The layout is measured by us, on whole steps.
     "layout_optimization": False,
     # The number of threads is the one at run time, and not the compiler's.
