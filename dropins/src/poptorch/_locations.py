@@ -32,9 +32,8 @@ def locations_of(options: Options) -> Locations:
 
 def advise_on_locations(options: Options) -> None:
     """Say which locations change nothing here."""
-    groups = {"Activation": "activation", "Weight": "weight", "Accumulator": "accumulator"}
-    for name, group in groups.items():
-        location = getattr(options.TensorLocations, f"location_{group}")
+    for name in ("Activation", "Weight", "Accumulator"):
+        location = getattr(options.TensorLocations, f"location_{name.lower()}")
         if _is_off_chip(location) and name != "Activation":
             logger.warning(
                 "set%sLocation: they stay in the memory of the device. Activations and the state of the optimizer can wait on "

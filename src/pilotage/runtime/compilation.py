@@ -15,17 +15,15 @@ from pilotage.backends.cards.loading import load_on_cards
 from pilotage.backends.cards.stage_states import StageStates
 from pilotage.backends.cards.stages import StagedExecutable
 from pilotage.backends.cards.state import CardStates
-from pilotage.backends.native.cache import Entry
 from pilotage.backends.native.transport import PackedCode
 from pilotage.backends.pipeline import PipelinedExecutable
 from pilotage.backends.registry import Choice, choose
 from pilotage.backends.state import Exchange
 from pilotage.backends.streams import RandomStreams, seeds_for
-from pilotage.backends.threads import ThreadTuner
 from pilotage.backends.walk import Calls, Forgive
 from pilotage.distributed.line import Line
 from pilotage.errors import CaptureError, OptionError
-from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, TierChanged, Warned
+from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, Warned
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
@@ -44,7 +42,7 @@ from pilotage.program.shares import Broadcast, Shares
 from pilotage.program.specification import TensorSpec
 from pilotage.program.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.structure import Parsers, Structure
-from pilotage.runtime.ascent import Ascent, ascent_for
+from pilotage.runtime.ascending import begin_ascent
 from pilotage.runtime.locating import notice_of_locations, possible_locations, refuse_slots_on_host, shares_of
 from pilotage.runtime.session import Session
 from pilotage.runtime.sharing_out import Cards, choose_cards, is_pipeline, refuse_on_cards
@@ -140,7 +138,7 @@ class Compilation:
         )
         # The compiler knows one device alone.
         if not placed.homes and not self._locations(choice).uses_host:
-            self._begin_ascent(session)
+            begin_ascent(session, self.execution, self.module, code=self.code, sample=self.sample, tell=self.tell)
         return session
 
     def _session(self, choice: Choice, schedule: Schedule, **own: Any) -> Session:
@@ -213,7 +211,7 @@ class Compilation:
             choice,
             schedule,
             captured=program,
-            program=apart,
+            program=program,
             executable=executable,
             room=lambda plan: StageStates(layouts, plan, places, replicas, exchange),
             cards=tuple(places),
@@ -267,56 +265,6 @@ class Compilation:
 
     def _shares(self) -> Shares | None:
         return shares_of(self.module, self.plan, self.execution, self.broadcast)
-
-    def _begin_ascent(self, session: Session) -> None:
-        """Take compiled code that is there, or prepare to compile; where the tier is pinned to it, compile at once."""
-        choice, must_compile = session.choice, session.choice.tier is Tier.COMPILED
-        # Instances change over at different moments, and would part in the last bits of their weights.
-        rises = choice.rises and session.exchange is None
-        if not rises and not must_compile:
-            return
-        if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and session.program.checks_loss:
-            if must_compile:
-                raise OptionError(
-                    "nonfinite_loss is 'raise', and compiled code cannot stop in a step. Use the tier 'graph'."
-                )
-            return
-        ascent = ascent_for(
-            session.captured,
-            session.schedule,
-            choice.backend.device,
-            # Who names a directory for compiled code wants it filled.
-            patience=choice.backend.patience if self.execution.cache_directory is None else 0.0,
-            directory=self.execution.cache_directory,
-            must_compile=must_compile,
-            tell=self.tell,
-        )
-        if ascent is None:
-            return
-        session.ascent = ascent
-        if choice.backend.computes_in_threads and rises:
-            session.threads = ThreadTuner(
-                torch.get_num_threads(), ascent.cache.folder(ascent.fingerprint).with_suffix(".threads")
-            )
-        if self.code is not None:
-            ascent.take_in(self.code)
-        entry, origin = ascent.find(), "found in the cache"
-        if must_compile and (entry is None or entry.tuning.tier is not Tier.COMPILED):
-            entry, origin = self._compile_now(ascent, session), "compiled"
-        if entry is not None:
-            session.go_up(entry)
-            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"{origin} ({entry.tuning.gain})"))
-
-    def _compile_now(self, ascent: Ascent, session: Session) -> Entry:
-        self.tell(CompilationProgress(fraction=0.85, doing="compiling"))
-        buffers = [buffer.detach() for _, buffer in self.module.named_buffers()]
-        ascent.cache.forget(ascent.fingerprint)
-        ascent.start(self.sample(), buffers)
-        entry = ascent.finish()
-        if entry is None or entry.tuning.tier is not Tier.COMPILED:
-            reason = "see the warning above" if entry is None else entry.tuning.reason
-            raise OptionError(f"The tier is 'compiled', but the program could not be compiled: {reason}. Use 'graph'.")
-        return entry
 
     def _choice(self) -> tuple[Choice, Cards]:
         choice = choose(self.execution.backend, self.execution.tier)

@@ -27,7 +27,7 @@ def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_ten
     @functools.wraps(forward)
     def replaying(*args: Any, **kwargs: Any) -> Any:
         leaves, shape = pytree.tree_flatten((args, kwargs))
-        signature = (module.training, shape, *(_signature(each) for each in leaves))
+        signature = (module.training, shape, *_signatures(leaves))
         if signature not in captured:
             captured[signature] = CapturedInference(forward, leaves, shape)
         return captured[signature](leaves)
