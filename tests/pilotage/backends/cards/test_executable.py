@@ -52,7 +52,8 @@ def batches(micro_batches: int, calls: int = CALLS):
 
 
 def trainer(device, cards, module, optimizer=None, **options):
-    optimizer = optimizer or torch.optim.Adam(module.parameters(), lr=0.02)
+    # Without a larger epsilon Adam would blow up rounding errors of gradients near zero.
+    optimizer = optimizer or torch.optim.Adam(module.parameters(), lr=0.02, eps=1e-4)
     return pilotage.training(
         module,
         optimizer,

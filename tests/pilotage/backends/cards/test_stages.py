@@ -62,7 +62,8 @@ def batches(rounds: int, calls: int = CALLS):
 
 def trainer(device, cards, module, **options):
     settings = {"tier": "graph", "outputs": "all", "broadcast_buffers": False, "gradient_accumulation": 4} | options
-    optimizer = torch.optim.AdamW(module.parameters(), lr=0.02)
+    # Without a larger epsilon Adam would blow up rounding errors of gradients near zero.
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.02, eps=1e-4)
     return pilotage.training(module, optimizer, backend=torch.device(device).type, cards=[device] * cards, **settings)
 
 
@@ -81,7 +82,7 @@ def assert_same(one, several):
     torch.testing.assert_close(shared.module.state_dict(), step.module.state_dict(), rtol=1e-6, atol=1e-6)
 
 
-SAMPLE = [(2, None), (4, "gpipe"), (4, "1f1b")]
+SAMPLE = [(2, "gpipe"), (4, None)]
 REST = [each for each in product((2, 4), (None, "gpipe", "1f1b", "sharded")) if each not in SAMPLE]
 
 
@@ -102,7 +103,7 @@ def test_without_a_seed_torchs_own_generator_is_drawn_from(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("cards", [2, 3])
+@pytest.mark.parametrize("cards", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_stages_take_turns_where_cards_are_few(device, cards):
     assert_same(trained(device, 1), trained(device, cards))
 
