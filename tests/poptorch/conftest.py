@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn
 
 from pilotage.optim.reading import read_optimizer
 from pilotage.program.structure import put_together
@@ -11,11 +12,22 @@ from poptorch._execution import execution_of, resolved
 from poptorch.options import Options
 
 
-class Compiled:
-    """A model compiled and run under PopTorch's options and checks, and no other part of its wrapper."""
+class Function(nn.Module):
+    """A function as a module."""
 
-    def __init__(self, module, options=None, *, training=False, tier="graph"):
-        self.module = module
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+class Compiled:
+    """A model or function compiled and run under PopTorch's options and checks, and no other part of its wrapper."""
+
+    def __init__(self, model, options=None, *, training=False, tier="graph"):
+        self.module = module = model if isinstance(model, nn.Module) else Function(model)
         self.training = training
         self.options = resolved((options or Options()).clone().runOn("cpu", tier=tier), training=training)
         plan = None

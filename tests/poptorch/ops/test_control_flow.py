@@ -10,15 +10,6 @@ from poptorch.poptorch_core import Error
 X = torch.tensor([1.0, 2.0, 3.0])
 
 
-class Model(nn.Module):
-    def __init__(self, forward):
-        super().__init__()
-        self.run = forward
-
-    def forward(self, *args):
-        return self.run(*args)
-
-
 def doubled_and_summed(a, b):
     return a * 2, a + b
 
@@ -29,7 +20,7 @@ def test_a_loop_feeds_its_results_back(compiled, tier, count):
     for _ in range(count):
         a, b = doubled_and_summed(a, b)
     native = poptorch.for_loop(count, doubled_and_summed, [X, X + 1])
-    captured = compiled(Model(lambda x: poptorch.for_loop(count, doubled_and_summed, [x, x + 1])), tier=tier)(X)
+    captured = compiled(lambda x: poptorch.for_loop(count, doubled_and_summed, [x, x + 1]), tier=tier)(X)
     for results in (native, captured):
         assert isinstance(results, list)
         assert torch.equal(results[0], a)
@@ -46,7 +37,7 @@ def test_a_loop_works_on_copies(compiled, tier):
         return x.clone(), result
 
     given_tensor = X.clone()
-    before, after = compiled(Model(forward), tier=tier)(given_tensor)
+    before, after = compiled(forward, tier=tier)(given_tensor)
     assert torch.equal(before, X)
     assert torch.equal(after, X + 3)
     assert torch.equal(given_tensor, X)
@@ -118,7 +109,7 @@ def either(x, y):
 
 
 def test_a_condition_follows_the_data_of_each_run(compiled, tier):
-    run = compiled(Model(either), tier=tier)
+    run = compiled(either, tier=tier)
 
     @settings(max_examples=20, deadline=None)
     @given(*[st.lists(st.floats(-10, 10, width=32), min_size=3, max_size=3).map(torch.tensor)] * 2)
@@ -132,7 +123,7 @@ def test_a_condition_follows_the_data_of_each_run(compiled, tier):
 
 
 def test_the_branch_not_taken_may_compute_nonsense(compiled):
-    safe_log = compiled(Model(lambda x: poptorch.cond(x.min() > 0, torch.log, [x], torch.zeros_like, [x])[0]))
+    safe_log = compiled(lambda x: poptorch.cond(x.min() > 0, torch.log, [x], torch.zeros_like, [x])[0])
     assert torch.equal(safe_log(X), X.log())
     assert torch.equal(safe_log(-X), torch.zeros(3))
 
@@ -144,7 +135,7 @@ def test_conditions_nest(compiled):
 
         return poptorch.cond(x[0] > 0, inner, [x], lambda v: v + 3, [x])[0]
 
-    run = compiled(Model(forward))
+    run = compiled(forward)
     for signs, added in (((1, 1), 1), ((1, -1), 2), ((-1, 1), 3), ((-1, -1), 3)):
         x = torch.tensor([*signs, 5.0])
         assert torch.equal(run(x), x + added)
@@ -163,7 +154,7 @@ def test_prints_and_host_functions_run_in_the_branch_taken_alone(compiled, capfd
         then = lambda v: poptorch.ipu_print_tensor(v, "then")  # noqa: E731
         return poptorch.cond(x[0] > 0, then, [x], lambda v: on_host(poptorch.ipu_print_tensor(v, "else")), [x])[0]
 
-    run = compiled(Model(forward)).compile(X)
+    run = compiled(forward).compile(X)
     calls.clear()
     assert torch.equal(run(X), X)
     assert calls == []
@@ -177,7 +168,7 @@ def test_a_branch_may_change_its_copies_in_place(compiled, tier):
     def forward(x):
         return x, poptorch.cond(x[0] > 0, lambda v: v.add_(1), [x], lambda v: v[:1].mul_(2).expand(3), [x])[0]
 
-    run = compiled(Model(forward), tier=tier)
+    run = compiled(forward, tier=tier)
     for x in (X.clone(), -X):
         before = x.clone()
         same, changed = run(x)
@@ -223,4 +214,4 @@ def test_a_condition_is_a_tensor_with_one_element(condition):
 @pytest.mark.parametrize("body", [lambda x: (x, x), lambda x: x[:2], lambda x: x.int()])
 def test_both_branches_return_the_same_kind_of_results(compiled, body):
     with pytest.raises(Error, match=r"cond\(\): then_body returns .* but else_body returns"):
-        compiled(Model(lambda x: poptorch.cond(x[0] > 0, torch.neg, [x], body, [x])))(X)
+        compiled(lambda x: poptorch.cond(x[0] > 0, torch.neg, [x], body, [x]))(X)

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch import nn
 
 import poptorch
 from poptorch.poptorch_core import Error
@@ -18,22 +17,13 @@ def options(*, sharded=True, tiles=True, mode=poptorch.OutputMode.All):
     return made
 
 
-class Model(nn.Module):
-    def __init__(self, forward):
-        super().__init__()
-        self.run = forward
-
-    def forward(self, *args):
-        return self.run(*args)
-
-
 def overlapped(x):
     x = poptorch.set_overlap_for_input(x, MODE)
     return poptorch.set_overlap_for_output(x * 2, poptorch.OverlapMode.OverlapDeviceIterationLoop)
 
 
 def test_results_are_those_without_overlap(compiled, tier):
-    assert torch.equal(compiled(Model(overlapped), options(), tier=tier)(X), X * 2)
+    assert torch.equal(compiled(overlapped, options(), tier=tier)(X), X * 2)
     assert torch.equal(overlapped(X), X * 2)
 
 
@@ -43,7 +33,7 @@ def test_structures_keep_their_shape(compiled):
         assert given["rest"][1] == 3
         return poptorch.set_overlap_for_output([given["x"] + 1, (given["rest"][0] + 2,)], MODE)
 
-    first, (second,) = compiled(Model(forward), options())(X, X)
+    first, (second,) = compiled(forward, options())(X, X)
     assert torch.equal(first, X + 1)
     assert torch.equal(second, X + 2)
 
@@ -56,25 +46,25 @@ def test_structures_keep_their_shape(compiled):
 )
 def test_what_an_overlap_needs_is_checked(compiled, forward, made, words, tier):
     with pytest.raises(Error, match=words):
-        compiled(Model(forward), made, tier=tier)(X)
+        compiled(forward, made, tier=tier)(X)
 
 
 @pytest.mark.parametrize("mode", [poptorch.OutputMode.Final, poptorch.OutputMode.EveryN])
 def test_outputs_overlap_only_if_all_are_returned_or_summed(compiled, mode):
     made = options().outputMode(mode, 1) if mode is poptorch.OutputMode.EveryN else options(mode=mode)
     with pytest.raises(Error, match=rf"OutputMode\.All or OutputMode\.Sum. It is OutputMode\.{mode.name}"):
-        compiled(Model(overlapped), made)(X)
+        compiled(overlapped, made)(X)
 
 
 @pytest.mark.parametrize("forward", [lambda x: x + overlapped(x), lambda x: overlapped(x) + (x * 1)])
 def test_it_has_to_be_the_only_operation_on_an_input(compiled, forward):
     with pytest.raises(Error, match="is not the only operation applied to an input"):
-        compiled(Model(forward), options())(X)
+        compiled(forward, options())(X)
 
 
 def test_it_applies_to_inputs_alone(compiled):
     with pytest.raises(Error, match="not a tensor input"):
-        compiled(Model(lambda x: overlapped(x + 1)), options())(X)
+        compiled(lambda x: overlapped(x + 1), options())(X)
 
 
 def test_no_overlap_needs_nothing(compiled):
@@ -83,7 +73,7 @@ def test_no_overlap_needs_nothing(compiled):
     def forward(x):
         return poptorch.set_overlap_for_output(poptorch.set_overlap_for_input(x + 1, mode), mode)
 
-    assert torch.equal(compiled(Model(forward))(X), X + 1)
+    assert torch.equal(compiled(forward)(X), X + 1)
 
 
 @pytest.mark.parametrize("operation", [poptorch.set_overlap_for_input, poptorch.set_overlap_for_output])

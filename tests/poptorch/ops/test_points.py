@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 import poptorch
 from poptorch.poptorch_core import Error
@@ -16,15 +15,6 @@ def clouds(dimensions=3, largest=12):
     return st.lists(st.lists(coordinates, min_size=dimensions, max_size=dimensions), min_size=1, max_size=largest).map(
         torch.tensor
     )
-
-
-class Model(nn.Module):
-    def __init__(self, forward):
-        super().__init__()
-        self.run = forward
-
-    def forward(self, *args):
-        return self.run(*args)
 
 
 def farthest(points, samples, first=0):
@@ -54,7 +44,7 @@ def test_the_farthest_points_are_sampled(points, ratio):
 def test_each_part_is_sampled_by_itself(compiled, tier):
     points = torch.tensor([[0.0], [1.0], [10.0], [5.0], [6.0], [50.0], [7.0]])
     expected = [0, 2, 3, 5]
-    run = compiled(Model(lambda x: poptorch.fps(x, [0, 3, 7])), tier=tier)
+    run = compiled(lambda x: poptorch.fps(x, [0, 3, 7]), tier=tier)
     assert run(points).tolist() == poptorch.fps(points, [0, 3, 7]).tolist() == expected
     moved = points.clone()
     moved[1] = 100.0
@@ -63,7 +53,7 @@ def test_each_part_is_sampled_by_itself(compiled, tier):
 
 def test_a_random_start_is_drawn_anew_at_each_run(compiled):
     points = torch.arange(50.0)[:, None]
-    run = compiled(Model(lambda x: poptorch.fps(x, [0, 25, 50], 0.04, random_start=True)))
+    run = compiled(lambda x: poptorch.fps(x, [0, 25, 50], 0.04, random_start=True))
     torch.manual_seed(3)
     drawn = [tuple(run(points).tolist()) for _ in range(20)]
     assert len(set(drawn)) > 5
@@ -112,7 +102,7 @@ def test_the_nearest_point_of_the_same_batch_is_found(x, y, data):
 def test_without_batches_all_points_are_asked(compiled, tier):
     x, y = torch.tensor([[0.0, 0.0], [9.0, 9.0]]), torch.tensor([[10.0, 8.0], [1.0, -1.0]])
     assert poptorch.nearest(x, y).tolist() == [1, 0]
-    run = compiled(Model(poptorch.nearest), tier=tier)
+    run = compiled(poptorch.nearest, tier=tier)
     assert run(x, y).tolist() == [1, 0]
     assert run(y, x).tolist() == [1, 0]
     assert poptorch.nearest(x[:, 0], y[:, 0]).tolist() == [1, 0]
@@ -121,7 +111,7 @@ def test_without_batches_all_points_are_asked(compiled, tier):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32])
 def test_the_search_takes_points_of_any_type(compiled, dtype):
     x, y = torch.tensor([[0, 0], [9, 9]], dtype=dtype), torch.tensor([[10, 8], [1, -1]], dtype=dtype)
-    assert poptorch.nearest(x, y).tolist() == compiled(Model(poptorch.nearest))(x, y).tolist() == [1, 0]
+    assert poptorch.nearest(x, y).tolist() == compiled(poptorch.nearest)(x, y).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("arguments", [([1.0], X := torch.ones(1, 1)), (X, 3), (X, X, 3, [0]), (X, X, [0], "a")])
