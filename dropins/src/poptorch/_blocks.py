@@ -1,7 +1,8 @@
 """Blocks: the parts of a model that an execution strategy places on IPUs.
 
 While a model is compiled, entering a block is noted and checked. Under ``poprun --ipus-per-replica`` each process then runs the
-blocks of one IPU; otherwise all of them run on the one device there is. Anywhere else blocks do nothing.
+blocks of one IPU; otherwise one process runs all of them, on its one device or shared out to its cards. Anywhere else blocks do
+nothing.
 """
 
 from __future__ import annotations
