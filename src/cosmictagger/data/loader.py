@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cosmictagger.data.canvases import Canvases
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.downsampling import check_downsample
 from cosmictagger.data.errors import DataError
@@ -83,6 +84,8 @@ class Loader:
         self._minibatch_size, self._rank, self._size = minibatch_size, rank, size
         self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
         self._prefetch, self._truths, self.pixels = prefetch, truths, pixels
+        # Those that wait, those under way, and two that the device and its loader still hold.
+        self._canvases = Canvases(prefetch + workers + 2)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
         self._coming: deque[Future[AnyBatch]] = deque()
         self._batches = 0
@@ -156,7 +159,9 @@ class Loader:
         share = self._minibatch_size // self._size
         entries = every[self._rank * share : (self._rank + 1) * share]
         batch = self._with_truths(self._read(entries))
-        return batch if self.pixels is None or isinstance(batch, Batch) else padded(batch, self.pixels)
+        if self.pixels is None or isinstance(batch, Batch):
+            return batch
+        return padded(batch, self.pixels, self._canvases.zeros)
 
     def _with_truths(self, batch: Batch | SparseBatch) -> Batch | SparseBatch:
         if not self._truths:

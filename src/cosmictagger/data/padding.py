@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, PaddedBatch, SparseBatch
 
 
-def padded(batch: SparseBatch, pixels: int) -> PaddedBatch:
-    """So many pixels of each event; where it has fewer, its first one comes again."""
+def padded(
+    batch: SparseBatch, pixels: int, zeros: Callable[[tuple[int, ...], type[np.generic]], Array] = np.zeros
+) -> PaddedBatch:
+    """So many pixels of each event; where it has fewer, its first one comes again. ``zeros`` gives arrays to fill."""
     events, size = batch.shape[0], int(np.prod(batch.shape[1:]))
     # Events come one after the other, so a border between two is found by bisection whatever the order within.
     borders = np.searchsorted(batch.index, np.arange(events + 1) * size)
     _check(np.diff(borders), pixels, batch.entries)
     whole = PaddedBatch(
         batch.shape,
-        np.zeros((events, pixels), np.int32),
-        np.zeros((events, pixels), np.float32),
-        np.zeros((events, pixels), np.uint8),
+        zeros((events, pixels), np.int32),
+        zeros((events, pixels), np.float32),
+        zeros((events, pixels), np.uint8),
         batch.entries,
         batch.event_ids,
         batch.truths,
