@@ -18,6 +18,7 @@ BENCHMARKS = (
     "first_step",
     "epoch",
     "memory",
+    "growth",
     "waiting",
     "loading",
     "instances",

@@ -21,6 +21,7 @@ LIMITS = {
     "epoch": 90,
     "first_step": 240,
     "memory": 180,
+    "growth": 90,
     "large_models": 400,
     "loading": 120,
     "cosmic_card": 240,
