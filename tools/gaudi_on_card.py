@@ -22,6 +22,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from gaudi_pieces import PIECES, program
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "examples" / "gaudi"
 ALLOWED = {"cpu": 0.0, "cuda": 1e-3}
@@ -86,6 +88,8 @@ def main() -> int:
         if built := _run([sys.executable, "-c", "import habana_frameworks.torch.core"], environment, 180).failure:
             print(built)
             return 1
+        if "cuda" in places and not arguments.names:
+            _try_pieces({**environment, "PILOTAGE_HPU_ON": "cuda"}, pool)
         jobs: dict[tuple[str, str], Future[Ended]] = {}
         for name in names:
             pair = PAIRS[name]
@@ -95,6 +99,15 @@ def main() -> int:
                 for line in pair.gaudi:
                     jobs[line, place] = pool.submit(_script, line, pair.processes, over, arguments.seconds)
         return _tell(names, places, {key: job.result() for key, job in jobs.items()})
+
+
+def _try_pieces(environment: dict[str, str], pool: ThreadPoolExecutor) -> None:
+    """Say which parts of the emulation work over CUDA, before whole scripts are tried."""
+    commands = {piece: [sys.executable, "-c", program(piece, "cuda")] for piece in PIECES}
+    jobs = {piece: pool.submit(_run, command, environment, 90) for piece, command in commands.items()}
+    for piece, job in jobs.items():
+        failure = job.result().failure
+        print(f"{piece}: {'FAILED, ' + failure if failure else 'works'}", flush=True)
 
 
 def _places() -> list[str]:
