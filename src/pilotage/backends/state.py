@@ -130,7 +130,7 @@ class DeviceState:
     def exchange_gradients(self) -> None:
         """Make the pool that of all instances; what is on its way already is waited for."""
         if self.exchange is not None and not self._begun:
-            self.begin_exchange(slice(None))
+            self._begun.append(self.exchange(self.flat_gradients))
         begun, self._begun = self._begun, []
         for wait in begun:
             wait()

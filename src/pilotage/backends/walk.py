@@ -67,6 +67,7 @@ class WalkedExecutable:
         """When the last call began, had its inputs and its outputs; None where only the device knows."""
         self._finished: Sequence[float] = ()
         self._checked = program.checks_loss
+        self._writes = bool(program.written_inputs or program.written_buffers)
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
@@ -165,7 +166,7 @@ class WalkedExecutable:
         self, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> _Before | None:
         random = self._program.draws_random_numbers and streams.shared
-        written = self._written(step, state, batch)
+        written = self._written(step, state, batch) if self._writes else []
         if not random and not written:
             return None
         return _Before([(tensor, tensor.clone()) for tensor in written], streams.states if random else None)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
@@ -44,12 +46,18 @@ class Peers:
     _cards: list[dist.ProcessGroup | None] = field(default_factory=list, repr=False)
     """The group that cards talk in among themselves, once it is known that they can."""
 
+    _checked: WeakSet[dist.ProcessGroup] = field(default_factory=WeakSet, repr=False)
+    """The worlds of torch.distributed that are known to be this one."""
+
     kind = "Rank"
 
     def join(self) -> None:
         """Come together with the others, if that has not happened."""
-        if dist.is_initialized():
-            self._check_size()
+        everyone = dist.group.WORLD
+        if everyone is not None:
+            if everyone not in self._checked:
+                self._check_size()
+                self._checked.add(everyone)
             return
         address, port = self._meeting_place()
         interface = chosen_interface(address, port, os.environ)
@@ -72,9 +80,11 @@ class Peers:
 
     def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
         """Begin to add up the tensors of all instances; the returned function waits until that is done."""
-        group = self._group_for(tensor)
+        group = self._group_for(tensor) or dist.group.WORLD
+        assert group is not None
         with self.explained("adding up"):
-            work = dist.all_reduce(tensor, group=group, async_op=True)
+            # What dist.all_reduce comes to; what it looks up and checks before takes as long as a layer of a small model.
+            work = group.allreduce([tensor])
 
         def wait() -> None:
             with self.explained("adding up"):
@@ -161,15 +171,22 @@ class Peers:
             )
         return world.address, world.port
 
-    @contextmanager
-    def explained(self, doing: str, port: int | None = None) -> Iterator[None]:
+    def explained(self, doing: str, port: int | None = None) -> AbstractContextManager[None]:
         """Turn what torch.distributed says about an exchange into what can be done about it."""
-        try:
-            yield
-        except DistributedError:
-            raise
-        except RuntimeError as error:
-            raise DistributedError(_explanation(self.world, doing, port, str(error))) from error
+        return _Explained(self.world, doing, port)
+
+
+@dataclass(slots=True)
+class _Explained(AbstractContextManager[None]):
+    world: World
+    doing: str
+    port: int | None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, RuntimeError) and not isinstance(error, DistributedError):
+            raise DistributedError(_explanation(self.world, self.doing, self.port, str(error))) from error
 
 
 def peers_here(answer: timedelta = ANSWER) -> Peers | None:

@@ -193,9 +193,11 @@ def _steps(
     if request.batching.micro_batches_per_update == 1 and not request.parts_updates:
         return {Action.TRAIN: TrainingStep(gradients=gradients)}
     _refuse_complex_pools(layout)
-    step = SeparateGradientStep if request.separate_gradients else GradientStep
+    instances = request.batching.instances if divides else 1
     return {
-        Action.ACCUMULATE: step(gradients=gradients),
+        Action.ACCUMULATE: SeparateGradientStep(gradients=gradients)
+        if request.separate_gradients
+        else GradientStep(gradients=gradients, instances=instances),
         Action.UPDATE: UpdateStep(
             plan=plan if request.shares is None else request.shares.plan(plan),
             layout=layout,
@@ -217,11 +219,13 @@ def _refuse_complex_pools(layout: StateLayout) -> None:
 def _divisor(request: Request, parameter: str) -> int:
     """How many gradients are in the pool of a parameter by the time of an update, as far as nothing divided them yet."""
     groups = request.groups.get(parameter)
-    replicas = request.batching.replicas * request.batching.instances if groups is None else groups.members
+    # A gradient step divides by the instances itself.
+    instances = request.batching.instances if request.separate_gradients else 1
+    replicas = request.batching.replicas * instances if groups is None else groups.members
     match request.pooling:
         case Pooling.RUNNING:
             # Each instance has the mean of its own, and these are added up.
-            return request.batching.instances
+            return instances
         case Pooling.POST_AND_LOSS:
             return replicas
         case Pooling.POST:

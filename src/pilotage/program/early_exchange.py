@@ -20,6 +20,8 @@ PART_BYTES = 1 << 20
 
 MOST_PARTS = 4
 
+_ADD = torch.ops.aten._foreach_add_.List
+
 Part: TypeAlias = slice
 """A range of the flat buffer of all pooled gradients."""
 
@@ -50,7 +52,7 @@ def with_early_exchange(
         complete = max(added.values(), key=order.__getitem__, default=pooling)
         with made.graph.inserting_before(complete.next):
             if added:
-                made.graph.call_function(torch.ops.aten._foreach_add_.List, (list(added), list(added.values())))
+                made.graph.call_function(_ADD, (list(added), list(added.values())), dict(pooling.kwargs))
             made.graph.call_function(begin, (part.flat,))
     made.graph.erase_node(pooling)
     made.recompile()
@@ -118,5 +120,4 @@ def _pooling(pools: Sequence[_Pool]) -> Node | None:
     if len(users) != 1:
         return None
     (user,) = users
-    is_sum = user.target is torch.ops.aten._foreach_add_.List and len(user.args) == 2 and not user.kwargs
-    return user if is_sum else None
+    return user if user.target is _ADD and len(user.args) == 2 else None

@@ -188,6 +188,9 @@ class TrainingStep(LearningStep):
 class GradientStep(LearningStep):
     """Forward and backward; gradients are added to those of earlier micro-batches."""
 
+    instances: int = 1
+    """How many instances add up their pools to a mean; here, on the way into the pool, dividing costs nothing."""
+
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
         Section.BUFFERS,
@@ -200,7 +203,8 @@ class GradientStep(LearningStep):
         """Run the step."""
         parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
         outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
-        pool(dict(zip(self.layout.trained, pooled, strict=True)), gradients, _counters(self.layout, counted))
+        pools = dict(zip(self.layout.trained, pooled, strict=True))
+        pool(pools, gradients, _counters(self.layout, counted), divisor=self.instances)
         return outputs
 
 
@@ -264,15 +268,21 @@ class UpdateStep:
         return []
 
 
-def pool(pools: Mapping[str, Tensor], gradients: Mapping[str, Tensor], counters: Mapping[Counter, Tensor]) -> None:
-    """Add the gradients of one micro-batch to those of earlier ones."""
+def pool(
+    pools: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    counters: Mapping[Counter, Tensor],
+    *,
+    divisor: int = 1,
+) -> None:
+    """Add the gradients of one micro-batch, divided, to those of earlier ones."""
     if not gradients:
         return
     targets = [pools[name] for name in gradients]
     additions = [gradient.to(pools[name].dtype) for name, gradient in gradients.items()]
     if Counter.POOLED in counters:
         additions = _share_of_mean(targets, additions, counters[Counter.POOLED])
-    torch._foreach_add_(targets, additions)
+    torch._foreach_add_(targets, additions, alpha=1 if divisor == 1 else 1 / divisor)
 
 
 def _divided(pool: Tensor, divisor: int) -> Tensor:
