@@ -96,7 +96,7 @@ def _double_backward_kernel(gradient, into_x, height, width, eighths, PIXELS: tl
         from_row = tl.minimum(tl.maximum(2 * row + i - 1, 0), tall - 1)
         for j in tl.static_range(4):
             from_column = tl.minimum(tl.maximum(2 * column + j - 1, 0), wide - 1)
-            share: tl.constexpr = (0.25 + 0.25 * i * (3 - i)) * (0.25 + 0.25 * j * (3 - j))
+            share = (0.25 + 0.25 * i * (3 - i)) * (0.25 + 0.25 * j * (3 - j))
             at = _at(n, from_row, from_column, c, tall, wide, channels)
             total += share * tl.load(gradient + at, mask=mask, other=0.0).to(tl.float32)
     tl.store(into_x + _at(n, row, column, c, height, width, channels), total.to(into_x.dtype.element_ty), mask=mask)
