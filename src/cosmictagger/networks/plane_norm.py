@@ -89,12 +89,16 @@ def _format(x: Tensor) -> torch.memory_format:
 
 @normalize_planes.register_fake
 def _fake(x, shift, weight, bias, residual, planes, slope, eps):  # type: ignore[no-untyped-def]
+    if cards.serve(x):
+        cards.kernels().prepare(x, residual is not None, slope)
     statistics = weight.new_empty(2, planes, x.shape[1])
     return torch.empty_like(x), statistics[0].clone(), statistics[1].clone(), statistics
 
 
 @normalize_planes_backward.register_fake
 def _fake_backward(gradient, x, y, weight, bias, statistics, slope, eps, residual):  # type: ignore[no-untyped-def]
+    if cards.serve(x):
+        cards.kernels().prepare_backward(x, y is not None, residual, slope)
     into_residual = torch.empty_like(x) if residual else x.new_empty(0)
     return torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias), into_residual
 

@@ -52,10 +52,35 @@ def _resized(x: Tensor, numerator: int, denominator: int) -> Tensor:
     return torch.empty(size, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
 
 
-_halved.register_fake(lambda x: _resized(x, 1, 2))
-_halved_backward.register_fake(lambda gradient, x: torch.empty_like(x))
-_doubled.register_fake(lambda x: _resized(x, 2, 1))
-_doubled_backward.register_fake(lambda gradient: _resized(gradient, 1, 2))
+# A program is captured by way of these four: what they are asked for will be needed soon.
+@_halved.register_fake
+def _halved_without_values(x: Tensor) -> Tensor:
+    if cards.serve(x):
+        cards.resizing().prepare_halving(x)
+    return _resized(x, 1, 2)
+
+
+@_halved_backward.register_fake
+def _halved_backward_without_values(gradient: Tensor, x: Tensor) -> Tensor:
+    if cards.serve(x):
+        cards.resizing().prepare_halving_backward(x)
+    return torch.empty_like(x)
+
+
+@_doubled.register_fake
+def _doubled_without_values(x: Tensor) -> Tensor:
+    if cards.serve(x):
+        cards.resizing().prepare_doubling(x)
+    return _resized(x, 2, 1)
+
+
+@_doubled_backward.register_fake
+def _doubled_backward_without_values(gradient: Tensor) -> Tensor:
+    if cards.serve(gradient):
+        cards.resizing().prepare_doubling_backward(gradient)
+    return _resized(gradient, 1, 2)
+
+
 _halved.register_autograd(
     lambda ctx, gradient: _halved_backward(gradient, *ctx.saved_tensors),
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),

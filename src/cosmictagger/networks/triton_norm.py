@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from cosmictagger.networks.preparing import workshop
+
 TILE = 4096
 """Values that one program holds at a time."""
 
@@ -145,10 +147,28 @@ def _gradient_kernel(
     tl.store(into_x + at, result.to(into_x.dtype.element_ty), mask=mask)
 
 
+def prepare(x: Tensor, residual: bool, slope: float) -> None:
+    """Have compiled what ``normalize`` will need for a tensor like this one."""
+    order, kind, number, tile = workshop().order, x.dtype, torch.float32, _tile(x.shape[1])
+    order(x.device, _sums_kernel, kind, number, 1, 1, 1, **tile)
+    added = kind if residual else None
+    order(x.device, _apply_kernel, kind, kind, added, number, number, 1, 1, slope, residual, **tile)
+
+
+def prepare_backward(x: Tensor, has_result: bool, residual: bool, slope: float) -> None:
+    """Have compiled what ``normalize_backward`` will need for a tensor like this one."""
+    order, kind, number, tile = workshop().order, x.dtype, torch.float32, _tile(x.shape[1])
+    y, numbers = kind if has_result else None, (number,) * 4
+    order(x.device, _gradient_sums_kernel, kind, kind, y, *numbers, 1, 1, slope, 1, has_result, **tile)
+    flags = has_result, residual
+    order(x.device, _gradient_kernel, kind, kind, y, kind, kind, *numbers, 1, 1, slope, *flags, **tile)
+
+
 def normalize(
     x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, planes: int, slope: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Values, means and inverse deviations of each plane."""
+    workshop().finish()
     x = x.contiguous(memory_format=torch.channels_last)
     rows, channels, tile = _cut(x, planes)
     parts, steps = _parts(rows, planes, tile["ROWS"])
@@ -178,6 +198,7 @@ def normalize_backward(
     residual: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x, weight, bias and residual; ``y`` may be left out where there was no residual."""
+    workshop().finish()
     mean, inverse = statistics
     planes = len(mean)
     x = x.contiguous(memory_format=torch.channels_last)
@@ -203,8 +224,12 @@ def normalize_backward(
 def _cut(x: Tensor, planes: int) -> tuple[int, int, dict[str, Any]]:
     """Rows of each plane, channels, and the shape of a tile."""
     channels = x.shape[1]
+    return x.numel() // channels // planes, channels, _tile(channels)
+
+
+def _tile(channels: int) -> dict[str, Any]:
     width = triton.next_power_of_2(channels)
-    return x.numel() // channels // planes, channels, {"ROWS": max(TILE // width, 1), "WIDTH": width, "num_warps": 8}
+    return {"ROWS": max(TILE // width, 1), "WIDTH": width, "num_warps": 8}
 
 
 def _parts(rows: int, planes: int, tile_rows: int) -> tuple[int, int]:

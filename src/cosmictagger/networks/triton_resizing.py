@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from cosmictagger.networks.preparing import workshop
+
 TILE = 2048
 """Values that one program holds at a time."""
 
@@ -102,8 +104,31 @@ def _double_backward_kernel(gradient, into_x, height, width, eighths, PIXELS: tl
     tl.store(into_x + _at(n, row, column, c, height, width, channels), total.to(into_x.dtype.element_ty), mask=mask)
 
 
+def prepare_halving(x: Tensor) -> None:
+    """Have compiled what ``halve`` will need for a tensor like this one."""
+    workshop().order(x.device, _halve_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
+
+
+def prepare_halving_backward(x: Tensor) -> None:
+    """Have compiled what ``halve_backward`` will need for a tensor like this one."""
+    workshop().order(x.device, _halve_backward_kernel, *(x.dtype,) * 3, 1, 1, 1, **_tile(x.shape[1]))
+
+
+def prepare_doubling(x: Tensor) -> None:
+    """Have compiled what ``double`` will need for a tensor like this one."""
+    workshop().order(x.device, _double_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
+
+
+def prepare_doubling_backward(gradient: Tensor) -> None:
+    """Have compiled what ``double_backward`` will need for a tensor like this one."""
+    workshop().order(
+        gradient.device, _double_backward_kernel, gradient.dtype, gradient.dtype, 1, 1, 1, **_tile(gradient.shape[1])
+    )
+
+
 def halve(x: Tensor) -> Tensor:
     """The largest of each two by two pixels."""
+    workshop().finish()
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
     y = _empty(x, height // 2, width // 2)
@@ -113,6 +138,7 @@ def halve(x: Tensor) -> Tensor:
 
 def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
     """The gradient of the picture that was halved."""
+    workshop().finish()
     gradient = gradient.contiguous(memory_format=torch.channels_last)
     into_x = torch.empty_like(x)
     height, width = gradient.shape[2:]
@@ -122,6 +148,7 @@ def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
 
 def double(x: Tensor) -> Tensor:
     """Twice the size, bilinearly."""
+    workshop().finish()
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
     y = _empty(x, 2 * height, 2 * width)
@@ -131,6 +158,7 @@ def double(x: Tensor) -> Tensor:
 
 def double_backward(gradient: Tensor) -> Tensor:
     """The gradient of the picture that was doubled."""
+    workshop().finish()
     gradient = gradient.contiguous(memory_format=torch.channels_last)
     _, channels, tall, wide = gradient.shape
     into_x = _empty(gradient, tall // 2, wide // 2)
