@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-import statistics
-import subprocess
-import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
+import torch
+from torch import Tensor, nn
+
+from benchmarks.apart import apart
+from benchmarks.contest import synchronized, take_turns
 from benchmarks.report import Row, Table
 
 LIMIT = {"cpu": 3.0, "cuda": 1.0}
 """How many times the time of the device underneath the emulation may take: the first model here, the last one on CUDA."""
 
-# In a process of its own: the emulated device stays known to torch until the end.
-_PROGRAM = """
-import json, sys
-import torch
-import habana_frameworks.torch.core as htcore
-from benchmarks.contest import Contender, synchronized, take_turns
-
-beneath, model, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
-torch.set_num_threads(1)
-
-def tutorial(device):
-    from examples.fashion_mnist.model import GarmentClassifier
-    network = GarmentClassifier().train().to(device)
-    images, labels = torch.randn(16, 1, 28, 28).to(device), torch.randint(0, 10, (16,)).to(device)
-    return network, lambda: network(images, labels)[1], 100
-
-def cosmictagger(device):
-    from benchmarks.cosmic_step import Plain
-    network, images = Plain().to(device), torch.rand(4, 3, 640, 1024).to(device)
-    return network, lambda: sum(plane.square().mean() for plane in network(images)), 10
-
-def contender(device):
-    torch.manual_seed(42)
-    network, loss_of, steps = {"tutorial": tutorial, "CosmicTagger A21": cosmictagger}[model](device)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9)
-
-    def round():
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss_of().backward()
-            htcore.mark_step()
-            optimizer.step()
-            htcore.mark_step()
-        synchronized(device)
-        return steps
-
-    return Contender(device, round)
-
-contenders = [contender(beneath), contender("hpu")]
-take_turns(contenders, rounds)
-print(json.dumps([each.rates for each in contenders]))
-"""
+_EMULATED = "on the emulated hpu"
+_EAGER = "eager"
 
 
 def measure(device: str, rounds: int) -> Table:
@@ -63,12 +27,15 @@ def measure(device: str, rounds: int) -> Table:
     models = ["tutorial", "CosmicTagger A21"] if beneath == "cuda" else ["tutorial"]
     rows, times, rates = [], {}, {}
     for model in models:
-        plain, emulated = rates[model] = _rates(beneath, model, rounds)
-        times[model] = statistics.median(plain) / statistics.median(emulated)
-        rows += [
-            Row(f"{model}, eager on {beneath}", statistics.median(plain), "steps/s", 1.0),
-            Row(f"{model}, on hpu emulated by it", statistics.median(emulated), "steps/s", 1 / times[model]),
-        ]
+        # In processes of their own: torch has one accelerator, and the emulated one stays known until the end.
+        with apart(
+            "benchmarks.gaudi_emulation", [f"{model}, {_EAGER}", f"{model}, {_EMULATED}"], beneath
+        ) as contenders:
+            take_turns(contenders, rounds)
+        plain, emulated = contenders
+        times[model] = plain.median / emulated.median
+        rates.update({each.name: each.rates for each in contenders})
+        rows += [Row(each.name, each.median, "steps/s", each.median / plain.median) for each in contenders]
     last = models[-1]
     return Table(
         title=f"Emulated Gaudi over {beneath}, training steps",
@@ -79,13 +46,43 @@ def measure(device: str, rounds: int) -> Table:
     )
 
 
-def _rates(beneath: str, model: str, rounds: int) -> tuple[list[float], list[float]]:
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, beneath, model, str(rounds)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PILOTAGE_HPU_ON": beneath},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    plain, emulated = json.loads(done.stdout.splitlines()[-1])
-    return plain, emulated
+def contender(name: str, beneath: str) -> Callable[[], int]:
+    """A round of training one of the models, emulated or not."""
+    torch.set_num_threads(1)
+    bridge: Any = SimpleNamespace(mark_step=lambda: None)
+    device, is_emulated = beneath, name.endswith(_EMULATED)
+    if is_emulated:
+        os.environ["PILOTAGE_HPU_ON"] = beneath
+        import habana_frameworks.torch.core as bridge  # type: ignore[no-redef]
+
+        device = "hpu"
+    torch.manual_seed(42)
+    network, loss_of, steps = (_tutorial if name.startswith("tutorial") else _cosmictagger)(device)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9)
+
+    def run() -> int:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of().backward()
+            bridge.mark_step()
+            optimizer.step()
+            bridge.mark_step()
+        synchronized(device)
+        return steps
+
+    return run
+
+
+def _tutorial(device: str) -> tuple[nn.Module, Callable[[], Tensor], int]:
+    from examples.fashion_mnist.model import GarmentClassifier
+
+    network = GarmentClassifier().train().to(device)
+    images, labels = torch.randn(16, 1, 28, 28).to(device), torch.randint(0, 10, (16,)).to(device)
+    return network, lambda: network(images, labels)[1], 100
+
+
+def _cosmictagger(device: str) -> tuple[nn.Module, Callable[[], Tensor], int]:
+    from benchmarks.cosmic_step import Plain
+
+    network, images = Plain().to(device), torch.rand(4, 3, 640, 1024).to(device)
+    return network, lambda: sum(plane.square().mean() for plane in network(images)), 10

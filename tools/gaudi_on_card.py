@@ -103,7 +103,7 @@ def main() -> int:
 
 def _try_pieces(environment: dict[str, str], pool: ThreadPoolExecutor) -> None:
     """Say which parts of the emulation work over CUDA, before whole scripts are tried."""
-    commands = {piece: [sys.executable, "-c", program(piece, "cuda")] for piece in PIECES}
+    commands = {piece: [sys.executable, "-c", program(piece)] for piece in PIECES}
     jobs = {piece: pool.submit(_run, command, environment, 90) for piece, command in commands.items()}
     for piece, job in jobs.items():
         failure = job.result().failure

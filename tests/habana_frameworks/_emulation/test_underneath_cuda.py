@@ -21,7 +21,7 @@ def test_random_numbers_come_from_what_computes_or_from_the_processor(monkeypatc
 
 @pytest.mark.slow
 @needs_cuda
-def test_attention_and_batch_norm_are_those_of_cuda(alone):
+def test_attention_and_batch_norm_choose_as_cuda_and_compute_as_the_processor(alone):
     def program():
         import torch
         from torch.nn import functional
@@ -36,20 +36,23 @@ def test_attention_and_batch_norm_are_those_of_cuda(alone):
             return [each.float().cpu() for each in (attended.detach(), *(state.grad for state in states))]
 
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
-            torch.testing.assert_close(attend("hpu", dtype), attend("cuda", dtype), rtol=2e-2, atol=5e-2)
+            torch.testing.assert_close(attend("hpu", dtype), attend("cpu", dtype), rtol=2e-2, atol=5e-2)
 
         def normalize(device):
             torch.manual_seed(2)
             norm = torch.nn.BatchNorm2d(8).to(device)
             images = torch.randn(4, 8, 40, 64).to(device).requires_grad_()
             normalized = norm(images)
+            kernel = type(normalized.grad_fn).__name__
+            if device == "cuda":  # which cannot go backward beside another accelerator
+                return kernel, []
             normalized.pow(3).sum().backward()
             kept = normalized.detach(), images.grad, norm.weight.grad, norm.running_mean, norm.running_var
-            return type(normalized.grad_fn).__name__, [each.cpu() for each in kept]
+            return kernel, [each.cpu() for each in kept]
 
-        (kernel, card), (expected, cuda) = normalize("hpu"), normalize("cuda")
+        (kernel, card), (expected, _), (_, processor) = (normalize(device) for device in ("hpu", "cuda", "cpu"))
         assert kernel == expected
-        torch.testing.assert_close(card, cuda)
+        torch.testing.assert_close(card, processor, rtol=1e-4, atol=1e-4)
 
     alone(program, PILOTAGE_HPU_ON="cuda")
 
