@@ -7,6 +7,7 @@ import torch
 from pilotage.backends.base import Executable
 from pilotage.backends.walk import Calls, Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
+from pilotage.program.direct_gradients import with_direct_gradients
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 
@@ -34,4 +35,6 @@ class CpuBackend:
 
     def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
         """Make a program ready to run."""
+        if calls is None:
+            program = with_direct_gradients(program, schedule)
         return WalkedExecutable(program, schedule, forgive, calls)
