@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -135,7 +136,7 @@ class Peers:
 
     def have_cards_of_their_own(self, device: torch.device) -> bool:
         """Whether each process of the world computes on a card that no other one uses, so that cards can talk directly."""
-        if device.type == "cpu" or not dist.is_nccl_available():
+        if device.type != "cuda" or not dist.is_nccl_available():
             return False
         card = str(torch.cuda.get_device_properties(device).uuid)
         cards = self.gather_everywhere((socket.gethostname(), card))
@@ -147,12 +148,20 @@ class Peers:
 
     def _group_for(self, tensor: Tensor) -> dist.ProcessGroup | None:
         """Cards talk directly where each process has one of its own, and else through the host."""
-        if tensor.device.type == "cpu" or not dist.is_nccl_available():
+        if tensor.device.type == "cpu":
             return self._instances()
         if not self._cards:
-            backend = "nccl" if self.have_cards_of_their_own(tensor.device) else "gloo"
-            self._cards.append(new_groups(self.world, backend, self.answer).instances)
+            self.join()
+            library = self._library_of(tensor.device)
+            self._cards.append(new_groups(self.world, library, self.answer).instances)
         return self._cards[0]
+
+    def _library_of(self, device: torch.device) -> str:
+        if device.type == "hpu":
+            # Importing it is what makes the library known to torch.distributed.
+            importlib.import_module("habana_frameworks.torch.distributed.hccl")
+            return "hccl"
+        return "nccl" if self.have_cards_of_their_own(device) else "gloo"
 
     def _check_size(self) -> None:
         size, rank = dist.get_world_size(), dist.get_rank()

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
@@ -108,6 +109,21 @@ def check(world, **case):
         theirs = reference_losses.unflatten(0, (-1, case["instances"], case["replicas"]))[:, rank]
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
     assert_close(found[0][0], reference)
+
+
+def train_on_gaudi(**case):
+    state, _ = train(**case, backend="hpu")
+    return state, {dist.get_backend(group) for group in dist.distributed_c10d._world.pg_map}
+
+
+def test_instances_on_gaudi_add_up_by_its_own_library(world):
+    case = {"instances": 2, "replicas": 1, "accumulation": 2}
+    reference, _ = alone(**case)
+    found = world(train_on_gaudi, 2, **case)
+    for state, libraries in found:
+        assert_close(state, reference)
+        assert "hccl" in libraries
+        assert all(torch.equal(tensor, state[name]) for name, tensor in found[0][0].items())
 
 
 @pytest.fixture(autouse=True)
