@@ -1,14 +1,21 @@
-"""Two instances that train together: ours against PyTorch's DistributedDataParallel, in the same two processes."""
+"""Two instances that train together: ours against PyTorch's DistributedDataParallel, in the same two processes.
+
+Both sides have the same model, batches, optimizer, number of threads and group of processes. DistributedDataParallel is
+tried in several settings, with torch's fused optimizer, and the best of them is compared with.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -21,63 +28,100 @@ from benchmarks.report import Row, Table
 from examples.fashion_mnist.model import GarmentClassifier
 
 INSTANCES = 2
-STEPS = 200
 BATCH = 16
+BATCHES = 32
+"""Different ones, which come round again: on a single one the loss would soon be zero, and momentum too small for a processor."""
+
+WIDTH = 1024
+OURS = "Pilotage"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "DDP": {},
+    "DDP, static graph, bucket views": {"static_graph": True, "gradient_as_bucket_view": True},
+    "DDP, the same, buckets of 4 MB": {"static_graph": True, "gradient_as_bucket_view": True, "bucket_cap_mb": 4},
+}
+Batch = tuple[Tensor, Tensor]
+
+
+class WideClassifier(nn.Module):
+    """Linear layers of 11 MiB, which have much to exchange for what they compute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (28 * 28, WIDTH, WIDTH, WIDTH, 10)
+        layers = [layer for pair in itertools.pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())]
+        self.layers = nn.Sequential(nn.Flatten(), *layers[:-1])
+        self.loss = nn.CrossEntropyLoss()
+
+    def forward(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.layers(images)
+        return scores, self.loss(scores, labels)
+
+
+MODELS: dict[str, tuple[type[nn.Module], int]] = {"tutorial": (GarmentClassifier, 50), "wide": (WideClassifier, 10)}
+"""With the updates of one round, which are few: what disturbs the machine for a while hits all contenders alike."""
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Updates per second of both, each with a batch of its own in every instance."""
+    """Updates per second of both, each with batches of its own in every instance."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder, "rates.json")
         poprun = [sys.executable, "-m", "pilotage", "run", f"--num-instances={INSTANCES}"]
-        instance = [sys.executable, "-m", "benchmarks.instances", device, str(rounds), str(found)]
+        instance = [sys.executable, "-m", "benchmarks.instances", device, str(4 * rounds), str(found)]
         subprocess.run([*poprun, *instance], check=True, env={**os.environ, "PILOTAGE_BACKEND": device})
-        rates: dict[str, list[float]] = json.loads(found.read_text())
-    medians = {name: sorted(each)[len(each) // 2] for name, each in rates.items()}
-    best = max(rate for name, rate in medians.items() if name.startswith("DDP"))
-    ours = medians["Pilotage"]
+        rates: dict[str, dict[str, list[float]]] = json.loads(found.read_text())
+    rows, verdicts = [], []
+    for model, of_contenders in rates.items():
+        medians = {name: statistics.median(each) for name, each in of_contenders.items()}
+        best = max(rate for name, rate in medians.items() if name != OURS)
+        rows += [Row(f"{model}: {name}", rate, "updates/s", rate / best) for name, rate in medians.items()]
+        verdicts.append(f"{medians[OURS] / best:.2f} times ({model})")
     return Table(
-        title=f"Tutorial classifier, {INSTANCES} instances with batch {BATCH} each, SGD with momentum, on {device}",
+        title=f"{INSTANCES} instances with batch {BATCH} each, SGD with momentum, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only instances'",
-        rows=[Row(name, rate, "updates/s", rate / best) for name, rate in medians.items()],
-        verdict=f"{ours / best:.2f} times the better of the two settings of DistributedDataParallel.",
+        rows=rows,
+        verdict=f"{' and '.join(verdicts)} the best setting of DistributedDataParallel.",
         details={"rates": rates},
     )
 
 
 def _in_each_instance(device: str, rounds: int, found: Path) -> None:
-    rank = int(os.environ["POPDIST_REPLICA_INDEX_OFFSET"])
-    generator = torch.Generator().manual_seed(rank)
-    images = torch.randn(BATCH, 1, 28, 28, generator=generator)
-    labels = torch.randint(10, (BATCH,), generator=generator)
-    # First, because it makes the group of processes that both use.
-    ours = _ours(images, labels)
-    ours()
-    contenders = [
-        Contender("DDP", _round(_parallel(images, labels, device), device)),
-        Contender("DDP, static graph, bucket views", _round(_parallel(images, labels, device, static=True), device)),
-        Contender("Pilotage", _round(ours, device)),
-    ]
-    take_turns(contenders, rounds)
+    rates = {}
+    for name, (model, updates) in MODELS.items():
+        # First, because it makes the group of processes that both use.
+        ours = _ours(model, _batches())
+        ours()
+        steps = {key: _parallel(model, _batches(), device, settings) for key, settings in SETTINGS.items()}
+        contenders = [Contender(key, _round(step, updates, device)) for key, step in {**steps, OURS: ours}.items()]
+        take_turns(contenders, rounds)
+        rates[name] = {each.name: each.rates for each in contenders}
     if dist.get_rank() == 0:
-        found.write_text(json.dumps({each.name: each.rates for each in contenders}))
+        found.write_text(json.dumps(rates))
 
 
-def _ours(images: Tensor, labels: Tensor) -> Callable[[], object]:
+def _batches() -> Iterator[Batch]:
+    generator = torch.Generator().manual_seed(int(os.environ["POPDIST_REPLICA_INDEX_OFFSET"]))
+    images = torch.randn(BATCHES, BATCH, 1, 28, 28, generator=generator)
+    labels = torch.randint(10, (BATCHES, BATCH), generator=generator)
+    return itertools.cycle(zip(images, labels, strict=True))
+
+
+def _ours(kind: type[nn.Module], batches: Iterator[Batch]) -> Callable[[], object]:
     torch.manual_seed(42)
-    model = GarmentClassifier().train()
+    model = kind().train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     step = pilotage.training(model, optimizer, distributed=True)
-    return lambda: step(images, labels)
+    return lambda: step(*next(batches))
 
 
-def _parallel(images: Tensor, labels: Tensor, device: str, static: bool = False) -> Callable[[], object]:
+def _parallel(
+    kind: type[nn.Module], batches: Iterator[Batch], device: str, settings: dict[str, Any]
+) -> Callable[[], object]:
     torch.manual_seed(42)
-    model: nn.Module = GarmentClassifier().train().to(device)
-    parallel = DistributedDataParallel(model, static_graph=static, gradient_as_bucket_view=static)
+    parallel = DistributedDataParallel(kind().train().to(device), **settings)
     optimizer = torch.optim.SGD(parallel.parameters(), lr=0.001, momentum=0.9, fused=True)
 
     def step() -> float:
+        images, labels = next(batches)
         optimizer.zero_grad()
         _, loss = parallel(images.to(device), labels.to(device))
         loss.backward()
@@ -87,13 +131,13 @@ def _parallel(images: Tensor, labels: Tensor, device: str, static: bool = False)
     return step
 
 
-def _round(step: Callable[[], object], device: str) -> Callable[[], int]:
+def _round(step: Callable[[], object], updates: int, device: str) -> Callable[[], int]:
     def run() -> int:
         dist.barrier()
-        for _ in range(STEPS):
+        for _ in range(updates):
             step()
         synchronized(device)
-        return STEPS
+        return updates
 
     return run
 
