@@ -58,6 +58,8 @@ class WalkedExecutable:
     def __init__(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> None:
         self._program = program
         self._schedule = schedule
+        self._only = schedule.steps[0] if [step.result for step in schedule.steps] == [0] else None
+        """The step that is the whole schedule, where nothing has to be cut and put together."""
         self._forgive = forgive
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
         # Compiled code is one piece, which cannot be sent from in between.
@@ -94,6 +96,8 @@ class WalkedExecutable:
     def walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs that are on the device; outputs stay there."""
         try:
+            if self._only is not None:
+                return self._walk_only(self._only, state, streams, inputs)
             walk = self.begin(state, streams, inputs)
             walk.go_on(self._schedule.steps)
             self._finished = walk.finished
@@ -102,6 +106,13 @@ class WalkedExecutable:
             # Gradients of an update that never came must not leak into the next one.
             state.forget_gradients()
             raise
+
+    def _walk_only(
+        self, step: Step, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]
+    ) -> list[Tensor]:
+        outputs = self.run_step(0, step, state, streams, inputs)
+        self._finished = (time.perf_counter(),)
+        return with_own_constants(outputs, self.constants)
 
     def begin(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> Walk:
         """Begin to run a schedule that is gone in parts."""
@@ -256,11 +267,13 @@ class Results:
     def put(self, place: int, outputs: list[Tensor], constants: Sequence[int]) -> None:
         """Take the outputs of one micro-batch."""
         present = self._parts[place]
-        if present is not None and self._sums:
+        if present is None:
+            self._parts[place] = with_own_constants(outputs, constants)
+            return
+        if self._sums:
             outputs = [_add(total, output) for total, output in zip(present, outputs, strict=True)]
-        # A constant belongs to the program, and what is done to a result must not reach it.
         for position in constants:
-            outputs[position] = outputs[position].clone() if present is None else present[position]
+            outputs[position] = present[position]
         self._parts[place] = outputs
 
     @property
@@ -277,6 +290,13 @@ class Results:
         for position in constants:
             joined[position] = parts[0][position]
         return joined
+
+
+def with_own_constants(outputs: list[Tensor], constants: Sequence[int]) -> list[Tensor]:
+    """The outputs, with copies of constants: these belong to the program, and what is done to a result must not reach it."""
+    for position in constants:
+        outputs[position] = outputs[position].clone()
+    return outputs
 
 
 def _call(computation: Computation) -> Call:

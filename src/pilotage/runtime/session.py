@@ -203,7 +203,7 @@ class Session:
 
     def _present_threads(self, tuner: ThreadTuner) -> int:
         """A compiler beside us gets a core of its own: threads that wait for a core hold all the others up."""
-        if self.ascent is None or not self._is_compiling:
+        if self.ascent is None or not self.ascent.is_compiling:
             return tuner.present
         return max(1, min(tuner.present, self.ascent.cores - 1))
 
