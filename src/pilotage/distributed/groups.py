@@ -22,6 +22,8 @@ class Groups:
     """The processes of its instance, one of each stage; None for all processes there are."""
 
 
+_ALL = Groups(None, None)
+
 _OF_WORLD: WeakKeyDictionary[dist.ProcessGroup, Groups] = WeakKeyDictionary()
 """torch.distributed has one world in each process, and so there are these groups once; they go with it."""
 
@@ -29,7 +31,7 @@ _OF_WORLD: WeakKeyDictionary[dist.ProcessGroup, Groups] = WeakKeyDictionary()
 def groups_of(world: World, timeout: timedelta) -> Groups:
     """The gloo groups of a world that has come together; all processes have to ask for them."""
     if world.processes_per_instance == 1:
-        return Groups(None, None)
+        return _ALL
     everyone = dist.group.WORLD
     assert everyone is not None
     if everyone not in _OF_WORLD:

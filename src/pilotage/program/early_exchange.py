@@ -38,12 +38,11 @@ def with_early_exchange(
     made = copied(graph)
     pools = pools_of(computation, made, layout)
     parts = _parts(pools, layout, part_bytes)
-    if len(parts) < 2:
-        return None
-    if (pooling := pooling_of(pools)) is not None:
-        _add_parts(made, parts, pooling, begin)
-    elif (writers := writers_of(pools)) is not None:
+    if parts and (writers := writers_of(pools)) is not None:
+        # One part pays as well: it travels while the host finishes the step and prepares the next.
         _follow_writers(made, parts, writers, begin)
+    elif len(parts) > 1 and (pooling := pooling_of(pools)) is not None:
+        _add_parts(made, parts, pooling, begin)
     else:
         return None
     made.recompile()
@@ -95,8 +94,7 @@ def _parts(pools: Sequence[Pool], layout: StateLayout, part_bytes: int) -> list[
     if layout.groups or not pools:
         return []
     bytes_ = pools[-1].stop * layout.accumulation_type.itemsize
-    count = min(MOST_PARTS, bytes_ // part_bytes)
-    return list(_portions(pools, count)) if count > 1 else []
+    return list(_portions(pools, min(MOST_PARTS, max(1, bytes_ // part_bytes))))
 
 
 def _portions(pools: Sequence[Pool], count: int) -> Iterator[_Portion]:
