@@ -29,6 +29,9 @@ from pilotage.errors import DistributedError
 ANSWER = timedelta(seconds=120)
 """How long another instance may stay silent in an exchange before it is given up."""
 
+_VENDORS_LIBRARIES = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
+"""What a vendor's cards talk by, and the module whose import makes it known to torch.distributed."""
+
 MEETING = timedelta(hours=1)
 """How long instances wait for each other where one of them may still be compiling."""
 
@@ -136,7 +139,7 @@ class Peers:
 
     def have_cards_of_their_own(self, device: torch.device) -> bool:
         """Whether each process of the world computes on a card that no other one uses, so that cards can talk directly."""
-        if device.type != "cuda" or not dist.is_nccl_available():
+        if device.type not in dist.Backend.backend_capability[dist.Backend.NCCL] or not dist.is_nccl_available():
             return False
         card = str(torch.cuda.get_device_properties(device).uuid)
         cards = self.gather_everywhere((socket.gethostname(), card))
@@ -157,11 +160,11 @@ class Peers:
         return self._cards[0]
 
     def _library_of(self, device: torch.device) -> str:
-        if device.type == "hpu":
-            # Importing it is what makes the library known to torch.distributed.
-            importlib.import_module("habana_frameworks.torch.distributed.hccl")
-            return "hccl"
-        return "nccl" if self.have_cards_of_their_own(device) else "gloo"
+        if device.type not in _VENDORS_LIBRARIES:
+            return "nccl" if self.have_cards_of_their_own(device) else "gloo"
+        library, module = _VENDORS_LIBRARIES[device.type]
+        importlib.import_module(module)
+        return library
 
     def _check_size(self) -> None:
         size, rank = dist.get_world_size(), dist.get_rank()
