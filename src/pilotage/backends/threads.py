@@ -11,18 +11,27 @@ from pathlib import Path
 
 import torch
 
-_ROUNDS = 5
+_ROUNDS = 8
 """Calls that each number of threads is tried for."""
 
 _WORTH_IT = 0.95
 """Fewer threads than torch would take have to need less than this share of its time."""
 
+_WATCHED, _WINDOW = 16, 0.3
+"""So many calls, and seconds of them, are held against those before."""
+
+_MUCH_SLOWER = 1.6
+"""Calls that take so many times as long mean that somebody else uses the cores, or no longer does."""
+
+_LEAST_PATIENCE, _PATIENCE, _MOST_PATIENCE = 2.0, 5.0, 60.0
+"""Seconds of work after which it looks again: where calls are slower; where the machine was busy, twice as many after each time; at all."""
+
 
 class ThreadTuner:
-    """Tries numbers of threads on the first calls, which are real work, and stays with the fastest.
+    """Tries numbers of threads on calls that are real work, and stays with the fastest for as long as it is.
 
     More threads are not always faster: small operations wait for each other, and a core that somebody else uses holds
-    all of them up. What was found on a quiet machine is kept in a file, so that the next run takes it from the start.
+    all of them up. So it looks again when calls have become much slower, and every now and then. What was found on a quiet machine is kept in a file, so that the next run takes it from the start.
     """
 
     def __init__(self, available: int, kept: Path | None = None) -> None:
@@ -32,6 +41,11 @@ class ThreadTuner:
         self._calls = 0
         self.chosen = self._read() if len(self._candidates) > 1 else available
         """The number to stay with; None while it is looked for."""
+        self._usual: float | None = None
+        self._recent: list[float] = []
+        self._span = 0.0
+        self._worked = 0.0
+        self._found_busy = 0
 
     @property
     def present(self) -> int:
@@ -41,6 +55,10 @@ class ThreadTuner:
     def note(self, seconds: float) -> None:
         """Told how long a call took."""
         if self.chosen is not None:
+            self._recent.append(seconds)
+            self._span += seconds
+            if self._span > _WINDOW and len(self._recent) >= _WATCHED:
+                self._watch()
             return
         if self._calls > 0:
             # The first call pays for everything that happens once.
@@ -49,22 +67,54 @@ class ThreadTuner:
         if self._calls > _ROUNDS * len(self._candidates):
             self._settle()
 
+    def forget_speed(self) -> None:
+        """Told that the program runs another way from now on: how long a call takes has to be learnt anew."""
+        self._usual, self._recent, self._span = None, [], 0.0
+
+    def _watch(self) -> None:
+        """Look again where calls have become slower, and after a while."""
+        present = _typical(self._recent)
+        self._worked += self._span
+        self._recent, self._span = [], 0.0
+        if self._usual is None:
+            self._usual = present
+        is_slower = present > _MUCH_SLOWER * self._usual and self._worked > _LEAST_PATIENCE
+        if len(self._candidates) > 1 and (is_slower or self._worked > self._patience()):
+            self.chosen, self._calls = None, 1
+            self._seconds = {count: [] for count in self._candidates}
+
     def _settle(self) -> None:
-        medians = {count: statistics.median(seconds) for count, seconds in self._seconds.items()}
+        typical = {count: _typical(seconds) for count, seconds in self._seconds.items()}
         most = self._candidates[0]
-        fastest = min(medians, key=medians.__getitem__)
-        self.chosen = fastest if medians[fastest] < _WORTH_IT * medians[most] else most
-        # What is found while others use the cores says nothing about the next run.
-        if self._kept is not None and os.getloadavg()[0] <= most + 0.5:
-            found = {"available": most, "threads": self.chosen, "seconds": medians}
-            temporary = self._kept.with_suffix(f".{os.getpid()}")
-            # A cache that cannot be written to costs the next run a few calls, and nothing else.
-            with contextlib.suppress(OSError):
-                temporary.write_text(json.dumps(found))
-                temporary.replace(self._kept)
+        fastest = min(typical, key=typical.__getitem__)
+        self.chosen = fastest if typical[fastest] < _WORTH_IT * typical[most] else most
+        # Calls that take turns are not what calls in a row are: those that follow tell what is usual.
+        self.forget_speed()
+        self._worked = 0.0
+        # What is found while others use the cores says nothing about the next run, nor about this one when they are gone.
+        self._found_busy = self._found_busy + 1 if self._is_busy() else 0
+        if not self._found_busy:
+            self._keep(typical)
+
+    def _patience(self) -> float:
+        """Seconds of work until the next look."""
+        return min(_PATIENCE * 2 ** (self._found_busy - 1), _MOST_PATIENCE) if self._found_busy else _MOST_PATIENCE
+
+    def _is_busy(self) -> bool:
+        return os.getloadavg()[0] > self._candidates[0] + 0.5
+
+    def _keep(self, seconds: dict[int, float]) -> None:
+        if self._kept is None:
+            return
+        found = {"available": self._candidates[0], "threads": self.chosen, "seconds": seconds}
+        temporary = self._kept.with_suffix(f".{os.getpid()}")
+        # A cache that cannot be written to costs the next run a few calls, and nothing else.
+        with contextlib.suppress(OSError):
+            temporary.write_text(json.dumps(found))
+            temporary.replace(self._kept)
 
     def _read(self) -> int | None:
-        if self._kept is None:
+        if self._kept is None or self._is_busy():
             return None
         try:
             found = json.loads(self._kept.read_text())
@@ -72,6 +122,11 @@ class ThreadTuner:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return int(found["threads"]) if fits else None
+
+
+def _typical(seconds: list[float]) -> float:
+    """The mean without the worst: threads that lose a core hold up a few calls for long, which a median would not see."""
+    return statistics.fmean(sorted(seconds)[:-1])
 
 
 @contextlib.contextmanager

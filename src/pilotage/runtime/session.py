@@ -194,7 +194,7 @@ class Session:
 
     def note(self, seconds: float) -> None:
         """Told how long a call took."""
-        if self.threads is not None and self.threads.chosen is None and not self._is_compiling:
+        if self.threads is not None and not self._is_compiling:
             self.threads.note(seconds)
 
     @property
@@ -223,6 +223,8 @@ class Session:
         self.executable = self.reload(self.program, calls)
         self.channels_last, self.tier = tuning.channels_last, tuning.tier
         self.entry = entry
+        if self.threads is not None:
+            self.threads.forget_speed()
 
     def stop_ascent(self) -> None:
         """Compile nothing any more."""
