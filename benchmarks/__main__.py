@@ -13,6 +13,7 @@ BENCHMARKS = (
     "tutorial",
     "call_overhead",
     "announcing",
+    "busy",
     "device_loop",
     "large_models",
     "first_step",
