@@ -56,12 +56,17 @@ def options(replicas):
         (CommGroupType.Consecutive, 1, FOUR, [0, 1, 2, 3]),
     ],
 )
-def test_each_group_of_replicas_runs_and_trains_its_own_slice_of_a_parts_parameter(kind, shards, values, of_replica):
+@pytest.mark.parametrize("strategy", poptorch.MeanReductionStrategy)
+def test_each_group_of_replicas_runs_and_trains_its_own_slice_of_a_parts_parameter(
+    kind, shards, values, of_replica, strategy
+):
     torch.manual_seed(0)
     module, plain = Net(values), Net(values)
     plain.load_state_dict(module.state_dict())
     x = torch.randn(4, 2)
-    model = poptorch.trainingModel(module, options(4), torch.optim.SGD(module.parameters(), lr=0.1))
+    chosen = options(4)
+    chosen.Training.setMeanAccumulationAndReplicationReductionStrategy(strategy)
+    model = poptorch.trainingModel(module, chosen, torch.optim.SGD(module.parameters(), lr=0.1))
     model.parts[0].weight.replicaGrouping(kind, shards, VariableRetrievalMode.OnePerGroup)
     outputs, losses = model(x)
 

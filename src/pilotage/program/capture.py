@@ -223,12 +223,12 @@ def _divisor(request: Request, parameter: str) -> int:
     instances = request.batching.instances if request.separate_gradients else 1
     replicas = request.batching.replicas * instances if groups is None else groups.members
     match request.pooling:
-        case Pooling.RUNNING:
+        case Pooling.RUNNING if groups is None:
             # Each instance has the mean of its own, and these are added up.
             return instances
         case Pooling.POST_AND_LOSS:
             return replicas
-        case Pooling.POST:
+        case Pooling.POST | Pooling.RUNNING:
             return request.batching.gradient_accumulation * replicas
 
 

@@ -7,7 +7,7 @@ the same cut in two: a gradient step for each micro-batch and an update step at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
@@ -204,7 +204,7 @@ class GradientStep(LearningStep):
         parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
         outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
         pools = dict(zip(self.layout.trained, pooled, strict=True))
-        pool(pools, gradients, _counters(self.layout, counted), divisor=self.instances)
+        pool(pools, gradients, _counters(self.layout, counted), divisor=self.instances, summed=self.layout.groups)
         return outputs
 
 
@@ -274,15 +274,23 @@ def pool(
     counters: Mapping[Counter, Tensor],
     *,
     divisor: int = 1,
+    summed: Container[str] = (),
 ) -> None:
-    """Add the gradients of one micro-batch, divided, to those of earlier ones."""
+    """Add the gradients of one micro-batch, divided, to those of earlier ones.
+
+    A running mean takes in those of all replicas, which the ones to be summed do not get: each group of replicas has its own.
+    """
     if not gradients:
         return
-    targets = [pools[name] for name in gradients]
-    additions = [gradient.to(pools[name].dtype) for name, gradient in gradients.items()]
+    additions = {name: gradient.to(pools[name].dtype) for name, gradient in gradients.items()}
     if Counter.POOLED in counters:
-        additions = _share_of_mean(targets, additions, counters[Counter.POOLED])
-    torch._foreach_add_(targets, additions, alpha=1 if divisor == 1 else 1 / divisor)
+        averaged = [name for name in additions if name not in summed]
+        shares = _share_of_mean(
+            [pools[name] for name in averaged], [additions[name] for name in averaged], counters[Counter.POOLED]
+        )
+        additions |= zip(averaged, shares, strict=True)
+    targets = [pools[name] for name in additions]
+    torch._foreach_add_(targets, list(additions.values()), alpha=1 if divisor == 1 else 1 / divisor)
 
 
 def _divided(pool: Tensor, divisor: int) -> Tensor:
@@ -292,7 +300,8 @@ def _divided(pool: Tensor, divisor: int) -> Tensor:
 def _share_of_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Tensor) -> list[Tensor]:
     """Make room in a running mean for one more gradient, and take that gradient's share of it."""
     share = 1 / (pooled + 1)
-    torch._foreach_mul_(pools, (1 - share).to(pools[0].dtype))
+    if pools:
+        torch._foreach_mul_(pools, (1 - share).to(pools[0].dtype))
     pooled.add_(1)
     return [gradient * share.to(gradient.dtype) for gradient in gradients]
 
