@@ -16,7 +16,7 @@ import pilotage
 from pilotage.backends.cards.state import CardStates
 
 DEVICES = [
-    "cpu",
+    pytest.param("cpu", marks=pytest.mark.slow),
     pytest.param("cuda:0", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")),
 ]
 SAMPLES = 3

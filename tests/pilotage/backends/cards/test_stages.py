@@ -18,7 +18,7 @@ from pilotage.errors import NonFiniteLossError
 from pilotage.events import Noted
 
 ON_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
-DEVICES = ["cpu", pytest.param("cuda:0", marks=ON_CUDA)]
+DEVICES = [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda:0", marks=ON_CUDA)]
 SAMPLES = 2
 CALLS = 3
 
