@@ -3,7 +3,9 @@
 import threading
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
+from cosmictagger.networks import cards, plane_norm, pooling  # noqa: F401 -- the last one makes operations known
 from cosmictagger.networks.preparing import Workshop
 
 HERE = torch.device("cpu")
@@ -52,3 +54,36 @@ def test_a_kernel_that_cannot_be_compiled_is_left_to_its_call():
     workshop.order(HERE, kernel, torch.float32, WIDTH=8)
     workshop.finish()
     assert kernel.compiled == [(torch.float32, 8)]
+
+
+class Orders:
+    """Stands in for the modules with kernels, and notes what is to be prepared."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.given.append(name)
+
+
+def test_a_captured_network_orders_the_kernels_it_will_need(monkeypatch):
+    orders = Orders()
+    monkeypatch.setattr(cards, "serve", lambda x: True)
+    monkeypatch.setattr(cards, "kernels", lambda: orders)
+    monkeypatch.setattr(cards, "resizing", lambda: orders)
+    ops = torch.ops.cosmictagger
+    with FakeTensorMode():
+        x, weight = torch.empty(6, 8, 4, 4), torch.empty(8)
+        plane_norm.normalize_planes(x, None, weight, weight, None, 3, 0.01, 1e-5)
+        statistics = torch.empty(2, 3, 8)
+        plane_norm.normalize_planes_backward(x, x, None, weight, weight, statistics, 0.01, 1e-5, False)
+        ops.halve_backward(ops.halve(x), x)
+        ops.double_backward(ops.double(x))
+    assert orders.given == [
+        "prepare",
+        "prepare_backward",
+        "prepare_halving",
+        "prepare_halving_backward",
+        "prepare_doubling",
+        "prepare_doubling_backward",
+    ]
