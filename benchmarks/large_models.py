@@ -49,16 +49,16 @@ def encoder(layers: int = 12) -> nn.Module:
 
 def measure(device: str, rounds: int) -> Table:
     """Steps per second of each model against the better of eager PyTorch and torch.compile."""
+    names = {subject: [f"{subject}: {way}" for way in (*_PEERS[subject], *_OURS)] for subject in _subjects()}
+    with apart("benchmarks.large_models", [name for each in names.values() for name in each], device) as contenders:
+        take_turns(contenders, max(rounds, 5))
+    median = {each.name: each.median for each in contenders}
     rows: list[Row] = []
     verdicts: list[str] = []
-    for subject in _subjects():
-        names = [f"{subject}: {way}" for way in (*_PEERS[subject], *_OURS)]
-        with apart("benchmarks.large_models", names, device) as contenders:
-            take_turns(contenders, max(rounds, 5))
-        median = {each.name: each.median for each in contenders}
+    for subject in names:
         peer = max(median[f"{subject}: {way}"] for way in _PEERS[subject])
         ours = max(median[f"{subject}: {way}"] for way in _OURS)
-        rows += [Row(name, value, "steps/s", value / peer) for name, value in median.items()]
+        rows += [Row(name, median[name], "steps/s", median[name] / peer) for name in names[subject]]
         verdicts.append(f"{subject}: {ours / peer:.2f} times the best peer.")
     return Table(
         title=f"Large models, bfloat16, training steps, on {device}",
