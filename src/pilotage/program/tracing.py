@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pilotage.errors import CaptureError
@@ -71,6 +72,8 @@ def trace(
         compiled_functions_inlined(),
         fake_mode,
         torch.autograd.set_multithreading_enabled(False),
+        # Programs are run from the graph itself: nobody may ever want the Python code that torch writes for it.
+        _use_lazy_graph_module(True),
         device,
     ):
         traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True)(*fakes)
