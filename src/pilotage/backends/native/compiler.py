@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 
 from pilotage.backends.native.code import CodeFacts, write_code
 from pilotage.backends.native.kernels import CudaKernelFacts, whole_numbers
+from pilotage.backends.native.separation import separate_large
 from pilotage.backends.native.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
@@ -75,6 +76,8 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
     compiled: list[Any] = []
 
     def inner(graph: GraphModule, examples: Sequence[Any], **choices: Any) -> Any:
+        if any(argument.is_cuda for argument in arguments):
+            separate_large(graph)
         compiled.append(compile_fx_inner(graph, examples, **choices))
         return compiled[-1]
 
