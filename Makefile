@@ -19,6 +19,7 @@ WORKERS ?= 2
 # One thread for each process: two of them fill the smallest machine that we test on.
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
 SHARED := --numprocesses=$(WORKERS) --dist=worksteal
+QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run cosmic test check check-sources check-core check-others test-long bench dist format clean clean-all
@@ -49,10 +50,10 @@ check-sources: $(READY)
 	@$(BIN)/lint-imports --no-logo
 
 check-core: $(READY)
-	@$(PYTEST) -q -m "not slow and not long" tests/pilotage
+	@$(PYTEST) $(QUICK) tests/pilotage
 
 check-others: $(READY)
-	@$(PYTEST) -q -m "not slow and not long" --ignore=tests/pilotage
+	@$(PYTEST) $(QUICK) --ignore=tests/pilotage
 
 test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too
 	@$(PYTEST) $(SHARED) $(ARGS)

@@ -1,5 +1,6 @@
 """What holds for all tests: one thread, nobody's environment but the test's own; and the end of processes."""
 
+import importlib.util
 import os
 import select
 import signal
@@ -43,7 +44,15 @@ def ends() -> Callable[[int], bool]:
 
 
 def pytest_configure() -> None:
-    """Announce nothing to the user's monitor, from no fixture and no child either; take interrupts as programs do."""
+    """Announce nothing to the user's monitor, from no fixture and no child either; take interrupts as programs do.
+
+    Where a few examples will do, in the quick loop, `--hypothesis-profile=quick` asks for them.
+    """
+    # Machines with a card need nothing but torch, numpy and pytest.
+    if importlib.util.find_spec("hypothesis") is not None:
+        from hypothesis import settings
+
+        settings.register_profile("quick", max_examples=20)
     os.environ["PILOTAGE_RUN_DIR"] = "off"
     # A shell that starts the tests in the background has interrupts ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -6,7 +6,7 @@ from cosmictagger.data.files import EventFile
 from cosmictagger.data.predictions import PredictionWriter
 
 
-@pytest.mark.parametrize("downsample", [0, 2])
+@pytest.mark.parametrize("downsample", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_predictions_are_read_back_with_charge_truth_and_neutrino(generated, tmp_path, downsample):
     path = tmp_path / "predictions.h5"
     batches = [generated.dense_batch(entries, downsample) for entries in ([0, 1], [2])]

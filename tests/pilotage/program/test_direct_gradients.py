@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 from torch import nn
@@ -47,6 +49,7 @@ class Mixed(nn.Module):
         return x, nn.functional.mse_loss(x, torch.ones_like(x))
 
 
+@cache
 def program_of(batching: Batching, pooling: Pooling = Pooling.POST, reduction: Reduction = Reduction.MEAN):
     module = Mixed()
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3, momentum=0.9)

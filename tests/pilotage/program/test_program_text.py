@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 import torch
@@ -46,8 +47,14 @@ def through_text(program):
     return program_from_data(json.loads(json.dumps(data)), constants)
 
 
-@pytest.mark.parametrize("options", [{}, {"gradient_accumulation": 2}], ids=["whole", "pooled"])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+POOLED = {"gradient_accumulation": 2}
+SAMPLE = [("sgd", {}), ("lamb", POOLED)]
+REST = [each for each in product(OPTIMIZERS, ({}, POOLED)) if each not in SAMPLE]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options"), [*SAMPLE, *(pytest.param(*each, marks=pytest.mark.slow) for each in REST)]
+)
 def test_a_program_that_was_written_trains_as_before(optimizer, options, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Network)
     first = pilotage.training(theirs, OPTIMIZERS[optimizer](theirs.parameters()), **options)

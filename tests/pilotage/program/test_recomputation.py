@@ -18,7 +18,7 @@ from pilotage.program.stages import enter_stage
 from pilotage.runtime.executor import Executor
 
 X = torch.randn(8, 4, 8, 6, generator=torch.Generator().manual_seed(0))
-LAYERS = 6
+LAYERS = 4
 
 
 class Convolutions(nn.Module):
@@ -65,7 +65,7 @@ def trained(module, recomputation, *, updates=2, batching=None, tier=None):
     module = copy.deepcopy(module)
     torch.manual_seed(1)
     names = {id(parameter): name for name, parameter in module.named_parameters()}
-    plan = read_optimizer(torch.optim.Adam(module.parameters(), lr=0.01), names)
+    plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1), names)
     execution = Execution(backend="cpu", tier=tier, recomputation=recomputation, batching=batching or Batching())
     executor = Executor(module, plan=plan, execution=execution)
     losses = [float(executor(X)) for _ in range(updates)]
@@ -106,8 +106,8 @@ def test_only_checkpoints_and_the_blocks_between_two_of_them_are_held_at_once():
     module = Convolutions(dropout=0.0)
     *_, keeping = trained(module, Recomputation.NONE, tier=Tier.GRAPH)
     *_, recomputing = trained(module, Recomputation.MARKED, tier=Tier.GRAPH)
-    # Of two values in each of six blocks, three are kept, and the four of two blocks are there while backward needs them.
-    assert held_at_once(keeping) - held_at_once(recomputing) >= (12 - 7) * X.nbytes
+    # Of two values in each of four blocks, two are kept, and the four of two blocks are there while backward needs them.
+    assert held_at_once(keeping) - held_at_once(recomputing) >= (8 - 6) * X.nbytes
 
 
 def test_random_numbers_are_drawn_once_and_statistics_move_once():
@@ -126,11 +126,12 @@ def test_nothing_is_computed_again_where_nothing_is_marked():
 
 
 def test_what_stages_hand_on_is_kept_if_stages_count():
-    marked, staged = (trained(Staged(), kind)[2] for kind in (Recomputation.MARKED, Recomputation.STAGES))
+    *_, marked = trained(Staged(), Recomputation.MARKED)
+    losses, _, staged = trained(Staged(), Recomputation.STAGES)
     assert targets(marked).count(torch.ops.aten.tanh.default) == 4
     # The last stage's backward follows at once, so it has nothing to compute again.
     assert targets(staged).count(torch.ops.aten.tanh.default) == 6
-    assert trained(Staged(), Recomputation.STAGES)[:1] == trained(Staged(), Recomputation.NONE)[:1]
+    assert trained(Staged(), Recomputation.NONE)[0] == losses
 
 
 def test_what_another_stage_needs_is_kept_whether_it_is_marked_or_not():

@@ -137,7 +137,14 @@ def trained(network, recomputation):
     return losses, network.state_dict()
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 120))])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6)),
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 120)),
+    ],
+)
 def test_networks_train_to_the_same_bits_whether_parts_are_kept_or_computed_again(seed):
     network = Network(seed)
     losses, weights = trained(network, Recomputation.NONE)

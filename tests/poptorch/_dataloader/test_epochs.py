@@ -9,9 +9,17 @@ import pilotage
 import poptorch
 
 
-def test_a_place_in_an_epoch_can_be_gone_back_to_unless_another_process_reads_ahead():
-    dataset = torch.utils.data.TensorDataset(torch.arange(40.0))
-    options = poptorch.Options().deviceIterations(2)
+@pytest.fixture
+def dataset():
+    return torch.utils.data.TensorDataset(torch.arange(40.0))
+
+
+@pytest.fixture
+def options():
+    return poptorch.Options().deviceIterations(2)
+
+
+def test_a_place_in_an_epoch_can_be_gone_back_to(dataset, options):
     epochs = pilotage.Epochs(poptorch.DataLoader(options, dataset, batch_size=2, shuffle=True))
     batches = iter(epochs)
     next(batches)
@@ -20,6 +28,10 @@ def test_a_place_in_an_epoch_can_be_gone_back_to_unless_another_process_reads_ah
     again = pilotage.Epochs(poptorch.DataLoader(options, dataset, batch_size=2, shuffle=True))
     again.resume(position)
     assert all(torch.equal(batch[0], other) for batch, other in zip(again, expected, strict=False))
+
+
+@pytest.mark.slow
+def test_where_another_process_reads_ahead_there_is_no_place_to_go_back_to(dataset, options):
     ahead = poptorch.DataLoader(options, dataset, batch_size=2, mode=poptorch.DataLoaderMode.Async)
     try:
         with pytest.raises(pilotage.PilotageError, match="reads ahead in a process of its own"):

@@ -16,10 +16,11 @@ def test_a_file_holds_its_events_in_order_and_reports_progress(tmp_path):
     with EventFile(path) as file:
         for entry in range(2):
             image, label = file.event(entry).dense()
-            expected_image, expected_label = generate_event(6, entry).pictures.dense()
+            expected = generate_event(6, entry)
+            expected_image, expected_label = expected.pictures.dense()
             assert np.array_equal(image, expected_image)
             assert np.array_equal(label, expected_label)
-            assert file.truth(entry).pixels == generate_event(6, entry).vertex_pixels
+            assert file.truth(entry).pixels == expected.vertex_pixels
     assert seen == [(1, 2), (2, 2)]
 
 
