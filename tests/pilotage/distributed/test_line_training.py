@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional
 
 import pilotage
 from pilotage.distributed.peers import peers_here
@@ -14,38 +15,8 @@ pytestmark = pytest.mark.slow
 
 SAMPLES = 2
 CALLS = 3
-
-
-class Staged(nn.Module):
-    """Up to four stages with BatchNorm, a skip over all of them and, if asked, a weight that two of them use, and dropout."""
-
-    def __init__(self, stages: int = 4, *, dropout: float = 0.0, tied: bool = False) -> None:
-        super().__init__()
-        self.stages = stages
-        self.first = nn.Linear(6, 8)
-        self.norm = nn.BatchNorm1d(8)
-        self.middle = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(dropout))
-        self.gate = nn.Parameter(torch.ones(8))
-        self.last = nn.Linear(8, 8 if tied else 6)
-        self.tied = tied
-
-    def _enter(self, quarter: int) -> None:
-        pilotage.enter_stage(quarter * self.stages // 4)
-
-    def forward(self, x, target=None):
-        self._enter(0)
-        first = functional.relu(self.first(x))
-        self._enter(1)
-        hidden = self.norm(first).relu_()
-        self._enter(2)
-        hidden = self.middle(hidden) * self.gate
-        self._enter(3)
-        output = self.last(hidden + first)
-        if self.tied:
-            output = output @ self.first.weight
-        if target is None:
-            return output
-        return output, hidden.sum(), functional.cross_entropy(output, target)
+# By its path, for this file is loaded by its own in processes that know nothing of pytest.
+Staged = runpy.run_path(str(Path(__file__).parents[1] / "staged.py"))["Staged"]
 
 
 def batches(rounds: int):

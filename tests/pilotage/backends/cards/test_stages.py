@@ -5,11 +5,12 @@ The cards are the same device listed several times: each stage has state and gra
 
 from __future__ import annotations
 
+import runpy
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional
 
 import pilotage
@@ -21,34 +22,8 @@ ON_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA
 DEVICES = [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda:0", marks=ON_CUDA)]
 SAMPLES = 2
 CALLS = 3
-
-
-class Staged(nn.Module):
-    """Up to four stages with BatchNorm, dropout, a skip over all of them and a weight that two of them use."""
-
-    def __init__(self, stages: int = 4, *, dropout: float = 0.0, tied: bool = False) -> None:
-        super().__init__()
-        self.stages = stages
-        self.first = nn.Linear(6, 8)
-        self.norm = nn.BatchNorm1d(8)
-        self.middle = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(dropout))
-        self.gate = nn.Parameter(torch.ones(8))
-        self.last = nn.Linear(8, 8 if tied else 6)
-        self.early = nn.Dropout(dropout)
-        self.tied = tied
-
-    def forward(self, x, target=None):
-        pilotage.enter_stage(0)
-        first = self.early(functional.relu(self.first(x)))
-        pilotage.enter_stage(self.stages // 4)
-        hidden = self.norm(first).relu_()
-        pilotage.enter_stage(2 * self.stages // 4)
-        hidden = self.middle(hidden) * self.gate * torch.linspace(0, 1, 8, device=x.device)
-        pilotage.enter_stage(3 * self.stages // 4)
-        output = self.last(hidden + first)
-        if self.tied:
-            output = output @ self.first.weight
-        return output if target is None else (output, hidden.sum(), functional.cross_entropy(output, target))
+# By its path, as in tests whose file is loaded in other processes too.
+Staged = runpy.run_path(str(Path(__file__).parents[2] / "staged.py"))["Staged"]
 
 
 def batches(rounds: int, calls: int = CALLS):
@@ -161,6 +136,7 @@ def test_a_pipeline_can_leave_its_cards_and_come_back(device):
     assert_same((one, []), (several, []))
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_all_stages():
     torch.manual_seed(1)
     module = Staged()
@@ -182,6 +158,7 @@ class Returning(Staged):
         return output, functional.cross_entropy(output, target)
 
 
+@pytest.mark.slow
 def test_what_is_no_pipeline_runs_stage_after_stage():
     results, events = [], []
     for cards in (1, 4):
