@@ -93,20 +93,28 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SparseBatch:
-    """The filled pixels of several events, to be scattered where the dense batch is wanted."""
+class FilledPixels:
+    """The filled pixels of several events."""
 
     shape: tuple[int, int, int, int]
     """Events, planes, rows, columns of the dense batch."""
     index: Array
-    """int64, each once, in the file's order: places in the flattened dense batch."""
+    """Where each of them is."""
     charge: Array
-    """float32."""
+    """float32, of the same shape."""
     label: Array
-    """uint8."""
+    """uint8, of the same shape."""
     entries: Array
     event_ids: Array
     truths: Truths | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SparseBatch(FilledPixels):
+    """Filled pixels, to be scattered where the dense batch is wanted.
+
+    The index is int64, (pixels,): places in the flattened dense batch, each once, in the file's order.
+    """
 
     def dense(self) -> Batch:
         """Scatter into zeros."""
@@ -117,20 +125,11 @@ class SparseBatch:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PaddedBatch:
-    """Filled pixels of several events, equally many of each: what a device takes that is compiled for one shape."""
+class PaddedBatch(FilledPixels):
+    """Filled pixels, equally many of each event: what a device takes that is compiled for one shape.
 
-    shape: tuple[int, int, int, int]
-    """Events, planes, rows, columns of the dense batch."""
-    index: Array
-    """int32 (events, pixels): places in the event's flattened pictures; one that comes again has the same values."""
-    charge: Array
-    """float32 (events, pixels)."""
-    label: Array
-    """uint8 (events, pixels)."""
-    entries: Array
-    event_ids: Array
-    truths: Truths | None = None
+    The index is int32, (events, pixels): places in the event's flattened pictures; one that comes again has the same values.
+    """
 
 
 AnyBatch: TypeAlias = Batch | SparseBatch | PaddedBatch
