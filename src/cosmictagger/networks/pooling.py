@@ -6,6 +6,10 @@ and its interpolation adds gradients up in an order that changes from run to run
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -46,40 +50,27 @@ def _doubled_backward(gradient: Tensor) -> Tensor:
     return cards.resizing().double_backward(gradient)  # type: ignore[no-any-return]
 
 
-def _resized(x: Tensor, numerator: int, denominator: int) -> Tensor:
-    count, channels, height, width = x.shape
-    size = (count, channels, height * numerator // denominator, width * numerator // denominator)
+def _foresee(operation: Any, prepare: Callable[[Any, Tensor], None], result: Callable[[Tensor], Tensor]) -> None:
+    """Say what an operation gives without values: that is how a program is captured, which will need the kernel soon."""
+
+    def without_values(*tensors: Tensor) -> Tensor:
+        x = tensors[-1]
+        if cards.serve(x):
+            prepare(cards.resizing(), x)
+        return result(x)
+
+    operation.register_fake(without_values)
+
+
+def _resized(x: Tensor, scale: float) -> Tensor:
+    size = (*x.shape[:2], *(int(side * scale) for side in x.shape[2:]))
     return torch.empty(size, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
 
 
-# A program is captured by way of these four: what they are asked for will be needed soon.
-@_halved.register_fake
-def _halved_without_values(x: Tensor) -> Tensor:
-    if cards.serve(x):
-        cards.resizing().prepare_halving(x)
-    return _resized(x, 1, 2)
-
-
-@_halved_backward.register_fake
-def _halved_backward_without_values(gradient: Tensor, x: Tensor) -> Tensor:
-    if cards.serve(x):
-        cards.resizing().prepare_halving_backward(x)
-    return torch.empty_like(x)
-
-
-@_doubled.register_fake
-def _doubled_without_values(x: Tensor) -> Tensor:
-    if cards.serve(x):
-        cards.resizing().prepare_doubling(x)
-    return _resized(x, 2, 1)
-
-
-@_doubled_backward.register_fake
-def _doubled_backward_without_values(gradient: Tensor) -> Tensor:
-    if cards.serve(gradient):
-        cards.resizing().prepare_doubling_backward(gradient)
-    return _resized(gradient, 1, 2)
-
+_foresee(_halved, lambda kernels, x: kernels.prepare_halving(x), partial(_resized, scale=0.5))
+_foresee(_halved_backward, lambda kernels, x: kernels.prepare_halving_backward(x), torch.empty_like)
+_foresee(_doubled, lambda kernels, x: kernels.prepare_doubling(x), partial(_resized, scale=2))
+_foresee(_doubled_backward, lambda kernels, x: kernels.prepare_doubling_backward(x), partial(_resized, scale=0.5))
 
 _halved.register_autograd(
     lambda ctx, gradient: _halved_backward(gradient, *ctx.saved_tensors),
