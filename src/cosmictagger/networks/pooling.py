@@ -62,15 +62,15 @@ def _foresee(operation: Any, prepare: Callable[[Any, Tensor], None], result: Cal
     operation.register_fake(without_values)
 
 
-def _resized(x: Tensor, scale: float) -> Tensor:
-    size = (*x.shape[:2], *(int(side * scale) for side in x.shape[2:]))
+def _resized(x: Tensor, *, times: int = 1, parts: int = 1) -> Tensor:
+    size = (*x.shape[:2], *(side * times // parts for side in x.shape[2:]))
     return torch.empty(size, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
 
 
-_foresee(_halved, lambda kernels, x: kernels.prepare_halving(x), partial(_resized, scale=0.5))
+_foresee(_halved, lambda kernels, x: kernels.prepare_halving(x), partial(_resized, parts=2))
 _foresee(_halved_backward, lambda kernels, x: kernels.prepare_halving_backward(x), torch.empty_like)
-_foresee(_doubled, lambda kernels, x: kernels.prepare_doubling(x), partial(_resized, scale=2))
-_foresee(_doubled_backward, lambda kernels, x: kernels.prepare_doubling_backward(x), partial(_resized, scale=0.5))
+_foresee(_doubled, lambda kernels, x: kernels.prepare_doubling(x), partial(_resized, times=2))
+_foresee(_doubled_backward, lambda kernels, x: kernels.prepare_doubling_backward(x), partial(_resized, parts=2))
 
 _halved.register_autograd(
     lambda ctx, gradient: _halved_backward(gradient, *ctx.saved_tensors),
