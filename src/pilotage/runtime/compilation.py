@@ -199,20 +199,12 @@ class Compilation:
         self._tell_of_untried(places, "The stages are a pipeline over several cards of this process.")
         schedule, replicas, exchange = self._schedule(apart), self.execution.batching.replicas, self._exchange
         layouts = [cut.program.layout for cut in cuts]
-        executable = StagedExecutable(
-            cuts,
-            places,
-            schedule,
-            self.forgive,
-            order=self.execution.pipeline,
-            stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
-        )
         return self._session(
             choice,
             schedule,
             captured=program,
             program=program,
-            executable=executable,
+            executable=self._pipeline(StagedExecutable, cuts, places, schedule),
             room=lambda plan: StageStates(layouts, plan, places, replicas, exchange),
             cards=tuple(places),
             tier=choice.tier,
@@ -228,25 +220,22 @@ class Compilation:
         cut = cut_program(with_late_checks(program), line.stage, line.stages, choice.backend.device)
         if cut.travelling:
             self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
-        executable = PipelinedExecutable(
-            cut,
-            schedule,
-            line,
-            self.forgive,
-            order=self.execution.pipeline,
-            stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
-        )
         return self._session(
             choice,
             schedule,
             captured=program,
             program=cut.program,
-            executable=executable,
+            executable=self._pipeline(PipelinedExecutable, cut, schedule, line),
             tier=choice.tier,
             line=line,
             cut=cut,
             pools=program.trains,
         )
+
+    def _pipeline(self, kind: Callable[..., Executable], *parts: object) -> Executable:
+        """Stages that work in the order, and with the care for losses, that was asked for."""
+        stops_at_losses = self.execution.nonfinite_loss is NonFiniteLoss.RAISE
+        return kind(*parts, forgive=self.forgive, order=self.execution.pipeline, stops_at_losses=stops_at_losses)
 
     def _refuse_for_stages(self, choice: Choice) -> None:
         """Say what stages in processes of their own cannot do."""
