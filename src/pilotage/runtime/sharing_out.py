@@ -14,7 +14,6 @@ from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
 from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
-from pilotage.program.layout import Counter
 from pilotage.program.program import Program
 from pilotage.program.stages_on_cards import stages_of
 from pilotage.runtime.locating import possible_locations
@@ -75,11 +74,6 @@ def refuse_on_cards(program: Program, execution: Execution) -> None:
         raise OptionError(
             "forward writes to its inputs, and several replicas are fed the same ones. On several cards each would have a copy "
             "of its own. Clone the input in forward, or set PILOTAGE_CARDS to one card."
-        )
-    if program.layout.groups and Counter.POOLED in program.layout.counters:
-        raise OptionError(
-            "Replicas have groups of their own, and gradients are a running mean, which several cards cannot take of groups. Take "
-            "the mean before the update, or set PILOTAGE_CARDS to one card."
         )
 
 

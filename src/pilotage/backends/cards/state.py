@@ -82,9 +82,11 @@ class CardStates(DeviceState):
                 target.copy_(source)
 
     @property
-    def takes_means(self) -> bool:
-        """Whether the pool of each card is a mean of its own."""
-        return Section.COUNTERS in self._shared and Counter.POOLED in self.counters
+    def means(self) -> list[Tensor]:
+        """The pooled gradients of which each card has a mean of its own; groups of replicas have sums."""
+        if Section.COUNTERS not in self._shared or Counter.POOLED not in self.counters:
+            return []
+        return [pool for name, pool in self.pools.items() if name not in self.layout.groups]
 
 
 _EQUAL = (Section.PARAMETERS, Section.SLOTS, Section.COUNTERS)

@@ -29,9 +29,9 @@ def collect(pools: Sequence[Tensor]) -> None:
 @torch.no_grad()
 def complete(state: CardStates) -> None:
     """Make the sum of all cards, which is the first one's pool, that of all instances."""
-    if state.takes_means:
+    if means := state.means:
         # Each card has the mean of its own micro-batches.
-        state.flat_gradients.div_(len(state.of_cards))
+        torch._foreach_div_(means, len(state.of_cards))
     if state.between_instances is not None:
         state.between_instances(state.flat_gradients)()
 

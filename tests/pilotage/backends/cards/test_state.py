@@ -102,13 +102,14 @@ def test_all_cards_round_alike_at_random(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("grouping", ReplicaGrouping)
-def test_groups_of_replicas_train_copies_of_their_own(device, grouping):
+@pytest.mark.parametrize("pooling", [Pooling.POST, Pooling.RUNNING])
+def test_groups_of_replicas_train_copies_of_their_own(device, grouping, pooling):
     results = []
     for cards in (1, 2, 4):
         torch.manual_seed(0)
-        executor = executor_on(device, cards, module=Net(copies=2))
+        executor = executor_on(device, cards, module=Net(copies=2), accumulation=2, pooling=pooling)
         executor.group_replicas("scale", 2, grouping)
-        results.append((run(executor), executor.module.state_dict()))
+        results.append((run(executor, accumulation=2), executor.module.state_dict()))
     for found in results[1:]:
         torch.testing.assert_close(found, results[0], rtol=1e-6, atol=1e-6)
 
