@@ -22,6 +22,7 @@ from cosmictagger.training.heads import head_keys
 from cosmictagger.training.journal import Journal
 from cosmictagger.training.loop import Periods, Training
 from cosmictagger.training.metrics import KEYS
+from cosmictagger.training.optimizer import check_learnt
 from cosmictagger.training.schedule import Schedule
 
 
@@ -53,6 +54,8 @@ def _training(
         open_things.callback(held_out.close)
     images = chosen.run.minibatch_size * mode.optimizer.gradient_accumulation
     found = found_state(checkpoints, mode.weights_location, processes)
+    if found is not None:
+        check_learnt(mode.optimizer.name, found.state.get("optimizer"))
     training = Training(
         device=device,
         loader=loader,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
 from cosmictagger.configuration.choices import OptimizerKind
+from cosmictagger.errors import CheckpointError
 
 RMSPROP_EPSILON = 1e-4
 """The original's."""
@@ -22,6 +23,21 @@ def build_optimizer(
             return family.Adam(parameters, lr=rate)  # type: ignore[no-any-return]
         case OptimizerKind.rmsprop:
             return family.RMSprop(parameters, lr=rate, eps=RMSPROP_EPSILON)  # type: ignore[no-any-return]
+
+
+LEARNT = {OptimizerKind.adam: "exp_avg", OptimizerKind.rmsprop: "square_avg"}
+"""What tells the state of one optimizer from that of the other."""
+
+
+def check_learnt(kind: OptimizerKind, learnt: Mapping[str, Any] | None) -> None:
+    """Raise where a checkpoint's optimizer is not the configured one, which could not go on from it."""
+    slots = {slot for each in (learnt or {}).get("state", {}).values() for slot in each}
+    for other, slot in LEARNT.items():
+        if other is not kind and slot in slots:
+            raise CheckpointError(
+                f"The checkpoint was trained with {other.name}, and mode.optimizer.name={kind.name} cannot go on from it. Say "
+                f"mode.optimizer.name={other.name}, or start with another run.id."
+            )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

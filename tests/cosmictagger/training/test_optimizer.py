@@ -1,9 +1,11 @@
 """The optimizers as they are configured."""
 
+import pytest
 import torch
 
 from cosmictagger.configuration.choices import OptimizerKind
-from cosmictagger.training.optimizer import build_optimizer, set_rate
+from cosmictagger.errors import CheckpointError
+from cosmictagger.training.optimizer import build_optimizer, check_learnt, set_rate
 
 
 def test_the_configured_optimizer_is_built_and_its_rate_moves():
@@ -15,3 +17,15 @@ def test_the_configured_optimizer_is_built_and_its_rate_moves():
     assert rmsprop.defaults["eps"] == 1e-4
     set_rate(adam, 0.5)
     assert adam.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize(("made_by", "asked_for"), [("adam", "rmsprop"), ("rmsprop", "adam")])
+def test_one_optimizer_does_not_go_on_from_the_state_of_the_other(made_by, asked_for):
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = build_optimizer(OptimizerKind[made_by], [weight], 1e-3)
+    weight.sum().backward()
+    optimizer.step()
+    check_learnt(OptimizerKind[made_by], optimizer.state_dict())
+    check_learnt(OptimizerKind[asked_for], None)
+    with pytest.raises(CheckpointError, match=f"Say mode.optimizer.name={made_by}"):
+        check_learnt(OptimizerKind[asked_for], optimizer.state_dict())
