@@ -62,7 +62,7 @@ def test_an_ipu_and_a_gaudi_give_the_losses_of_the_processor(trained):
     words = ("run.iterations=5", "run.aux_iterations=3")
     train, test, placement = trained("CPU", *words)
     assert placement["device"] == "cpu"
-    for place, device, compiled in (("IPU", "cpu", True), ("HPU", "hpu:0", False)):
+    for place, device, compiled in (("IPU", "cpu", True), ("HPU", "hpu:0 (Gaudi, emulated on the CPU)", False)):
         found, held_out, placement = trained(place, *words)
         assert found == pytest.approx(train, rel=1e-3)
         assert held_out == pytest.approx(test, rel=1e-3)
@@ -121,7 +121,7 @@ def test_eight_gaudis_share_one_update(trained, tmp_path):
     found, _, placement = trained("HPU", *SMALL, *words, instances=8)
     expected, _, _ = trained("CPU", *SMALL, *words[:-1], instances=8)
     assert found == pytest.approx(expected, rel=1e-3)
-    assert (placement["instances"], placement["device"]) == (8, "hpu:0")
+    assert (placement["instances"], placement["device"]) == (8, "hpu:0 (Gaudi, emulated on the CPU)")
     assert placement["exchange"].startswith("mean over 8 replicas by hccl")
 
 

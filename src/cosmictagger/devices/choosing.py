@@ -52,8 +52,8 @@ class _Choice:
             case ComputeMode.HPU:
                 from cosmictagger.devices.gaudi import gaudi
 
-                device, mark_step = gaudi()
-                return self._plain(device, mark_step)
+                device, name, mark_step = gaudi()
+                return self._plain(device, mark_step, name)
             case ComputeMode.IPU:
                 return self._graphcore()
             case other:
@@ -70,7 +70,9 @@ class _Choice:
     def _share(self) -> Callable[[nn.Module], None] | None:
         return self.processes.share_buffers if self.processes.shares else None
 
-    def _plain(self, device: torch.device, boundary: Callable[[], object] | None = None) -> Device:
+    def _plain(
+        self, device: torch.device, boundary: Callable[[], object] | None = None, name: str | None = None
+    ) -> Device:
         return PlainDevice(
             self.network,
             self._optimizer(),
@@ -81,6 +83,7 @@ class _Choice:
             broadcast_buffers=self.chosen.run.broadcast_buffers,
             boundary=boundary,
             share=self._share,
+            name=name,
         )
 
     def _engine(self) -> Device:

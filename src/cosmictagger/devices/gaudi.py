@@ -9,10 +9,13 @@ import torch
 from cosmictagger.errors import DeviceError
 
 
-def gaudi() -> tuple[torch.device, Callable[[], object]]:
-    """The device, and what ends a graph of lazy mode."""
-    import habana_frameworks.torch.core as htcore
-
-    if not torch.hpu.is_available():  # type: ignore[attr-defined]
+def gaudi() -> tuple[torch.device, str, Callable[[], object]]:
+    """The device, what it calls itself, and what ends a graph of lazy mode."""
+    try:
+        import habana_frameworks.torch.core as htcore
+    except ImportError as error:
+        raise DeviceError(f"run.compute_mode=HPU cannot be: {error}") from None
+    hpu = torch.get_device_module("hpu")
+    if not hpu.is_available():
         raise DeviceError("run.compute_mode=HPU cannot be: habana_frameworks finds no card. Say run.compute_mode=CPU.")
-    return torch.device("hpu"), htcore.mark_step
+    return torch.device("hpu"), hpu.get_device_name(), htcore.mark_step

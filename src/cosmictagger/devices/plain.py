@@ -31,7 +31,8 @@ class PlainDevice:
 
     Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
     behind each backward and behind each update, for devices that gather operations until they are told to run them, and
-    ``share`` before each evaluation, to let all processes use the same statistics.
+    ``share`` before each evaluation, to let all processes use the same statistics. ``name`` is what the device calls itself, for
+    the report: a card may be an emulated one.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class PlainDevice:
         broadcast_buffers: bool = True,
         boundary: Callable[[], object] | None = None,
         share: Callable[[nn.Module], None] | None = None,
+        name: str | None = None,
     ) -> None:
-        self._network = network.to(device)
+        self._network, self._name = network.to(device), name
         self._optimizer = optimizer
         self._evaluation = EvaluationStep(network, scheme)
         self._step: nn.Module = TrainingStep(network, scheme)
@@ -125,7 +127,7 @@ class PlainDevice:
         first = next(self._network.parameters())
         peak = torch.cuda.max_memory_allocated(first.device) if first.is_cuda else None
         return Placement(
-            device=str(first.device),
+            device=f"{first.device} ({self._name})" if self._name else str(first.device),
             backend="torch" if self._parallel is None else "torch, DistributedDataParallel",
             tier="eager",
             precision=self._observed.precision,
