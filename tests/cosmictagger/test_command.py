@@ -182,6 +182,15 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_that_cannot_be_written_to_is_refused_in_one_line(tmp_path, few_events, capsys):
+    (tmp_path / "file").touch()
+    place = (f"output_dir={tmp_path / 'file' / 'out'}", "run.id=x", f"data.data_directory={few_events}")
+    assert main([*TINY, *place]) == 2
+    printed = capsys.readouterr().err
+    assert "cannot be written to (Not a directory)" in printed
+    assert printed.count("\n") == 1
+
+
 def test_weights_that_are_not_there_are_refused_in_one_line(tmp_path, few_events, capsys):
     place = (f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}")
     assert main([*TINY, *place, "mode=inference"]) == 2

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cosmictagger.configuration.choices import ConvMode, DistributedMode, ModeKind, Norm
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.framework import Torch
-from cosmictagger.configuration.mode import Inference, Train
+from cosmictagger.configuration.members import members
+from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
 from cosmictagger.configuration.places import places, processes
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.weights import weights
 from cosmictagger.errors import ConfigurationError
 
 HALVINGS = 7
@@ -67,6 +70,8 @@ def _counts(chosen: Configuration) -> Iterator[str]:
             "mode.summary_iteration": chosen.mode.summary_iteration,
             "mode.logging_iteration": chosen.mode.logging_iteration,
         }
+    if isinstance(chosen.mode, Visualize):
+        at_least_one |= {"mode.events": chosen.mode.events}
     at_least_zero = {
         "data.downsample": data.downsample,
         "data.seed": data.seed,
@@ -78,17 +83,20 @@ def _counts(chosen: Configuration) -> Iterator[str]:
         "network.blocks_deepest_layer": network.blocks_deepest_layer,
         "network.blocks_final": network.blocks_final,
     }
+    if isinstance(data, Generated):
+        at_least_zero |= {"data.generator_seed": data.generator_seed}
     for least, fields in ((1, at_least_one), (0, at_least_zero)):
         for name, value in fields.items():
             if value < least:
                 yield f"{name} is {value}. It has to be at least {least}."
 
 
-def _training(chosen: Configuration) -> Iterator[str]:
-    if not isinstance(chosen.mode, Train):
-        return
-    if not chosen.mode.optimizer.learning_rate > 0:
-        yield f"mode.optimizer.learning_rate is {chosen.mode.optimizer.learning_rate}. It has to be above 0."
+def _mode(chosen: Configuration) -> Iterator[str]:
+    mode = chosen.mode
+    if isinstance(mode, Iotest) and mode.start_index:
+        yield f"mode.start_index={mode.start_index} has no meaning for mode=iotest, which draws events at random. Leave it at 0."
+    if isinstance(mode, Train) and not 0 < mode.optimizer.learning_rate < math.inf:
+        yield f"mode.optimizer.learning_rate is {mode.optimizer.learning_rate}. It has to be above 0, and finite."
 
 
 def _network(chosen: Configuration) -> Iterator[str]:
@@ -100,6 +108,8 @@ def _network(chosen: Configuration) -> Iterator[str]:
         )
     if network.normalization is Norm.layer and network.conv_mode is ConvMode.conv_2D:
         yield "network.normalization=layer is for network.conv_mode=conv_3D. Choose batch or none."
+    if network.block_concat and network.conv_mode is ConvMode.conv_3D:
+        yield "network.block_concat=true is for network.conv_mode=conv_2D: in 3D the deepest block always joins the planes."
     if network.filter_size_deepest % 2 == 0 or network.filter_size_deepest < 1:
         yield f"network.filter_size_deepest is {network.filter_size_deepest}. It has to be odd, so that pictures keep their size."
     if network.vertex and network.depth < VERTEX_HALVINGS:
@@ -148,13 +158,15 @@ def files_used(chosen: Configuration) -> tuple[str, ...]:
 
 
 RULES: tuple[Callable[[Configuration], Iterator[str]], ...] = (
+    members,
     _framework,
-    places,
     _counts,
+    places,
     processes,
     _precision,
-    _training,
+    _mode,
     _network,
     _files,
+    weights,
 )
 """In the order in which they are asked."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from hydra import compose, initialize
@@ -42,10 +43,14 @@ def configuration(overrides: Sequence[str], recipe: str = "config") -> Configura
     try:
         with initialize(version_base="1.3", config_path=None):
             composed = compose(recipe, overrides=_set_by_force(overrides))
+        if OmegaConf.is_missing(composed.run, "id"):
+            raise ConfigurationError("run.id is not given. It names the run and its folder: say run.id=NAME.")
         composed.network.data_format = composed.data.data_format
         chosen: Any = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigurationError(_one_line(error)) from None
+    for name in _added(chosen):
+        raise ConfigurationError(f"There is no field {name}. Fields can be set, and none can be added.")
     return chosen  # type: ignore[no-any-return]
 
 
@@ -72,6 +77,16 @@ def _set_by_force(overrides: Sequence[str]) -> list[str]:
     """Additions to the one open map need hydra's plus sign, which nobody should have to know."""
     prefix = "framework.environment_variables."
     return [f"++{word}" if word.startswith(prefix) else word for word in overrides]
+
+
+def _added(group: Any, prefix: str = "") -> Iterator[str]:
+    """Fields that hydra's plus sign has put where there is none."""
+    known = {each.name for each in fields(group)}
+    for name, value in vars(group).items():
+        if name not in known:
+            yield f"{prefix}{name}"
+        elif is_dataclass(value):
+            yield from _added(value, f"{prefix}{name}.")
 
 
 def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:

@@ -16,9 +16,9 @@ from cosmictagger.data.files import EventFile
 from cosmictagger.data.truth_arrays import truths_of
 from cosmictagger.devices.base import Device, Evaluation
 from cosmictagger.devices.choosing import choose_device
-from cosmictagger.errors import CheckpointError, ConfigurationError
+from cosmictagger.errors import ConfigurationError
 from cosmictagger.networks.uresnet import stack_planes
-from cosmictagger.records.checkpoints import Checkpoints, find, load
+from cosmictagger.records.checkpoints import load, weights_of_run
 from cosmictagger.records.process_log import LOGGER
 from cosmictagger.training.metrics import KEYS, measured_images
 
@@ -48,12 +48,7 @@ class Judged:
 
 def trained_device(chosen: Configuration, folder: Path) -> Device:
     """A device with the weights that are configured, or with the run's own."""
-    location = chosen.mode.weights_location
-    path = find(location) if location else Checkpoints(folder / "checkpoints").latest()
-    if path is None:
-        raise CheckpointError(
-            f"There is no checkpoint in {folder / 'checkpoints'}. Train first, or set mode.weights_location."
-        )
+    path = weights_of_run(chosen.mode.weights_location, folder)
     _, device = choose_device(chosen)
     state = load(path)
     device.restore({"state_dict": state["state_dict"]})

@@ -92,6 +92,16 @@ def find(location: str) -> Path:
     )
 
 
+def weights_of_run(location: str, folder: Path) -> Path:
+    """The checkpoint that is asked for, or else the newest one of a run."""
+    path = find(location) if location else Checkpoints(folder / "checkpoints").latest()
+    if path is None:
+        raise CheckpointError(
+            f"There is no checkpoint in {folder / 'checkpoints'}. Train first, or set mode.weights_location."
+        )
+    return path
+
+
 def _named_by_index(folder: Path) -> Path | None:
     index = folder / INDEX
     if not index.is_file():

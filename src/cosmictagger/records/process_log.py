@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cosmictagger.errors import ConfigurationError
+
 LOGGER = logging.getLogger("cosmictagger")
 FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
 
@@ -18,10 +20,15 @@ QUIET_ON_TERMINALS = "step"
 @contextmanager
 def process_log(folder: Path, *, writes: bool = True) -> Iterator[logging.Logger]:
     """Write everything that is logged to ``process.log`` and to the console; of several processes one does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handlers: list[logging.Handler] = [logging.NullHandler()]
-    if writes:
-        handlers = [logging.FileHandler(folder / "process.log"), _Console()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handlers: list[logging.Handler] = [logging.NullHandler()]
+        if writes:
+            handlers = [logging.FileHandler(folder / "process.log"), _Console()]
+    except OSError as error:
+        raise ConfigurationError(
+            f"output_dir={folder} cannot be written to ({error.strerror}). Name a folder that can."
+        ) from None
     level, spreads = LOGGER.level, LOGGER.propagate
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False

@@ -81,7 +81,9 @@ def test_the_network_is_told_the_format_of_the_data():
 @pytest.mark.parametrize(
     ("words", "recipe", "message"),
     [
-        ([], "config", "id"),
+        ([], "config", "say run.id=NAME"),
+        (["run.id=x", "+foo=1"], "config", "no field foo"),
+        (["run.id=x", "++mode.optimizer.foo=1"], "config", "no field mode.optimizer.foo"),
         (["run.id=x", "run.foo=3"], "config", "foo"),
         (["run.id=x", "network=vgg"], "config", "uresnet3d"),
         (["run.id=x", "run.precision=double"], "config", "bfloat16"),

@@ -1,0 +1,28 @@
+"""Weights that a run begins with: those that are not there are refused before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pilotage
+from cosmictagger.configuration.choices import ModeKind
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.errors import CheckpointError
+
+
+def weights(chosen: Configuration) -> Iterator[str]:
+    """Refusals of places without a checkpoint."""
+    from cosmictagger.records.checkpoints import Checkpoints, weights_of_run
+
+    if pilotage.world_here().rank or chosen.mode.name is ModeKind.iotest:
+        # The first process alone needs to see the folder.
+        return
+    folder, location = Path(chosen.output_dir), chosen.mode.weights_location
+    goes_on = chosen.mode.name is ModeKind.train and Checkpoints(folder / "checkpoints").latest() is not None
+    if goes_on or not (location or chosen.mode.name is ModeKind.inference):
+        return
+    try:
+        weights_of_run(location, folder)
+    except CheckpointError as error:
+        yield str(error)
