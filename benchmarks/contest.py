@@ -42,6 +42,18 @@ def take_turns(contenders: list[Contender], rounds: int) -> None:
             contender.run()
 
 
+def repeated(call: Callable[[], object], calls: int, device: str, *, steps: int = 1) -> Callable[[], int]:
+    """A round of so many calls, each of which makes so many steps."""
+
+    def run() -> int:
+        for _ in range(calls):
+            call()
+        synchronized(device)
+        return calls * steps
+
+    return run
+
+
 def synchronized(device: str) -> None:
     """Wait for the device, so that a clock measures its work and not its queue."""
     if device != "cpu":

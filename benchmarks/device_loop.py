@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import pilotage
-from benchmarks.contest import Contender, synchronized, take_turns
+from benchmarks.contest import Contender, repeated, take_turns
 from benchmarks.peers import peers
 from benchmarks.report import Row, Table
 from examples.fashion_mnist.model import GarmentClassifier
@@ -20,7 +20,9 @@ def measure(device: str, rounds: int) -> Table:
     torch.manual_seed(0)
     model, batch = GarmentClassifier().train(), (torch.randn(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,)))
     with Tf32(True):
-        fused = {name: _repeated(step, device) for name, step in peers(model, batch, _fused(device), device).items()}
+        fused = {
+            name: repeated(step, STEPS, device) for name, step in peers(model, batch, _fused(device), device).items()
+        }
         ours = {
             f"Pilotage, {tier}, deviceIterations {iterations}": _ours(batch, device, tier, iterations)
             for tier in ("graph", "compiled")
@@ -75,27 +77,10 @@ def _fused(device: str):
     return lambda parameters: torch.optim.SGD(parameters, lr=0.001, momentum=0.9, fused=device == "cuda")
 
 
-def _repeated(step, device: str):
-    def run() -> int:
-        for _ in range(STEPS):
-            step()
-        synchronized(device)
-        return STEPS
-
-    return run
-
-
 def _ours(batch: tuple[Tensor, ...], device: str, tier: str, iterations: int):
     torch.manual_seed(0)
     model = GarmentClassifier().train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     trainer = pilotage.training(model, optimizer, device_iterations=iterations, backend=device, tier=tier)
     images, labels = (tensor.repeat(iterations, *[1] * (tensor.dim() - 1)) for tensor in batch)
-
-    def run() -> int:
-        calls = max(STEPS // iterations, 8)
-        for _ in range(calls):
-            trainer(images, labels)
-        return calls * iterations
-
-    return run
+    return repeated(lambda: trainer(images, labels), max(STEPS // iterations, 8), device, steps=iterations)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import pilotage
-from benchmarks.contest import Contender, synchronized, take_turns
+from benchmarks.contest import Contender, repeated, take_turns
 from benchmarks.peers import peers
 from benchmarks.report import Row, Table
 
@@ -93,13 +93,7 @@ def _ours(size: Size, device: str) -> Callable[[], int]:
         tier="graph",
     )
     data, calls = _data(size, size.iterations), max(1, _steps(size) // size.iterations)
-
-    def run() -> int:
-        for _ in range(calls):
-            trainer(*data)
-        return calls * size.iterations
-
-    return run
+    return repeated(lambda: trainer(*data), calls, device, steps=size.iterations)
 
 
 def _eager(size: Size, device: str) -> Callable[[], int]:
@@ -113,12 +107,5 @@ def _eager(size: Size, device: str) -> Callable[[], int]:
         modes=(),
         loops=False,
     )
-    (step,), steps = ways.values(), min(_steps(size), MOST_STEPS)
-
-    def run() -> int:
-        for _ in range(steps):
-            step()
-        synchronized(device)
-        return steps
-
-    return run
+    (step,) = ways.values()
+    return repeated(step, min(_steps(size), MOST_STEPS), device)
