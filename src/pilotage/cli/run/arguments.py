@@ -51,7 +51,7 @@ def _add_scale(parser: ArgumentParser) -> None:
     scale = parser.add_argument_group("scale")
     scale.add_argument("--num-instances", type=int, metavar="N", help="processes in all (1)")
     scale.add_argument(
-        "--num-replicas", type=int, metavar="N", help="copies of the model in all instances together (1)"
+        "--num-replicas", type=int, metavar="N", help="copies of the model in all instances together (one in each)"
     )
     scale.add_argument("--ipus-per-replica", type=int, metavar="N", help="devices that one copy is spread over (1)")
     scale.add_argument(
@@ -83,7 +83,9 @@ def _add_output(parser: ArgumentParser) -> None:
     output.add_argument(
         "--only-output-from-instance", type=int, metavar="N", help="hide what the others say, their errors too"
     )
-    output.add_argument("-v", "--verbose", action="count", help="say what is done; -vv says more")
+    output.add_argument(
+        "-v", "--verbose", action="count", help="say what is done; -vv also tells the variables of each instance"
+    )
     output.add_argument("--vv", dest="verbose", action="store_const", const=2, help="the same as -vv")
     output.add_argument(
         "--debug", action="store_true", default=None, help="have torch.distributed and NCCL say what they do"

@@ -37,7 +37,10 @@ def export_configuration(given: Namespace) -> None:
         raise OptionError(f"The file {str(file)!r} is there already. Add --overwrite-config 1 to write it anew.")
     options = {name: value for name, value in vars(given).items() if name not in _NOT_IN_FILES and value is not None}
     lines = [f"{name.replace('_', '-')} = {_shown(value)}" for name, value in options.items()]
-    file.write_text("".join(f"{line}\n" for line in lines))
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        raise OptionError(f"The file {str(file)!r} cannot be written: {error.strerror}.") from None
 
 
 def _read(file: Path) -> Namespace:
@@ -65,6 +68,8 @@ def _parsed(file: Path, words: list[tuple[int, str, str]]) -> Namespace:
         if name not in known or known[name].dest in _NOT_IN_FILES:
             raise OptionError(f"Line {number} of {str(file)!r} names {name!r}, which is no option for a file.")
         if name == "verbose":
+            if not value.isdecimal():
+                raise OptionError(f"Line {number} of {str(file)!r} has verbose = {value!r}. Give a number, 0 to 2.")
             options += ["-v"] * int(value)
         elif name == "debug":
             options += ["--debug"] if value == "1" else []

@@ -47,7 +47,12 @@ def run(given: Namespace) -> int:
     if options.print_topology or (options.print_topology is None and verbosity):
         print(topology(job), flush=True)
     try:
-        return launch(job, warn=lambda text: _log("E", text), inform=lambda text: _log("I", text, verbosity >= 1))
+        return launch(
+            job,
+            warn=lambda text: _log("E", text),
+            inform=lambda text: _log("I", text, verbosity >= 1),
+            detail=lambda text: _log("D", text, verbosity >= 2),
+        )
     except OptionError as error:
         _log("E", str(error))
         return _USAGE

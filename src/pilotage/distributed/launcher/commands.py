@@ -27,14 +27,19 @@ def command_line(job: Job, place: Place, restart: int, environment: Mapping[str,
     return remote_command(place.host, there, shell=job.remote_shell, more=job.mpirun_arguments, environment=environment)
 
 
-def _description(job: Job, place: Place, restart: int, forwarded: Mapping[str, str]) -> str:
+def variables(job: Job, place: Place, restart: int) -> dict[str, str]:
+    """What an instance finds in its environment besides what is there already."""
     # Unbuffered, so that lines are shown as they are said, and none is lost with an instance that is killed.
     told = {**poprun_variables(place.world), "PILOTAGE_RESTART": str(restart), "PYTHONUNBUFFERED": "1"}
+    return {**job.environment, **told}
+
+
+def _description(job: Job, place: Place, restart: int, forwarded: Mapping[str, str]) -> str:
     return json.dumps(
         {
             "command": job.command,
             "directory": os.getcwd(),
-            "environment": {**forwarded, **job.environment, **told},
+            "environment": {**forwarded, **variables(job, place, restart)},
             "numa_aware": job.numa_aware,
             "local_rank": place.world.local_rank,
             "instances_per_host": job.instances_per_host,

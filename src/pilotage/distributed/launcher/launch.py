@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from pilotage.distributed.environments.variables import number, port_of_job
 from pilotage.distributed.interfaces import address_in
-from pilotage.distributed.launcher.commands import command_line
+from pilotage.distributed.launcher.commands import command_line, variables
 from pilotage.distributed.launcher.job import Job, Place, is_here
 from pilotage.distributed.launcher.output import TaggedOutput
 from pilotage.distributed.launcher.processes import Ending, Processes
@@ -23,7 +24,7 @@ from pilotage.errors import OptionError
 Say = Callable[[str], None]
 
 
-def launch(job: Job, *, warn: Say, inform: Say) -> int:
+def launch(job: Job, *, warn: Say, inform: Say, detail: Say) -> int:
     """Start all instances, wait for them, start them again where that was asked for; returns the exit status."""
     check_before_start(job)
     status = 0
@@ -33,6 +34,8 @@ def launch(job: Job, *, warn: Say, inform: Say) -> int:
         commands = [command_line(job, place, restart) for place in places]
         for place in places:
             inform(f"{place.name} goes to {place.host}: {' '.join(job.command)}")
+            given = variables(job, place, restart).items()
+            detail(f"{place.name} is given {' '.join(f'{name}={shlex.quote(value)}' for name, value in given)}")
         processes = Processes(commands, output)
         with processes.passing_on_signals():
             failures = processes.wait()

@@ -14,7 +14,7 @@ def topology(job: Job) -> str:
     width = job.replicas * (len(str(job.replicas - 1)) + 3) - 1
     hosts_fit = all(len(host) + 2 <= _cell_width(len(job.hosts), width) for host in job.hosts)
     hosts = list(job.hosts) if hosts_fit else ["."] * len(job.hosts)
-    rows = (hosts, ["0"], _numbers(job.instances), _numbers(job.replicas))
+    rows = (hosts, _link_domains(job), _numbers(job.instances), _numbers(job.replicas))
     heading = max(map(len, _HEADINGS)) + 2
     total = heading + 1 + width
     lines = [f" {'=' * total}", f"|{_fitting(_TITLE, total - 2):^{total}}|", f"|{'=' * total}|"]
@@ -26,6 +26,12 @@ def topology(job: Job) -> str:
     legend = [] if hosts_fit else [f"[{number}]: {host}" for number, host in enumerate(job.hosts)]
     stages = [_STAGES.format(stages=job.stages_per_replica)] if job.stages_per_replica > 1 else []
     return "\n".join([*lines, *legend, *stages])
+
+
+def _link_domains(job: Job) -> list[str]:
+    """One cell for each where replicas divide evenly among them."""
+    domains = job.link_domains or 1
+    return [f"0-{domains - 1}"] if job.replicas % domains else _numbers(domains)
 
 
 def _numbers(count: int) -> list[str]:

@@ -38,12 +38,18 @@ def test_a_file_is_not_overwritten_unasked(tmp_path):
     assert file.read_text() == "num-instances = 2\n"
 
 
+def test_a_file_that_cannot_be_written_is_told_in_one_line(tmp_path):
+    with pytest.raises(OptionError, match="cannot be written: No such file or directory"):
+        export_configuration(parsed(f"--export-config={tmp_path / 'nowhere' / 'config'}"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("# comment\n\nnum-instances 2", "Line 3 .*Write: name = value"),
         ("colour = red", "names 'colour', which is no option"),
         ("import-config = x", "names 'import-config'"),
+        ("verbose = very", "Line 1 .*Give a number"),
         ("num-instances = two", "cannot be used.*num-instances"),
     ],
 )

@@ -51,6 +51,14 @@ def test_every_instance_runs_with_its_place_and_its_lines_are_tagged(poprun):
     assert sorted(err.splitlines()) == ["[1,0]<stderr>:err", "[1,1]<stderr>:err"]
 
 
+def test_each_further_v_says_more(poprun):
+    quiet, loud, louder = (poprun(*words, "--num-instances=2", *SHELL, "exit")[2] for words in ((), ("-v",), ("-vv",)))
+    assert not quiet
+    assert "POPRUN [I] Instance 1 goes to localhost" in loud
+    assert "POPDIST_" not in loud
+    assert re.search(r"POPRUN \[D\] Instance 1 is given .*POPDIST_REPLICA_INDEX_OFFSET=1 ", louder)
+
+
 def test_the_words_of_the_program_are_passed_on_as_they_are(poprun):
     _, out, _ = poprun(sys.executable, "-c", "import sys; print(sys.argv[1:])", "a b", "--host", "$HOME", "'")
     assert out == """[1,0]<stdout>:['a b', '--host', '$HOME', "'"]\n"""

@@ -35,6 +35,11 @@ def test_cells_of_all_rows_end_where_they_should(hosts, per_host, replicas):
     assert [cell.strip() for cell in rows[-1][1:]] == [str(number) for number in range(job.replicas)]
 
 
+def test_link_domains_are_those_that_were_asked_for():
+    named = [topology(Job(command=("x",), replicas=4, link_domains=domains)).splitlines()[5] for domains in (2, 3)]
+    assert named == ["| ILDs      |   0   |   1   |", "| ILDs      |      0-2      |"]
+
+
 NARROW = """\
  ===============
 | poprun top... |
