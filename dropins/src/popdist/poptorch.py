@@ -18,7 +18,8 @@ class Options(PlainOptions):
         if not popdist.checkNumIpusPerReplica(ipus_per_replica):
             raise RuntimeError(
                 f"popdist.poptorch.Options got ipus_per_replica={ipus_per_replica}, but poprun was told "
-                f"{popdist.getNumIpusPerReplica()}. Start it with --ipus-per-replica {ipus_per_replica}."
+                f"{popdist.getNumIpusPerReplica()}. Give ipus_per_replica={popdist.getNumIpusPerReplica()}, or start poprun with "
+                f"--ipus-per-replica {ipus_per_replica}."
             )
         super().__init__()
         self._ipus_per_replica = ipus_per_replica
