@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pilotage.cli.doctor.finding import Finding, Verdict
 __all__ = ["examine_drop_in", "examine_habana", "examine_plug_ins"]
 
 DROP_INS = "pilotage-dropins"
+HABANA = ("habana-torch-plugin", "habana-frameworks", "intel-gaudi-torch-plugin")
 PLUG_INS = ("torch_xla", "torch_npu", "intel_extension_for_pytorch")
 STANDS_ON_PILOTAGE = re.compile(r"^(from|import) pilotage\b", re.MULTILINE)
 
@@ -41,7 +43,12 @@ def examine_habana() -> Finding:
     if not any((place / "torch").is_dir() for place in _places(name)):
         value = f"an empty namespace without habana_frameworks.torch at {folder}"
         return Finding(name=name, value=value, verdict=Verdict.ABSENT, facts=_facts("namespace", folder))
-    return examine_drop_in(name, "Intel")
+    finding = examine_drop_in(name, "Intel")
+    vendors = next((each for each in HABANA if any(metadata.distributions(name=each))), None)
+    if vendors is None or finding.facts["maker"] != "pilotage":
+        return finding
+    remedy = f"It refuses to be imported beside the vendor's {vendors}. Uninstall {DROP_INS}, then reinstall the vendor's package."
+    return replace(finding, verdict=Verdict.WARNING, remedy=remedy)
 
 
 def examine_plug_ins() -> Finding:

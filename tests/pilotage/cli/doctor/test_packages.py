@@ -67,6 +67,17 @@ def test_the_gaudi_software_is_known_by_its_torch_package(place):
     assert examine_habana().facts["maker"] == "other"
 
 
+def test_our_drop_in_beside_the_vendors_own_software_is_warned_about(place):
+    assert examine_habana().verdict is Verdict.GOOD
+    place(
+        "habana_torch_plugin-1.20.dist-info/METADATA",
+        "Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.20\n",
+    )
+    finding = examine_habana()
+    assert finding.verdict is Verdict.WARNING
+    assert "beside the vendor's habana-torch-plugin. Uninstall pilotage-dropins" in finding.remedy
+
+
 def test_plug_ins_are_listed_by_name(place):
     assert "torch_xla" not in examine_plug_ins().value
     place("torch_xla/__init__.py")
