@@ -12,6 +12,7 @@ from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import PRESETS
 from cosmictagger.data.events import Batch
+from cosmictagger.devices.algorithms import try_some_algorithms
 from cosmictagger.devices.base import Device
 from cosmictagger.devices.engine import EngineDevice
 from cosmictagger.devices.plain import PlainDevice
@@ -70,7 +71,7 @@ def training_device(device: str, precision: Precision, preset: str) -> Device:
     optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), RATE)
     if device == "cpu":
         return PlainDevice(network, optimizer, scheme, numbers, torch.device("cpu"))
-    torch.backends.cudnn.benchmark = True
+    try_some_algorithms()
     return EngineDevice(network, optimizer, scheme, numbers, device)
 
 

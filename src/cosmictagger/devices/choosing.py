@@ -87,9 +87,10 @@ class _Choice:
         )
 
     def _engine(self) -> Device:
+        from cosmictagger.devices.algorithms import try_some_algorithms
         from cosmictagger.devices.engine import EngineDevice
 
-        torch.backends.cudnn.benchmark = True
+        try_some_algorithms()
         return EngineDevice(
             self.network,
             self._optimizer(),
