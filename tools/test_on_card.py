@@ -32,7 +32,18 @@ def main() -> int:
     if not torch.cuda.is_available():
         print("There is no card here: torch.cuda.is_available() is False.", file=sys.stderr)
         return 2
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        "-m",
+        "not slow and not long",
+    ]
     command += [f"--ignore={folder}" for folder in ELSEWHERE]
     if importlib.util.find_spec("xdist") is not None:
         command += ["-n", str(arguments.processes), "--dist", "loadfile"]
