@@ -14,7 +14,8 @@ from torch import Tensor
 
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.groups import groups_of, new_groups
-from pilotage.distributed.peers import ANSWER, Peers, gathered, send_to_all
+from pilotage.distributed.patience import patience
+from pilotage.distributed.peers import Peers, gathered, send_to_all
 from pilotage.distributed.world import World
 
 
@@ -55,7 +56,7 @@ class Line:
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0) -> None:
         """Overwrite these tensors by those of one stage."""
         group = self._group()
-        with self.peers.explained(f"handing on what stage {source} has"):
+        with self.peers.explained(f"handing on what stage {source} has", group=group):
             for tensor in tensors:
                 # Through the host, where all of them can meet whatever their devices are.
                 here = tensor.to("cpu")
@@ -66,13 +67,13 @@ class Line:
     def gather(self, value: Any) -> list[Any]:
         """What each stage has here; plain values that can be pickled."""
         group = self._group()
-        with self.peers.explained("gathering from all stages"):
+        with self.peers.explained("gathering from all stages", group=group):
             return gathered(value, group)
 
     def any(self, flag: bool) -> bool:
         """Whether it is true in any of the stages."""
         found, group = torch.tensor(int(flag)), self._group()
-        with self.peers.explained("asking all stages"):
+        with self.peers.explained("asking all stages", group=group):
             dist.all_reduce(found, dist.ReduceOp.MAX, group=group)
         return bool(found)
 
@@ -95,9 +96,9 @@ class Line:
         return groups_of(self.world, self.peers.answer).stages
 
 
-def line_here(answer: timedelta = ANSWER) -> Line | None:
+def line_here(answer: timedelta | None = None) -> Line | None:
     """The stages of this process's instance; None where the instance is one process."""
     world = world_from(os.environ)
     if world is None or world.processes_per_instance == 1:
         return None
-    return Line(peers=Peers(world=world, answer=answer))
+    return Line(peers=Peers(world=world, answer=answer or patience()))

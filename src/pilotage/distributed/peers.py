@@ -22,12 +22,11 @@ from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.variables import meeting_place
 from pilotage.distributed.groups import groups_of, new_group_among, new_groups
 from pilotage.distributed.interfaces import chosen_interface
+from pilotage.distributed.patience import patience
 from pilotage.distributed.rest import let_threads_rest
+from pilotage.distributed.silence import give_up, silent_ones
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
-
-ANSWER = timedelta(seconds=120)
-"""How long another instance may stay silent in an exchange before it is given up."""
 
 _VENDORS_LIBRARIES = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
 """What a vendor's cards talk by, and the module whose import makes it known to torch.distributed."""
@@ -45,7 +44,9 @@ class Peers:
     """
 
     world: World
-    answer: timedelta = ANSWER
+    answer: timedelta = field(default_factory=patience)
+    """How long another instance may stay silent in an exchange before it is given up."""
+
     meeting: timedelta = MEETING
     _cards: list[dist.ProcessGroup | None] = field(default_factory=list, repr=False)
     """The group that cards talk in among themselves, once it is known that they can."""
@@ -86,12 +87,12 @@ class Peers:
         """Begin to add up the tensors of all instances; the returned function waits until that is done."""
         group = self._group_for(tensor) or dist.group.WORLD
         assert group is not None
-        with self.explained("adding up"):
+        with self.explained("adding up", group=group):
             # What dist.all_reduce comes to; what it looks up and checks before takes as long as a layer of a small model.
             work = group.allreduce([tensor])
 
         def wait() -> None:
-            with self.explained("adding up"):
+            with self.explained("adding up", group=group):
                 work.wait()
 
         return wait
@@ -101,19 +102,19 @@ class Peers:
     ) -> None:
         """Combine the tensors of all instances, or of a group of them, in place."""
         group = group or self._instances()
-        with self.explained("reducing"):
+        with self.explained("reducing", group=group):
             dist.all_reduce(tensor, operation, group=group)
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0, group: dist.ProcessGroup | None = None) -> None:
         """Overwrite these tensors by those of one instance."""
         group, process = group or self._instances(), self.world.process_of(source, self.world.stage or 0)
-        with self.explained(f"hearing from rank {source}"):
+        with self.explained(f"hearing from rank {source}", group=group):
             send_to_all(tensors, process, group)
 
     def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """What each instance has here, by rank; plain values that can be pickled."""
         group = group or self._instances()
-        with self.explained("gathering"):
+        with self.explained("gathering", group=group):
             return gathered(value, group)
 
     def gather_everywhere(self, value: Any) -> list[Any]:
@@ -183,9 +184,11 @@ class Peers:
             )
         return world.address, world.port
 
-    def explained(self, doing: str, port: int | None = None) -> AbstractContextManager[None]:
-        """Turn what torch.distributed says about an exchange into what can be done about it."""
-        return _Explained(self.world, doing, port)
+    def explained(
+        self, doing: str, port: int | None = None, group: dist.ProcessGroup | None = None
+    ) -> AbstractContextManager[None]:
+        """Turn what torch.distributed says about an exchange of a group into what can be done about it."""
+        return _Explained(self.world, doing, port, group)
 
 
 @dataclass(slots=True)
@@ -193,21 +196,31 @@ class _Explained(AbstractContextManager[None]):
     world: World
     doing: str
     port: int | None
+    group: dist.ProcessGroup | None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, RuntimeError) and not isinstance(error, DistributedError):
-            raise DistributedError(_explanation(self.world, self.doing, self.port, str(error))) from error
+            give_up(self.world)
+            raise DistributedError(self._explanation(str(error))) from error
+
+    def _explanation(self, text: str) -> str:
+        who = f"{self.world.place} ({socket.gethostname()}) failed in {self.doing}"
+        for told, remedy in _REMEDIES:
+            if told(text):
+                place = f" at {self.world.address}:{self.port}" if self.port is not None else ""
+                return f"{who}{place}: {remedy(self.world, self.group)}\n{text.strip()}"
+        return f"{who}.\n{text.strip()}"
 
 
-def peers_here(answer: timedelta = ANSWER) -> Peers | None:
+def peers_here(answer: timedelta | None = None) -> Peers | None:
     """The other instances of this process's world; None where a launcher has described none."""
     world = world_from(os.environ)
-    return None if world is None or world.size == 1 else Peers(world=world, answer=answer)
+    return None if world is None or world.size == 1 else Peers(world=world, answer=answer or patience())
 
 
-def peers_as(rank: int, size: int, answer: timedelta = ANSWER) -> Peers | None:
+def peers_as(rank: int, size: int) -> Peers | None:
     """The other instances of a world in which this one has been told its place; None where it is alone."""
     if size == 1:
         return None
@@ -215,7 +228,7 @@ def peers_as(rank: int, size: int, answer: timedelta = ANSWER) -> Peers | None:
     if world is None or (world.rank, world.size) != (rank, size):
         address, port = meeting_place(os.environ)
         world = World(rank=rank, size=size, address=address, port=port, launcher="the options")
-    return Peers(world=world, answer=answer)
+    return Peers(world=world)
 
 
 @torch.no_grad()
@@ -242,28 +255,23 @@ def leave() -> None:
         let_threads_rest()
 
 
-def _explanation(world: World, doing: str, port: int | None, text: str) -> str:
-    who = f"{world.place} ({socket.gethostname()}) failed in {doing}"
-    for told, remedy in _REMEDIES:
-        if told(text):
-            place = f" at {world.address}:{port}" if port is not None else ""
-            return f"{who}{place}: {remedy}\n{text.strip()}"
-    return f"{who}.\n{text.strip()}"
-
-
 def _mentions(*phrases: str) -> Callable[[str], bool]:
     return lambda text: any(phrase in text.lower() for phrase in phrases)
 
 
-_REMEDIES = (
-    (_mentions("address already in use", "eaddrinuse"), "the port is taken. Set MASTER_PORT to a free one."),
-    (
-        _mentions("timed out", "timeout", "did not respond", "failed to pass monitoredbarrier"),
-        "another instance stays silent. Look for one that hangs, or that ran fewer calls than this one.",
-    ),
+def _silence(world: World, group: dist.ProcessGroup | None) -> str:
+    names = " and ".join(silent_ones(world, group))
+    if not names:
+        return "another instance stays silent. Look for one that hangs, or that ran fewer calls than this one."
+    return f"{names} did not come to it. Look there for what hangs, or for fewer calls than here."
+
+
+_REMEDIES: tuple[tuple[Callable[[str], bool], Callable[[World, dist.ProcessGroup | None], str]], ...] = (
+    (_mentions("address already in use", "eaddrinuse"), lambda *_: "the port is taken. Set MASTER_PORT to a free one."),
+    (_mentions("timed out", "timeout", "did not respond", "failed to pass monitoredbarrier"), _silence),
     (
         _mentions("connection closed", "connection reset", "broken pipe", "econnreset", "recverror", "read error"),
-        "another instance is gone. Its own output says why; this one cannot go on without it.",
+        lambda *_: "another instance is gone. Its own output says why; this one cannot go on without it.",
     ),
 )
 

@@ -88,3 +88,8 @@ class World:
     def place(self) -> str:
         """What this process is called in messages."""
         return f"Rank {self.rank} of {self.size}" + ("" if self.stage is None else f", stage {self.stage}")
+
+    def name_of(self, process: int) -> str:
+        """What another process is called there."""
+        rank, stage = divmod(process, self.processes_per_instance)
+        return f"rank {rank}" + ("" if self.stage is None else f", stage {stage}")

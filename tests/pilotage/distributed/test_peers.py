@@ -81,24 +81,27 @@ def test_a_dead_peer_is_noticed_at_once_and_the_error_says_what_to_do(instances)
 
 
 def stay_silent():
-    peers = here(answer=timedelta(seconds=1))
-    _, other = peers.gather(os.getpid())
+    os.environ["PILOTAGE_EXCHANGE_TIMEOUT"] = "1"
+    peers = here()
+    pids = peers.gather(os.getpid())
     if peers.world.rank == 1:
         signal.pause()
     try:
         peers.sum(torch.ones(2))
     except DistributedError as error:
-        os.kill(other, signal.SIGTERM)
+        if peers.world.rank == 0:
+            os.kill(pids[1], signal.SIGTERM)
         return str(error)
 
 
-def test_a_silent_peer_is_given_up_after_the_timeout(instances):
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_silent_peer_is_given_up_after_the_timeout_and_named(instances, size):
     begun = instances()
-    begun.start(stay_silent, 2)
-    assert begun.statuses(60) == [0, -signal.SIGTERM]
+    begun.start(stay_silent, size)
+    assert begun.statuses(60) == [0, -signal.SIGTERM, 0][:size]
     message = torch.load(begun.answer(0))
-    assert "Rank 0 of 2" in message
-    assert "another instance stays silent" in message
+    assert f"Rank 0 of {size}" in message
+    assert "failed in adding up: rank 1 did not come to it" in message
 
 
 def compile_for_long():

@@ -61,6 +61,9 @@ def _add_scale(parser: ArgumentParser) -> None:
     scale.add_argument(
         "--offline-mode", type=switch, metavar="yes|no", help="take no accelerator; run on the processor"
     )
+    scale.add_argument(
+        "--exchange-timeout", type=int, metavar="S", help="give up an instance that is silent for so many seconds (120)"
+    )
     scale.add_argument("--max-restarts", type=int, metavar="N", help="start again after a failure, so often (0)")
 
 

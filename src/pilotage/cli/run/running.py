@@ -20,6 +20,7 @@ from pilotage.distributed.launcher.job import Job
 from pilotage.distributed.launcher.launch import launch
 from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.distributed.launcher.topology import topology
+from pilotage.distributed.patience import EXCHANGE_TIMEOUT
 from pilotage.errors import OptionError
 
 __all__ = ["job_of", "notices", "run"]
@@ -114,6 +115,10 @@ def _environment(options: Namespace) -> dict[str, str]:
         found |= {"POPTORCH_CACHE_DIR": directory, "PILOTAGE_CACHE_DIR": directory}
     if options.host_subnet is not None and _names_hosts(options):
         found[HOST_SUBNET] = options.host_subnet
+    if options.exchange_timeout is not None:
+        if options.exchange_timeout < 1:
+            raise OptionError(f"--exchange-timeout is {options.exchange_timeout}. It has to be at least 1 second.")
+        found[EXCHANGE_TIMEOUT] = str(options.exchange_timeout)
     if options.offline_mode:
         found["PILOTAGE_BACKEND"] = "cpu"
     if options.debug:

@@ -47,6 +47,12 @@ def test_without_options_there_is_one_of_everything():
     assert job_of(parsed("--num-instances=3", "program")).replicas == 3
 
 
+def test_the_patience_with_silent_instances_is_handed_on():
+    assert job_of(parsed("--exchange-timeout=30", "program")).environment == {"PILOTAGE_EXCHANGE_TIMEOUT": "30"}
+    with pytest.raises(OptionError, match="at least 1 second"):
+        job_of(parsed("--exchange-timeout=0", "program"))
+
+
 def test_debugging_makes_the_parts_below_talk():
     assert job_of(parsed("--debug", "program")).environment["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
 
