@@ -37,8 +37,15 @@ def generated_file(
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Keep the other processes of this machine from the same work."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_suffix(".lock").open("w")
+    except OSError as error:
+        raise DataError(
+            f"{path.parent} cannot be written to ({error.strerror}), and generated events are kept there. Name another "
+            "data.data_directory."
+        ) from None
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

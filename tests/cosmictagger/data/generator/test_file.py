@@ -65,3 +65,9 @@ def test_of_several_processes_one_makes_the_file(tmp_path):
     assert made == [1]
     with EventFile(generated_file(tmp_path, events=1, seed=9)) as file:
         assert len(file) == 1
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot be written to \(Not a directory\).*data\.data_directory"):
+        generated_file(tmp_path / "file" / "events", events=1, seed=1)
