@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import pilotage
 from cosmictagger.data.errors import DataError
 from cosmictagger.errors import ConfigurationError, CosmicTaggerError
 
@@ -38,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(_usage())
             return 0
         _run(given)
-    except (CosmicTaggerError, DataError) as error:
+    except (CosmicTaggerError, DataError, pilotage.PilotageError) as error:
         print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

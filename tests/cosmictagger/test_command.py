@@ -197,6 +197,15 @@ def test_weights_that_are_not_there_are_refused_in_one_line(tmp_path, few_events
     assert "Train first, or set mode.weights_location" in capsys.readouterr().err
 
 
+def test_what_the_engine_refuses_is_one_line_too(tmp_path, few_events, capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "first")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main([*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}"]) == 2
+    assert capsys.readouterr().err == (
+        "cosmictagger: The environment variable RANK is 'first'. It has to be a whole number.\n"
+    )
+
+
 def test_help_tells_recipes_and_groups(capsys):
     assert main(["--help"]) == 0
     said = capsys.readouterr().out
