@@ -116,10 +116,13 @@ def load(path: Path) -> dict[str, Any]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "numpy" in str(error):
             return _original(path)
-        raise CheckpointError(f"{path} cannot be read as a checkpoint: {reason}") from None
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise CheckpointError(
+            f"{path} cannot be read as a checkpoint ({reason}). If it is cut off or damaged, remove it to go on from the one "
+            "before it."
+        ) from None
     if not isinstance(state, dict) or "state_dict" not in state:
         raise CheckpointError(f"{path} is not a checkpoint of CosmicTagger: it has no state_dict.")
     return state
