@@ -63,7 +63,7 @@ def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "model-1.ckpt"
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(
-        CheckpointError, match="cannot be read as a checkpoint .* remove it to go on from the one before it"
+        CheckpointError, match=r"cannot be read as a checkpoint .* remove it to go on from the one before it"
     ):
         load(path)
     torch.save({"something": 1}, path)
