@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.framework import Tensorflow, Torch
 from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
-from cosmictagger.configuration.network import PRESETS
+from cosmictagger.configuration.network import PRESETS, Network
 from cosmictagger.configuration.recipes import GROUPS, RECIPES
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
@@ -45,7 +45,10 @@ def configuration(overrides: Sequence[str], recipe: str = "config") -> Configura
             composed = compose(recipe, overrides=_set_by_force(overrides))
         if OmegaConf.is_missing(composed.run, "id"):
             raise ConfigurationError("run.id is not given. It names the run and its folder: say run.id=NAME.")
-        composed.network.data_format = composed.data.data_format
+        wanted, filled = composed.network.data_format, composed.data.data_format
+        if wanted not in (filled, Network().data_format):
+            raise ConfigurationError("network.data_format is filled from data.data_format. Set that.")
+        composed.network.data_format = filled
         chosen: Any = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigurationError(_one_line(error)) from None

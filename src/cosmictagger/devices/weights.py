@@ -39,9 +39,9 @@ def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
     ]
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise CheckpointError(
-            f"The checkpoint is of another network: {problems[0]}{more}. Give the same network options."
-        )
+        rounded = any(ROUNDING in name for name in given) and not unknown
+        options = "mode.quantization_aware=true, as it was trained" if rounded else "the same network options"
+        raise CheckpointError(f"The checkpoint is of another network: {problems[0]}{more}. Give {options}.")
     network.load_state_dict(given)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cosmictagger.errors import CheckpointError
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints, find, load
 
@@ -34,6 +35,16 @@ def found_state(checkpoints: Checkpoints, location: str, processes: Processes) -
     if processes.per_instance_files:
         return _of_instances(checkpoints, location, processes)
     return processes.first(_newest(checkpoints, location) if processes.writes else None)
+
+
+def check_seed(seed: int, found: Resumption) -> None:
+    """Raise where another order of events is asked for than the one that the run would go on with; 0 asks for none."""
+    began = found.state.get("data", {}).get("train", {}).get("seed") if found.is_own else None
+    if seed and began is not None and seed != began:
+        raise CheckpointError(
+            f"data.seed={seed}, and the run began with {began}: its sequence of events cannot go on. Leave data.seed out, or "
+            "start with another run.id."
+        )
 
 
 def _newest(checkpoints: Checkpoints, location: str) -> Resumption | None:

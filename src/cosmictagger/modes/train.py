@@ -10,7 +10,7 @@ from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.choosing import choose_device
-from cosmictagger.modes.resuming import Resumption, found_state, is_restarted
+from cosmictagger.modes.resuming import Resumption, check_seed, found_state, is_restarted
 from cosmictagger.modes.sources import held, held_out_events, loader_for, training_events
 from cosmictagger.networks.uresnet import UResNet, parameter_count
 from cosmictagger.processes.agreement import Agreement
@@ -56,6 +56,7 @@ def _training(
     found = found_state(checkpoints, mode.weights_location, processes)
     if found is not None:
         check_learnt(mode.optimizer.name, found.state.get("optimizer"))
+        check_seed(chosen.data.seed, found)
     training = Training(
         device=device,
         loader=loader,

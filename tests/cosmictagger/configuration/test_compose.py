@@ -83,6 +83,7 @@ def test_the_network_is_told_the_format_of_the_data():
     [
         ([], "config", "say run.id=NAME"),
         (["run.id=x", "+foo=1"], "config", "no field foo"),
+        (["run.id=x", "network.data_format=channels_last"], "config", "Set that"),
         (["run.id=x", "++mode.optimizer.foo=1"], "config", "no field mode.optimizer.foo"),
         (["run.id=x", "run.foo=3"], "config", "foo"),
         (["run.id=x", "network=vgg"], "config", "uresnet3d"),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cosmictagger.modes.resuming import RESTARTS, found_state, is_restarted
+from cosmictagger.errors import CheckpointError
+from cosmictagger.modes.resuming import RESTARTS, check_seed, found_state, is_restarted
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from pilotage import World
@@ -28,6 +29,17 @@ def test_the_own_checkpoint_goes_before_the_one_that_is_asked_for(tmp_path):
     own.save(2, state(2))
     found = found_state(own, str(other.folder), Processes())
     assert (found.state["global_step"], found.is_own) == (2, True)
+
+
+def test_a_run_does_not_go_on_in_another_order_of_events(tmp_path):
+    own = Checkpoints(tmp_path)
+    own.save(2, state(2) | {"data": {"train": {"seed": 3}}})
+    found = found_state(own, "", Processes())
+    check_seed(3, found)
+    check_seed(0, found)
+    with pytest.raises(CheckpointError, match=r"data\.seed=9, and the run began with 3"):
+        check_seed(9, found)
+    check_seed(9, found_state(Checkpoints(tmp_path / "new"), str(tmp_path), Processes()))
 
 
 def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
