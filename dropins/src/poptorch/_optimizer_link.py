@@ -40,6 +40,7 @@ class OptimizerLink:
         compiled: OptimizerPlan | None = None,
     ) -> None:
         self._module = module
+        self._names: dict[int, str] = {}
         told = options._Popart.options
         self._scales_losses = bool(told.get("automaticLossScalingSettings.enabled", False))
         self._rounds_at_random = bool(told.get("enableStochasticRounding", False))
@@ -137,12 +138,13 @@ class OptimizerLink:
             self.optimizer.ipu_state_is_dirty = True
 
     def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
-        names = {id(parameter): name for name, parameter in self._module.named_parameters()}
-        return replace(
-            self._reader.plan(optimizer, names, compiled=compiled),
-            automatic_loss_scaling=self._scales_losses,
-            stochastic_rounding=self._rounds_at_random,
-        )
+        if compiled is None or not _knows(self._names, optimizer):
+            # Not at every step, where many programs set their optimizer: it is a walk over all modules.
+            self._names = {id(parameter): name for name, parameter in self._module.named_parameters()}
+        # Nothing is asked of parameters but their types, which need not be up to date with the device.
+        with torch._C.DisableTorchFunctionSubclass():
+            plan = self._reader.plan(optimizer, self._names, compiled=compiled)
+        return replace(plan, automatic_loss_scaling=self._scales_losses, stochastic_rounding=self._rounds_at_random)
 
     def let_go(self, executor: Executor) -> None:
         """Read the device's state for the last time, before it is gone."""
@@ -150,6 +152,10 @@ class OptimizerLink:
             self._kept = executor.session.optimizer_state()
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.stop_following()
+
+
+def _knows(names: Mapping[int, str], optimizer: torch.optim.Optimizer) -> bool:
+    return all(id(parameter) in names for group in optimizer.param_groups for parameter in group["params"])
 
 
 def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:

@@ -32,7 +32,7 @@ def read_optimizer(
     _warn_of_strangers(optimizer, names)
     groups: list[Group] = []
     for settings in optimizer.param_groups:
-        known = tuple(names[id(p)] for p in settings["params"] if id(p) in names and p.requires_grad)
+        known = _known(settings, names)
         if known:
             earlier = like.groups[len(groups)] if like is not None and len(groups) < len(like.groups) else None
             constants = _constants(family, settings, refinements, earlier)
@@ -49,6 +49,12 @@ def read_optimizer(
         accumulation_type=refinements.accumulation_type,
         constants=refinements.plan_constants if like is None else like.constants,
     )
+
+
+def _known(settings: GroupSettings, names: Mapping[int, str]) -> tuple[str, ...]:
+    # Whether a gradient is wanted can be asked of weights that are not up to date with the device.
+    with torch._C.DisableTorchFunctionSubclass():
+        return tuple(names[id(p)] for p in settings["params"] if id(p) in names and p.requires_grad)
 
 
 def read_group(
