@@ -1,6 +1,7 @@
 """Which library carries gradients where."""
 
 import os
+from datetime import timedelta
 
 import pytest
 import torch.distributed as dist
@@ -8,7 +9,7 @@ import torch.distributed as dist
 from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.run import Run
 from cosmictagger.errors import DeviceError
-from cosmictagger.processes.joining import exchange_of, join
+from cosmictagger.processes.joining import exchange_of, join, patience
 from pilotage import World
 
 
@@ -40,3 +41,13 @@ def test_processes_that_do_not_know_where_to_meet_are_told(monkeypatch):
         join(Run(distributed=True))
     assert not dist.is_initialized()
     assert "ID" not in os.environ
+
+
+def test_the_patience_with_silent_processes_is_poprun_s(monkeypatch):
+    monkeypatch.delenv("PILOTAGE_EXCHANGE_TIMEOUT", raising=False)
+    assert patience() == timedelta(seconds=120)
+    monkeypatch.setenv("PILOTAGE_EXCHANGE_TIMEOUT", "30")
+    assert patience() == timedelta(seconds=30)
+    monkeypatch.setenv("PILOTAGE_EXCHANGE_TIMEOUT", "soon")
+    with pytest.raises(DeviceError, match="a number of seconds"):
+        patience()
