@@ -12,8 +12,8 @@ from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import PRESETS
 from cosmictagger.data.events import Batch
-from cosmictagger.devices.algorithms import try_some_algorithms
 from cosmictagger.devices.base import Device
+from cosmictagger.devices.card import prepare_card
 from cosmictagger.devices.engine import EngineDevice
 from cosmictagger.devices.plain import PlainDevice
 from cosmictagger.networks.uresnet import build
@@ -65,13 +65,14 @@ def pictures(images: int) -> Batch:
 
 def training_device(device: str, precision: Precision, preset: str) -> Device:
     """The device that a run of the program would train this network on, with weights that are always the same."""
+    if device == "cuda":
+        prepare_card()
     torch.manual_seed(0)
     numbers, scheme = NUMBERS[precision], LossBalanceScheme.focal
     network = build(PRESETS[preset], numbers.activations)
     optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), RATE)
     if device == "cpu":
         return PlainDevice(network, optimizer, scheme, numbers, torch.device("cpu"))
-    try_some_algorithms()
     return EngineDevice(network, optimizer, scheme, numbers, device)
 
 

@@ -13,6 +13,7 @@ from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.mode import Inference, Optimizer, Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.base import Device
+from cosmictagger.devices.card import prepare_card
 from cosmictagger.devices.plain import PlainDevice
 from cosmictagger.errors import ConfigurationError
 from cosmictagger.networks.uresnet import UResNet, build
@@ -23,6 +24,8 @@ from cosmictagger.training.precision import NUMBERS, Numbers
 
 def choose_device(chosen: Configuration, processes: Processes | None = None) -> tuple[UResNet, Device]:
     """The network and what computes it."""
+    if chosen.run.compute_mode is ComputeMode.GPU:
+        prepare_card()
     numbers = NUMBERS[chosen.run.precision]
     network = build(chosen.network, numbers.activations, quantization_aware=chosen.mode.quantization_aware)
     settings = chosen.mode.optimizer if isinstance(chosen.mode, Train | Inference) else Optimizer()
@@ -87,10 +90,8 @@ class _Choice:
         )
 
     def _engine(self) -> Device:
-        from cosmictagger.devices.algorithms import try_some_algorithms
         from cosmictagger.devices.engine import EngineDevice
 
-        try_some_algorithms()
         return EngineDevice(
             self.network,
             self._optimizer(),

@@ -1,0 +1,29 @@
+"""A card is made ready beside the building of the network."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from cosmictagger.devices import card
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="There is no CUDA device.")
+def test_libraries_are_loaded_beside_and_few_algorithms_are_tried():
+    card.prepare_card()
+    for thread in threading.enumerate():
+        if thread.name == "loading of cuDNN":
+            thread.join()
+    assert torch.backends.cudnn.benchmark
+    assert torch.backends.cudnn.benchmark_limit == card.PROPOSALS
+
+
+def test_what_cannot_be_loaded_is_left_to_the_first_step(monkeypatch):
+    monkeypatch.setattr(torch, "empty", _broken)
+    card._use_libraries()
+
+
+def _broken(*_, **__):
+    raise RuntimeError("no card")
