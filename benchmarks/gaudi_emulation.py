@@ -58,7 +58,8 @@ def contender(name: str, beneath: str) -> Callable[[], int]:
         device = "hpu"
     torch.manual_seed(42)
     network, loss_of, steps = (_tutorial if name.startswith("tutorial") else _cosmictagger)(device)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9)
+    # Left to itself, torch takes lists of tensors at once on CUDA and one after the other on hpu.
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9, foreach=True)
 
     def run() -> int:
         for _ in range(steps):
