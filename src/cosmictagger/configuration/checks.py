@@ -142,8 +142,19 @@ def _files(chosen: Configuration) -> Iterator[str]:
         try:
             with EventFile(path) as file:
                 check_minibatch(path, len(file), needed)
+                yield from _halvings(chosen, path, file.shape)
         except DataError as error:
             yield str(error)
+
+
+def _halvings(chosen: Configuration, path: Path, shape: tuple[int, int]) -> Iterator[str]:
+    """Refuse a network that is too deep for the pictures of a file, which need not be the detector's own."""
+    wanted = chosen.network.depth + chosen.data.downsample
+    if isinstance(chosen.mode, Train | Inference) and any(side % 2**wanted for side in shape):
+        yield (
+            f"{path} holds pictures of {shape[0]} x {shape[1]}, which cannot be halved {wanted} times, "
+            f"network.depth={chosen.network.depth} and data.downsample={chosen.data.downsample}. Take less of either."
+        )
 
 
 def files_used(chosen: Configuration) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from omegaconf import OmegaConf
 
 from cosmictagger.configuration.checks import check
 from cosmictagger.configuration.compose import configuration
+from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generate_file
+from cosmictagger.data.predictions import PredictionWriter
 from cosmictagger.errors import ConfigurationError
 
 
@@ -112,3 +114,17 @@ def test_a_minibatch_larger_than_the_file_is_refused(tmp_path):
     check(configured([*words, "run.minibatch_size=2"]))
     with pytest.raises(ConfigurationError, match="which holds 2 events"):
         check(configured([*words, "run.minibatch_size=3"]))
+
+
+def test_a_network_too_deep_for_the_pictures_of_a_file_is_refused(tmp_path):
+    generate_file(tmp_path / "large.h5", events=2, seed=1)
+    with (
+        EventFile(tmp_path / "large.h5") as source,
+        PredictionWriter(tmp_path / "small.h5", source=source, downsample=3) as writer,
+    ):
+        batch = source.dense_batch([0, 1], 3)
+        writer.write(batch, batch.label)
+    words = ["data=real", f"data.data_directory={tmp_path}", "data.file=small.h5", "data.aux_file=small.h5"]
+    check(configured([*words, "network.depth=4", "data.downsample=1"]))
+    with pytest.raises(ConfigurationError, match="pictures of 160 x 256, which cannot be halved 6 times"):
+        check(configured([*words, "network.depth=5", "data.downsample=1"]))
