@@ -82,10 +82,9 @@ class _Choice:
             self.settings.loss_balance_scheme,
             self.numbers,
             device,
-            parallel=self.processes.shares,
+            processes=self.processes,
             broadcast_buffers=self.chosen.run.broadcast_buffers,
             boundary=boundary,
-            share=self._share,
             name=name,
         )
 

@@ -19,6 +19,7 @@ from cosmictagger.devices.inputs import tensors
 from cosmictagger.devices.observing import Observed
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
+from cosmictagger.processes.together import Processes
 from cosmictagger.training.optimizer import set_rate
 from cosmictagger.training.precision import Numbers
 from cosmictagger.training.step import EvaluationStep, TrainingStep
@@ -30,9 +31,9 @@ class PlainDevice:
     """Torch's own eager execution on one device; also the only one that scales losses.
 
     Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
-    behind each backward and behind each update, for devices that gather operations until they are told to run them, and
-    ``share`` before each evaluation, to let all processes use the same statistics. ``name`` is what the device calls itself, for
-    the report: a card may be an emulated one.
+    behind each backward and behind each update, for devices that gather operations until they are told to run them. Before each
+    evaluation all processes take over the same statistics. ``name`` is what the device calls itself, for the report: a card may
+    be an emulated one.
     """
 
     def __init__(
@@ -43,10 +44,9 @@ class PlainDevice:
         numbers: Numbers,
         device: torch.device,
         *,
-        parallel: bool = False,
+        processes: Processes | None = None,
         broadcast_buffers: bool = True,
         boundary: Callable[[], object] | None = None,
-        share: Callable[[nn.Module], None] | None = None,
         name: str | None = None,
     ) -> None:
         self._network, self._name = network.to(device), name
@@ -54,9 +54,11 @@ class PlainDevice:
         self._evaluation = EvaluationStep(network, scheme)
         self._step: nn.Module = TrainingStep(network, scheme)
         self._parallel: DistributedDataParallel | None = None
-        if parallel and optimizer is not None:
-            self._step = self._parallel = DistributedDataParallel(self._step, **_buffers(broadcast_buffers))
-        self._numbers, self._device, self._boundary, self._share = numbers, device, boundary, share
+        self._processes = processes or Processes()
+        if self._processes.shares and optimizer is not None:
+            with self._processes.exchanging("taking over the first weights"):
+                self._step = self._parallel = DistributedDataParallel(self._step, **_buffers(broadcast_buffers))
+        self._numbers, self._device, self._boundary = numbers, device, boundary
         self._observed = Observed(network, numbers)
         self._scaler = torch.amp.GradScaler(device.type, enabled=numbers.scales_loss)
         self._updates = 0
@@ -82,15 +84,15 @@ class PlainDevice:
         return Outcome(loss=loss, metrics=torch.tensor(found_metrics), seconds=watch.seconds)
 
     def _gradients(self, batch: AnyBatch, watch: _StopWatch, *, last: bool) -> tuple[Tensor, Tensor]:
-        with self._exchanging(last):
+        with self._processes.exchanging("adding up gradients"), self._together(last):
             metrics, loss = self._step(*tensors(batch, self._device))
             watch.lap("forward")
             self._scaler.scale(loss).backward()
-        self._mark()
+            self._mark()
         watch.lap("backward")
         return loss.detach(), metrics
 
-    def _exchanging(self, last: bool) -> AbstractContextManager[object]:
+    def _together(self, last: bool) -> AbstractContextManager[object]:
         """Gradients of several batches are exchanged once, with the last."""
         return nullcontext() if self._parallel is None or last else self._parallel.no_sync()
 
@@ -101,8 +103,7 @@ class PlainDevice:
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
         self._network.eval()
-        if self._share is not None:
-            self._share(self._network)
+        self._processes.share_buffers(self._network)
         with torch.inference_mode():
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
         self._mark()

@@ -96,8 +96,9 @@ def _meet(world: World, backend: str) -> None:
         torch.xpu.set_device(world.local_rank % torch.xpu.device_count())
     place = f"tcp://{world.address}:{world.port}?rank={world.rank}&world_size={world.size}"
     timeout = patience()
-    store, rank, size = next(iter(rendezvous(place, timeout=timeout)))
-    # torchrun keeps its store when it starts processes again, with the addresses of those that are gone.
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = dist.PrefixStore(f"cosmictagger attempt {attempt}", store)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+    with pilotage.explained_exchange(world, f"meeting the others at {world.address}:{world.port}"):
+        store, rank, size = next(iter(rendezvous(place, timeout=timeout)))
+        # torchrun keeps its store when it starts processes again, with the addresses of those that are gone.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"cosmictagger attempt {attempt}", store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)

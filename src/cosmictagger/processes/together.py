@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+import pilotage
 from pilotage import World
 
 Value = TypeVar("Value")
@@ -45,12 +47,17 @@ class Processes:
         """Whether there are others."""
         return self.world.size > 1
 
+    def exchanging(self, doing: str) -> AbstractContextManager[None]:
+        """Name the processes that did not come, where an exchange inside fails."""
+        return pilotage.explained_exchange(self.world, doing) if self.shares else nullcontext()
+
     def mean(self, values: Tensor) -> Tensor:
         """The mean over all processes of numbers on the host."""
         if not self.shares:
             return values
         total = values.double()
-        dist.all_reduce(total)
+        with self.exchanging("averaging numbers"):
+            dist.all_reduce(total)
         return (total / self.size).to(values.dtype)
 
     def gather(self, value: Value) -> list[Value]:
@@ -58,7 +65,8 @@ class Processes:
         if not self.shares:
             return [value]
         found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value)
+        with self.exchanging("gathering"):
+            dist.all_gather_object(found, value)
         return found
 
     def first(self, value: Value) -> Value:
@@ -66,18 +74,21 @@ class Processes:
         if not self.shares:
             return value
         told: list[Any] = [value if self.writes else None]
-        dist.broadcast_object_list(told, src=0, device=torch.device("cpu"))
+        with self.exchanging("hearing from rank 0"):
+            dist.broadcast_object_list(told, src=0, device=torch.device("cpu"))
         return told[0]  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def share_buffers(self, module: nn.Module) -> None:
         """Take over the first process's buffers: statistics of normalisation, to be validated with alike everywhere."""
         if self.shares:
-            for buffer in module.buffers():
-                dist.broadcast(buffer, src=0)
+            with self.exchanging("sharing statistics"):
+                for buffer in module.buffers():
+                    dist.broadcast(buffer, src=0)
 
     def leave(self) -> None:
         """Part, once everybody is done."""
         if self.shares and dist.is_initialized():
-            dist.barrier()
+            with self.exchanging("parting"):
+                dist.barrier()
             dist.destroy_process_group()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
@@ -20,11 +19,11 @@ from torch import Tensor
 
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.variables import meeting_place
+from pilotage.distributed.explaining import Explained
 from pilotage.distributed.groups import groups_of, new_group_among, new_groups
 from pilotage.distributed.interfaces import chosen_interface
 from pilotage.distributed.patience import patience
 from pilotage.distributed.rest import let_threads_rest
-from pilotage.distributed.silence import give_up, silent_ones
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -188,30 +187,7 @@ class Peers:
         self, doing: str, port: int | None = None, group: dist.ProcessGroup | None = None
     ) -> AbstractContextManager[None]:
         """Turn what torch.distributed says about an exchange of a group into what can be done about it."""
-        return _Explained(self.world, doing, port, group)
-
-
-@dataclass(slots=True)
-class _Explained(AbstractContextManager[None]):
-    world: World
-    doing: str
-    port: int | None
-    group: dist.ProcessGroup | None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if isinstance(error, RuntimeError) and not isinstance(error, DistributedError):
-            give_up(self.world)
-            raise DistributedError(self._explanation(str(error))) from error
-
-    def _explanation(self, text: str) -> str:
-        who = f"{self.world.place} ({socket.gethostname()}) failed in {self.doing}"
-        for told, remedy in _REMEDIES:
-            if told(text):
-                place = f" at {self.world.address}:{self.port}" if self.port is not None else ""
-                return f"{who}{place}: {remedy(self.world, self.group)}\n{text.strip()}"
-        return f"{who}.\n{text.strip()}"
+        return Explained(self.world, doing, port, group)
 
 
 def peers_here(answer: timedelta | None = None) -> Peers | None:
@@ -253,27 +229,6 @@ def leave() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
         let_threads_rest()
-
-
-def _mentions(*phrases: str) -> Callable[[str], bool]:
-    return lambda text: any(phrase in text.lower() for phrase in phrases)
-
-
-def _silence(world: World, group: dist.ProcessGroup | None) -> str:
-    names = " and ".join(silent_ones(world, group))
-    if not names:
-        return "another instance stays silent. Look for one that hangs, or that ran fewer calls than this one."
-    return f"{names} did not come to it. Look there for what hangs, or for fewer calls than here."
-
-
-_REMEDIES: tuple[tuple[Callable[[str], bool], Callable[[World, dist.ProcessGroup | None], str]], ...] = (
-    (_mentions("address already in use", "eaddrinuse"), lambda *_: "the port is taken. Set MASTER_PORT to a free one."),
-    (_mentions("timed out", "timeout", "did not respond", "failed to pass monitoredbarrier"), _silence),
-    (
-        _mentions("connection closed", "connection reset", "broken pipe", "econnreset", "recverror", "read error"),
-        lambda *_: "another instance is gone. Its own output says why; this one cannot go on without it.",
-    ),
-)
 
 
 def _bracketed(address: str) -> str:
