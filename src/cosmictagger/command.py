@@ -42,8 +42,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except (CosmicTaggerError, DataError, pilotage.PilotageError) as error:
         print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("cosmictagger: interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print("; ".join(filter(None, ("cosmictagger: interrupted", str(interrupt)))), file=sys.stderr)
         return 130
     return 0
 
@@ -72,8 +72,23 @@ def _run(given: list[str]) -> None:
         for line in composing.resolved_lines(chosen):
             log.info(line)
         _seed(chosen, processes)
-        _mode(chosen)(chosen, folder, processes)
+        try:
+            _mode(chosen)(chosen, folder, processes)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_what_the_same_command_does(chosen, folder)) from None
     processes.leave()
+
+
+def _what_the_same_command_does(chosen: Configuration, folder: Path) -> str:
+    from cosmictagger.configuration.choices import ModeKind
+    from cosmictagger.records.checkpoints import Checkpoints
+
+    if chosen.mode.name is not ModeKind.train:
+        return "the same command begins anew"
+    latest = Checkpoints(folder / "checkpoints").latest()
+    if latest is None:
+        return "there is no checkpoint yet, so the same command begins anew"
+    return f"the same command goes on from the last checkpoint, {latest.name}"
 
 
 def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:

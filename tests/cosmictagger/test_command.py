@@ -14,6 +14,7 @@ import torch
 
 from cosmictagger.command import main, split_recipe
 from cosmictagger.errors import ConfigurationError
+from cosmictagger.records.process_log import LOGGER
 
 EXEC = Path(__file__).parents[2] / "bin" / "exec.py"
 TINY = (
@@ -220,6 +221,36 @@ def test_the_recipe_is_named_in_either_way():
         split_recipe(["--multirun"])
     with pytest.raises(ConfigurationError, match="needs a name"):
         split_recipe(["--config-name"])
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_says_what_the_same_command_goes_on_from(tmp_path, few_events, capsys):
+    words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "run.iterations=1"]
+    assert interrupted("No checkpoint file found", words) == 130
+    assert "interrupted; there is no checkpoint yet, so the same command begins anew\n" in capsys.readouterr().err
+    assert main(words) == 0
+    assert interrupted("Resumed from", words) == 130
+    kept = [path.name for path in (tmp_path / "checkpoints").glob("model-*.ckpt")]
+    said = capsys.readouterr().err
+    assert f"interrupted; the same command goes on from the last checkpoint, {kept[0]}\n" in said
+    words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "mode=iotest"]
+    assert interrupted("-- CONFIG --", words) == 130
+    assert capsys.readouterr().err.endswith("cosmictagger: interrupted\n")
+
+
+def interrupted(phrase, words):
+    """The exit code of a command that Ctrl-C comes to as soon as it says something."""
+
+    def listen(record):
+        if phrase in record.getMessage():
+            signal.raise_signal(signal.SIGINT)
+        return True
+
+    LOGGER.addFilter(listen)
+    try:
+        return main(words)
+    finally:
+        LOGGER.removeFilter(listen)
 
 
 KILLER = """
