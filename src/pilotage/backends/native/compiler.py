@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.backends.native.code import CodeFacts, write_code
+from pilotage.backends.native.draws import draw_as_the_graph_does
 from pilotage.backends.native.kernels import CudaKernelFacts, whole_numbers
 from pilotage.backends.native.separation import separate_large
 from pilotage.backends.native.wrapper import NotSelfContained, load, stand_alone
@@ -81,6 +82,7 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
         compiled.append(compile_fx_inner(graph, examples, **choices))
         return compiled[-1]
 
+    draw_as_the_graph_does()
     prepared = _prepared(graph)
     with torch.no_grad(), config.patch(dict(_CHOICES)):
         compile_fx(prepared, [argument.clone() for argument in arguments], inner_compile=inner)

@@ -1,0 +1,58 @@
+"""Random numbers that are drawn as in the graph. Runs in the compiling process alone: it teaches Inductor.
+
+Draws that need nothing of each other may be put in another order by the compiler, and each of them would get the numbers of
+another one. And random numbers fill memory in its own order: in a tensor that is laid out otherwise, a mask of dropout would hit
+other values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+aten = torch.ops.aten
+
+Lowering = Callable[..., Any]
+
+
+def draw_as_the_graph_does() -> None:
+    """Keep the order of draws, and draw into memory that is laid out as in the graph."""
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
+    def drawn(_: Any, *chance: Any) -> Any:
+        source: Any = V.graph.current_node.args[0]
+        like = source.meta["val"]
+        place = lowering.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+        return lowering.bernoulli_(place, *chance)
+
+    lowering.register_lowering(aten.bernoulli.p, type_promotion_kind=None)(drawn)
+    lowering.add_layout_constraint(aten.native_dropout.default, lowering.constrain_to_fx_strides)
+    latest: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+    for operation, lower in list(lowering.lowerings.items()):
+        if isinstance(operation, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in operation.tags:
+            lowering.lowerings[operation] = _in_order(lower, latest)
+
+
+def _in_order(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
+    """The same, behind the draw before it; ``latest`` has the last draw of each graph that is being compiled."""
+    from torch._inductor import ir
+    from torch._inductor.virtualized import V
+
+    @wraps(lower)
+    def ordered(*arguments: Any, **options: Any) -> Any:
+        graph = V.graph
+        before = len(graph.operations)
+        result = lower(*arguments, **options)
+        for operation in graph.operations[before:]:
+            if isinstance(operation, ir.FallbackKernel | ir.InplaceBernoulliFallback):
+                if graph in latest:
+                    graph.additional_buffer_deps[str(operation.operation_name)].add(latest[graph])
+                latest[graph] = operation.get_name()
+        return result
+
+    return ordered
