@@ -1,8 +1,8 @@
 """Whether another way of running a program computes the same.
 
 Kernels that mistake a layout, or a compiler that errs, are off by far. But so are sound ones where a program is chaotic: the
-gradients of the first layers of a deep network in bfloat16 depend on how each sum was rounded. So the graph itself is run again
-with weights that differ in their last digit, and what that changes is what another way may change too.
+gradients of the first layers of a deep network in bfloat16 depend on how each sum was rounded. So the graph itself is run again,
+rounding each result otherwise, and what that changes is what another way may change too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pilotage.backends.native.job import Job
-
 _TOLERANCE = {torch.float16: 5e-2, torch.bfloat16: 5e-2}
 _TOLERANCE_OF_OTHERS = 1e-2
 _LENIENCE = 3.0
 """How many times the effect of rounding a way may be off."""
-
-_TF32 = 2.0**-10
 
 _FEW = 64
 """Fewer numbers than this may hide the effect of rounding by chance."""
@@ -46,19 +42,6 @@ class Yardstick:
             _distance(left, right) <= allowed
             for left, right, allowed in zip(self._expected, found, self._allowed, strict=True)
         )
-
-
-def last_digit(job: Job) -> float:
-    """The relative size of the coarsest rounding in a program: of its weights, of what it casts to, of TensorFloat-32."""
-    types = {spec.dtype for spec in job.program.layout.parameters.values()}
-    for computation in job.program.computations.values():
-        assert computation.graph is not None
-        for node in computation.graph.graph.nodes:
-            types |= {each for each in (*node.args, *node.kwargs.values()) if isinstance(each, torch.dtype)}
-    digits = [torch.finfo(each).eps for each in types if each.is_floating_point]
-    if job.device.type == "cuda" and (job.precision["matmul"] != "highest" or job.precision["convolution TF32"]):
-        digits.append(_TF32)
-    return max(digits, default=0.0)
 
 
 def _distance(left: Tensor, right: Tensor) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -20,9 +20,7 @@ Calls = Mapping[Action, Callable[..., list[Tensor]]]
 class Trial:
     """A program with made-up weights, run as one host call would run it."""
 
-    def __init__(
-        self, job: Job, program: Program, calls: Calls | None = None, *, nudge: float = 0.0, seed: int = 0
-    ) -> None:
+    def __init__(self, job: Job, program: Program, calls: Calls | None = None) -> None:
         self.program = program
         self._job = job
         self._calls = calls or {action: _straight(part) for action, part in program.computations.items()}
@@ -32,8 +30,6 @@ class Trial:
         generator = torch.Generator().manual_seed(0)
         weights = {name: _made_up(spec, generator) for name, spec in program.layout.parameters.items()}
         self.state.load_weights(weights, job.buffers)
-        if nudge:
-            _nudge(self.state.parameters.values(), nudge, torch.Generator(job.device).manual_seed(seed))
 
     @property
     def can_be_recorded(self) -> bool:
@@ -83,11 +79,3 @@ def _made_up(specification: TensorSpec, generator: torch.Generator) -> Tensor:
         # Scales and shifts: about one, because those of both signs would make a deep network chaotic.
         return tensor.mul_(0.1).add_(1)
     return tensor.mul_(max(1, tensor.numel() // max(1, tensor.shape[0])) ** -0.5)
-
-
-def _nudge(tensors: Iterable[Tensor], share: float, generator: torch.Generator) -> None:
-    """Change each value by up to this share of it."""
-    for tensor in tensors:
-        if tensor.is_floating_point():
-            factor = torch.empty_like(tensor, dtype=torch.float64).uniform_(1 - share, 1 + share, generator=generator)
-            tensor.copy_(tensor * factor)

@@ -11,24 +11,26 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from pilotage.backends.native.agreement import Yardstick, last_digit
+from pilotage.backends.native.agreement import Yardstick
 from pilotage.backends.native.cache import NativeCache, write_manifest
 from pilotage.backends.native.code import NativeCode
 from pilotage.backends.native.compiler import compile_graph
 from pilotage.backends.native.job import Job
 from pilotage.backends.native.measuring import best_seconds
+from pilotage.backends.native.nudging import nudged
 from pilotage.backends.native.precision import set_precision
 from pilotage.backends.native.trial import Trial
 from pilotage.backends.native.tuning import Tuning
 from pilotage.options.choices import Tier
 from pilotage.program.channels_last import has_channels_last, in_channels_last
+from pilotage.program.program import Action
 
 _POLITENESS = 10
 """How much we let others go first."""
@@ -65,9 +67,7 @@ def _end_with_parent(scratch: Path) -> None:
 
 def _tune(job: Job, folder: Path) -> Tuning:
     plain = Trial(job, job.program)
-    nudged = [_results(Trial(job, job.program, nudge=last_digit(job), seed=seed)) for seed in (1, 2)]
-    yardstick = Yardstick(_results(plain), nudged)
-    del nudged
+    yardstick = Yardstick(_results(plain), [_results(_rounding_otherwise(job, seed)) for seed in (1, 2)])
     ways = {Way(Tier.GRAPH, channels_last=False): plain}
     problems: list[str] = []
     if has_channels_last(job.program):
@@ -93,6 +93,15 @@ def _tune(job: Job, folder: Path) -> Tuning:
         seconds={str(way): value for way, value in seconds.items()},
         reason="; ".join(problems),
     )
+
+
+def _rounding_otherwise(job: Job, seed: int) -> Trial:
+    tf32 = job.device.type == "cuda" and (job.precision["matmul"] != "highest" or job.precision["convolution TF32"])
+    calls: dict[Action, Callable[..., list[Tensor]]] = {}
+    for action, computation in job.program.computations.items():
+        assert computation.graph is not None
+        calls[action] = nudged(computation.graph, seed, tf32=tf32)
+    return Trial(job, job.program, calls)
 
 
 def _runs(trial: Trial, problems: list[str]) -> bool:

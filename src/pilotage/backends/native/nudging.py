@@ -1,0 +1,57 @@
+"""A graph that rounds each of its results otherwise, to find out how much depends on that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Interpreter, Node
+from torch.utils import _pytree as pytree
+
+_TF32 = 2.0**-10
+
+
+def nudged(graph: GraphModule, seed: int, *, tf32: bool) -> Callable[..., list[Tensor]]:
+    """The graph, but each result is changed by up to half of its last digit; with TF32, those of float32 in the digits that it keeps."""
+
+    def call(*arguments: Tensor) -> list[Tensor]:
+        return list(_Nudging(graph, seed, tf32=tf32).run(*arguments))
+
+    return call
+
+
+class _Nudging(Interpreter):
+    def __init__(self, graph: GraphModule, seed: int, *, tf32: bool) -> None:
+        super().__init__(graph)
+        self._seed, self._tf32 = seed, tf32
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        if not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
+            return result
+        arguments, _ = self.fetch_args_kwargs_from_env(n)
+        taken = {_memory(each) for each in pytree.tree_leaves(arguments) if isinstance(each, Tensor)}
+        return pytree.tree_map_only(Tensor, lambda each: each if _memory(each) in taken else self._nudge(each), result)
+
+    def _nudge(self, tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point() or not tensor.numel():
+            return tensor
+        digit = _TF32 if self._tf32 and tensor.dtype == torch.float32 else torch.finfo(tensor.dtype).eps
+        # Half of a digit either way, and in more digits than the tensor has, which then rounds.
+        wide = torch.promote_types(tensor.dtype, torch.float32)
+        factor = torch.empty_like(tensor, dtype=wide)
+        return (tensor * factor.uniform_(1 - digit / 2, 1 + digit / 2, generator=self._generator(tensor.device))).to(
+            tensor.dtype
+        )
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
+
+
+def _memory(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
