@@ -25,7 +25,7 @@ _PEERS = {
     ),
 }
 _OURS = {"Pilotage, compiled, deviceIterations 1": 1, "Pilotage, compiled, deviceIterations 10": 10}
-"""Ways of training; ours with the device iterations of a call. Batches of ours come from the host, those of peers are on the card."""
+"""Ways of training; ours with the device iterations of a call. Batches lie on the device for all of them."""
 
 
 class WithLoss(nn.Module):
@@ -84,7 +84,7 @@ def contender(name: str, device: str) -> Callable[[], int]:
     trainer = pilotage.training(
         model, _plain(optimizer(model.parameters())), device_iterations=iterations, backend=device, tier="compiled"
     )
-    inputs = [torch.cat([tensor] * iterations) for tensor in batch]
+    inputs = [torch.cat([tensor] * iterations).to(device) for tensor in batch]
     return _repeated(lambda: trainer(*inputs), device, iterations)
 
 
