@@ -15,6 +15,8 @@ from pilotage.datasets.whole_files import write_whole
 
 INK, QUIET, ACCENT = "#1f2933", "#9aa5b1", "#2563a8"
 SAMPLES_PER_CLASS = 12
+VERDICT_WIDTH = 1.15
+"""Of the bars, against that of a picture."""
 
 
 def save_samples(pictures: LabelledImages, path: Path) -> None:
@@ -56,10 +58,12 @@ def save_confusion(result: Evaluation, path: Path) -> None:
 def save_before_after(predictions: list[Prediction], path: Path) -> None:
     """For each picture: as it was given, as the network sees it, and what the network makes of it."""
     figure = Figure(figsize=(10.5, 3.6 * len(predictions)), layout="constrained")
-    grid = figure.subplots(len(predictions), 3, squeeze=False, width_ratios=(1, 1, 1.15))
+    grid = figure.subplots(len(predictions), 3, squeeze=False, width_ratios=(1, 1, VERDICT_WIDTH))
     for prediction, (before, after, verdict) in zip(predictions, grid, strict=True):
         for axes in (before, after):
             _bare(axes)
+            # Square whatever the picture's shape is, so that all titles of a row are at one height.
+            axes.set(box_aspect=1, adjustable="datalim")
         before.imshow(prediction.picture.original)
         before.set_title("before", color=INK)
         before.set_xlabel(prediction.picture.path.name, color=QUIET, fontsize=9)
@@ -67,6 +71,7 @@ def save_before_after(predictions: list[Prediction], path: Path) -> None:
         after.set_title("after", color=INK)
         after.set_xlabel("28 × 28, grey, dark ground", color=QUIET, fontsize=9)
         _draw_verdict(verdict, prediction)
+        verdict.set_box_aspect(1 / VERDICT_WIDTH)
     _save(figure, path)
 
 
