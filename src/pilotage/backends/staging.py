@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+_WORTH_THREADS = 32 << 20
+"""Bytes below which one thread copies: waking all the others takes longer, and they keep cores from whoever loads data."""
 
 
 class InputStaging:
@@ -49,7 +53,7 @@ class InputStaging:
         if pinned is None or pinned.shape != piece.shape:
             pinned = torch.empty(piece.shape, dtype=piece.dtype, pin_memory=True)
             self._pinned[turn][position] = pinned
-        return pinned.copy_(piece)
+        return copied(pinned, piece)
 
 
 class OutputStaging:
@@ -64,6 +68,15 @@ class OutputStaging:
             pinned.copy_(output, non_blocking=True)
         torch.cuda.current_stream().synchronize()
         return [pinned.clone() for pinned in self._pinned]
+
+
+def copied(target: Tensor, source: Tensor) -> Tensor:
+    """Copy a tensor of the host into another of its shape and type; returns the latter."""
+    plain = source.is_contiguous() and target.is_contiguous() and not (source.is_conj() or source.is_neg())
+    if plain and source.nbytes <= _WORTH_THREADS:
+        ctypes.memmove(target.data_ptr(), source.data_ptr(), source.nbytes)
+        return target
+    return target.copy_(source)
 
 
 def _split(tensor: Tensor, parts: int) -> Sequence[Tensor]:
