@@ -6,6 +6,7 @@ import fcntl
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -20,6 +21,7 @@ from cosmictagger.data.writer import EventWriter, pixel_ids
 GENERATOR_VERSION = 2
 """Part of the name of a generated file: events of another version are other events."""
 _EVENTS_PER_TASK = 8
+_GUARD = "Put what a script does under `if __name__ == '__main__':`, or leave workers at 1."
 
 
 def generated_file(
@@ -28,6 +30,8 @@ def generated_file(
     """The file of so many events with this seed in a directory, made when it is not there; others wait for who makes it."""
     path = Path(directory) / f"generated_v{GENERATOR_VERSION}_seed{seed}_{events}.h5"
     if not path.is_file():
+        # Before the lock, which the parent of such a process holds until its workers are done.
+        _check_guard(workers)
         with _alone(path):
             if not path.is_file():
                 generate_file(path, events=events, seed=seed, workers=workers, progress=progress)
@@ -61,6 +65,7 @@ def generate_file(
         raise DataError(
             f"events={events}, seed={seed}, workers={workers}: events and workers must be at least 1, seed at least 0."
         )
+    _check_guard(workers)
     origin = f"cosmictagger generator version {GENERATOR_VERSION}, seed {seed}"
     with EventWriter(path, origin=origin) as writer:
         for done, event in enumerate(_events(events, seed, workers), start=1):
@@ -70,6 +75,14 @@ def generate_file(
     return Path(path)
 
 
+def _check_guard(workers: int) -> None:
+    """Raise in a worker that runs its parent's script once more, and would start workers of its own."""
+    if workers > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise DataError(
+            f"Each of the {workers} workers begins by importing the script, which asks for them again. {_GUARD}"
+        )
+
+
 def _events(events: int, seed: int, workers: int) -> Iterator[GeneratedEvent]:
     if workers == 1:
         yield from map(partial(generate_event, seed), range(events))
@@ -77,10 +90,15 @@ def _events(events: int, seed: int, workers: int) -> Iterator[GeneratedEvent]:
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         starts = iter(range(0, events, _EVENTS_PER_TASK))
         make = partial(_several, seed, events)
-        coming = [pool.submit(make, start) for start in islice(starts, 2 * workers)]
-        while coming:
-            yield from coming.pop(0).result()
-            coming += [pool.submit(make, start) for start in islice(starts, 1)]
+        try:
+            coming = [pool.submit(make, start) for start in islice(starts, 2 * workers)]
+            while coming:
+                yield from coming.pop(0).result()
+                coming += [pool.submit(make, start) for start in islice(starts, 1)]
+        except BrokenProcessPool:
+            raise DataError(
+                f"A worker ended before its events were drawn, and its own output says why. Where it could not start: {_GUARD}"
+            ) from None
 
 
 def _several(seed: int, events: int, start: int) -> list[GeneratedEvent]:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import threading
 
 import h5py
@@ -33,6 +35,32 @@ def test_workers_change_nothing_in_the_file(tmp_path):
         first.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
         assert len(names) == 21
         assert all(np.array_equal(first[name][:], second[name][:]) for name in names)
+
+
+UNGUARDED = """
+import sys
+from cosmictagger.data.errors import DataError
+from cosmictagger.data.generator import file
+try:
+    getattr(file, sys.argv[1])(sys.argv[2], events=10, seed=2, workers=2)
+except DataError as error:
+    print(f"{type(error).__name__}: {error}", flush=True)
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("function", "place"), [("generated_file", "."), ("generate_file", "events.h5")])
+def test_a_script_that_its_workers_would_run_again_is_told_to_guard_itself(tmp_path, function, place):
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    command = [sys.executable, str(script), function, str(tmp_path / place)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 3, ran.stderr
+    assert "DataError: Each of the 2 workers begins by importing the script" in ran.stdout
+    assert "DataError: A worker ended before its events were drawn" in ran.stdout
+    assert "if __name__ == '__main__':" in ran.stdout
+    assert not list(tmp_path.glob("*.h5"))
 
 
 def test_a_generated_file_is_made_once(tmp_path):
