@@ -7,6 +7,14 @@ from pilotage.distributed.environments.poprun import poprun_variables
 from pilotage.distributed.world import World
 
 
+def test_the_rank_is_the_number_of_the_instance_at_the_time_of_asking(monkeypatch):
+    assert popdist.rank == 0
+    for name, value in poprun_variables(World(rank=2, size=3)).items():
+        monkeypatch.setenv(name, value)
+    assert popdist.rank == popdist.getInstanceIndex() == 2
+    assert not hasattr(popdist, "ranks")
+
+
 def test_without_poprun_an_instance_is_alone():
     assert not popdist.isPopdistEnvSet()
     assert (popdist.getInstanceIndex(), popdist.getNumInstances(), popdist.getLocalInstanceIndex()) == (0, 1, 0)

@@ -1,6 +1,7 @@
 """PopDist's interface over Pilotage: programs written for Graphcore's poprun run on several instances of any device.
 
 No SDK is needed. Where a vendor's ``popdist`` is installed, do not install this one beside it.
+``popdist.rank`` is the number of this instance, as `getInstanceIndex` gives it.
 """
 
 from __future__ import annotations
@@ -47,3 +48,10 @@ __all__ = [
     "registerCommunicator",
     "registerDefaultBackend",
 ]
+
+
+def __getattr__(name: str) -> int:
+    # Asked for late, since a process may be told its place after the import.
+    if name == "rank":
+        return getInstanceIndex()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,7 @@ from torch import nn
 
 import pilotage
 import popdist.poptorch
+import popdist.tensorflow
 import poptorch
 import poptorch.testing
 from poptorch._options_meaning import OPTION_MEANINGS, Meaning

@@ -66,11 +66,12 @@ TABLES = (
             "getNumTotalReplicas getNumIpusPerReplica getReplicaIndexOffset checkNumIpusPerReplica execute_on_instances "
             "registerCommunicator initializeBackend finalizeBackend isBackendInitialized registerDefaultBackend "
             "poptorch.Options",
+            noted={"rank": "what `getInstanceIndex` gives"},
             differs={
                 "getDeviceId": "the number of the instance on its host",
                 "registerBackend": "raises: instances talk by torch.distributed",
+                "tensorflow.set_ipu_config": "raises: TensorFlow is not served",
             },
-            absent={"tensorflow": "TensorFlow is not served"},
         ),
     ),
     Table(
