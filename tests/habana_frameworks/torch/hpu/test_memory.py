@@ -26,6 +26,46 @@ def test_memory_is_counted_as_it_comes_and_goes(alone):
     alone(program)
 
 
+def test_memory_can_be_read_as_a_table_and_given_back(alone):
+    def program():
+        import torch
+
+        import habana_frameworks.torch.hpu as hthpu
+
+        tensor = torch.ones(250_000, device="hpu")
+        summary, short = hthpu.memory_summary(), hthpu.memory_summary("hpu:0", abbreviated=True)
+        figures = dict(row.rsplit(maxsplit=1) for row in summary.splitlines()[1:])
+        assert figures["in use"] == f"{hthpu.memory_allocated():,}"
+        assert figures["most in use at once"] == f"{hthpu.max_memory_allocated():,}"
+        assert figures["whole underneath"] == f"{hthpu.mem_get_info()[1]:,}"
+        assert "emulated on the CPU" in short
+        assert "underneath" not in short
+        before = hthpu.memory_allocated()
+        torch.hpu.empty_cache()
+        assert hthpu.memory_allocated() == before
+        assert tensor.sum().item() == 250_000
+
+    alone(program)
+
+
+def test_the_properties_are_those_of_what_is_underneath(alone):
+    def program():
+        import os
+
+        import pytest
+        import torch
+
+        import habana_frameworks.torch.core  # noqa: F401
+
+        found = torch.hpu.get_device_properties("hpu:0")
+        assert found.name == torch.hpu.get_device_name() == "Gaudi, emulated on the CPU"
+        assert found.total_memory == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        with pytest.raises(RuntimeError, match="one emulated Gaudi card"):
+            torch.hpu.get_device_properties(1)
+
+    alone(program)
+
+
 def test_the_module_is_torch_hpu_and_answers_for_one_card(alone):
     def program():
         import torch

@@ -16,6 +16,7 @@ MATCHING = (
     "default_stream",
     "device_count",
     "current_device",
+    "empty_cache",
     "get_device_name",
     "get_rng_state",
     "get_rng_state_all",
@@ -33,6 +34,7 @@ MATCHING = (
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "memory_summary",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
@@ -45,14 +47,10 @@ MATCHING = (
 """Names that ``torch.hpu`` has too."""
 
 
-def empty_cache() -> None:
-    """Do nothing: the card holds no memory in reserve."""
-
-
 def get_device_properties(device: Any = None) -> SimpleNamespace:
     """Name and memory of the card, with a compute capability below all that exist; asking for what else a GPU has raises."""
-    del device
-    return SimpleNamespace(name=hpu.get_device_name(), total_memory=hpu.mem_get_info()[1], major=0, minor=0)
+    known = hpu.get_device_properties(device)
+    return SimpleNamespace(name=known.name, total_memory=known.total_memory, major=0, minor=0)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
@@ -98,8 +96,7 @@ MODIFIED = {
     "CUDAGraph": (hpu.HPUGraph, "torch.hpu.HPUGraph"),
     "graph": (hpu.graph, "torch.hpu.graph"),
     "device": (hpu.device, "torch.hpu.device"),
-    "empty_cache": (empty_cache, "nothing to empty"),
-    "get_device_properties": (get_device_properties, "get_device_name() and torch.hpu.mem_get_info()"),
+    "get_device_properties": (get_device_properties, "torch.hpu.get_device_properties"),
     "get_device_capability": (get_device_capability, "(0, 0)"),
     "is_current_stream_capturing": (is_current_stream_capturing, "no"),
     "reset_max_memory_allocated": (hpu.reset_peak_memory_stats, "torch.hpu.reset_peak_memory_stats"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from types import TracebackType
 
 import torch
@@ -14,12 +15,14 @@ from habana_frameworks.torch.hpu.cached_modules import make_graphed_callables as
 from habana_frameworks.torch.hpu.cached_modules import wrap_in_hpu_graph as wrap_in_hpu_graph
 from habana_frameworks.torch.hpu.graphs import HPUGraph as HPUGraph
 from habana_frameworks.torch.hpu.graphs import graph as graph
+from habana_frameworks.torch.hpu.memory import empty_cache as empty_cache
 from habana_frameworks.torch.hpu.memory import max_memory_allocated as max_memory_allocated
 from habana_frameworks.torch.hpu.memory import max_memory_reserved as max_memory_reserved
 from habana_frameworks.torch.hpu.memory import mem_get_info as mem_get_info
 from habana_frameworks.torch.hpu.memory import memory_allocated as memory_allocated
 from habana_frameworks.torch.hpu.memory import memory_reserved as memory_reserved
 from habana_frameworks.torch.hpu.memory import memory_stats as memory_stats
+from habana_frameworks.torch.hpu.memory import memory_summary as memory_summary
 from habana_frameworks.torch.hpu.memory import reset_peak_memory_stats as reset_peak_memory_stats
 from habana_frameworks.torch.hpu.places import Device as Device
 from habana_frameworks.torch.hpu.places import check_device as check_device
@@ -63,6 +66,19 @@ def get_device_name(device: Device = None) -> str:
     """Return what the card calls itself, which here is no card's name."""
     check_device(device)
     return f"Gaudi, emulated on {underneath.name()}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceProperties:
+    """What is known of the card: its name, and the memory of the device underneath in bytes."""
+
+    name: str
+    total_memory: int
+
+
+def get_device_properties(device: Device = None) -> DeviceProperties:
+    """Return name and memory of the card; asking for what else a card has raises."""
+    return DeviceProperties(name=get_device_name(device), total_memory=mem_get_info(device)[1])
 
 
 def synchronize(device: Device = None) -> None:

@@ -1,4 +1,4 @@
-"""How much memory the tensors on the card take. It is that of the device underneath, and nothing is held in reserve."""
+"""How much memory the tensors on the card take. It is that of the device underneath, whose own reserve is not counted."""
 
 from __future__ import annotations
 
@@ -52,3 +52,19 @@ def memory_stats(device: Device = None) -> dict[str, int]:
     """Return the figures under the vendor's names: Limit, InUse and MaxInUse in bytes."""
     _, whole = mem_get_info(device)
     return {"Limit": whole, "InUse": memory_allocated(), "MaxInUse": max_memory_allocated()}
+
+
+def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
+    """Return the figures as a table to be read; abbreviated it leaves out what the device underneath has."""
+    free, whole = mem_get_info(device)
+    figures = {"in use": memory_allocated(), "most in use at once": max_memory_allocated()}
+    if not abbreviated:
+        figures |= {"free underneath": free, "whole underneath": whole}
+    rows = [f"{name:<20} {size:>20,}" for name, size in figures.items()]
+    return "\n".join([f"Memory of Gaudi, emulated on {underneath.name()}, in bytes", *rows])
+
+
+def empty_cache() -> None:
+    """Give back the memory that no tensor takes and the device underneath keeps; the CPU keeps none."""
+    if underneath.is_cuda():
+        torch.cuda.empty_cache()
