@@ -1,8 +1,9 @@
-"""poprun as a process, and what it leaves behind."""
+"""poprun as a process, hosts for it, and what it leaves behind."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -56,3 +57,38 @@ def poprun(start_poprun) -> Callable[..., tuple[int, str, str]]:
         return process.returncode, out, err
 
     return run
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def two_hosts(tmp_path):
+    """A remote shell that reaches two hosts, 10.77.0.1 and 10.77.0.2, which only a wire connects."""
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip("network namespaces need root and the command ip")
+    names = [f"pilotage-{os.getpid()}-{number}" for number in (1, 2)]
+    made = []
+    try:
+        try:
+            for name in names:
+                ip("netns", "add", name)
+                made.append(name)
+            ip("link", "add", "wire1", "netns", names[0], "type", "veth", "peer", "name", "wire2", "netns", names[1])
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"network namespaces cannot be made here: {error.stderr.decode().strip()}")
+        for number, name in enumerate(names, 1):
+            ip("-n", name, "address", "add", f"10.77.0.{number}/24", "dev", f"wire{number}")
+            ip("-n", name, "link", "set", "lo", "up")
+            ip("-n", name, "link", "set", f"wire{number}", "up")
+        shell = tmp_path / "remote-shell"
+        shell.write_text(
+            f'#!/bin/sh\nexec ip netns exec pilotage-{os.getpid()}-"${{1##*.}}" '
+            'env -i PATH=/usr/bin:/bin PILOTAGE_CACHE_DIR=off PILOTAGE_RUN_DIR=off sh -c "$2"\n'
+        )
+        shell.chmod(0o755)
+        yield str(shell)
+    finally:
+        for name in made:
+            ip("netns", "delete", name)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
 
 import pytest
@@ -34,40 +31,6 @@ places = peers.gather((peers.world.local_rank, os.environ["GLOO_SOCKET_IFNAME"])
 if peers.world.rank == 0:
     print(json.dumps([places, model.weight.tolist(), model.bias.tolist()]))
 """
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-@pytest.fixture
-def two_hosts(tmp_path):
-    """The addresses of two hosts; the remote shell reaches each by its address."""
-    if shutil.which("ip") is None or os.geteuid() != 0:
-        pytest.skip("network namespaces need root and the command ip")
-    names = [f"pilotage-{os.getpid()}-{number}" for number in (1, 2)]
-    made = []
-    try:
-        try:
-            for name in names:
-                ip("netns", "add", name)
-                made.append(name)
-            ip("link", "add", "wire1", "netns", names[0], "type", "veth", "peer", "name", "wire2", "netns", names[1])
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"network namespaces cannot be made here: {error.stderr.decode().strip()}")
-        for number, name in enumerate(names, 1):
-            ip("-n", name, "address", "add", f"10.77.0.{number}/24", "dev", f"wire{number}")
-            ip("-n", name, "link", "set", "lo", "up")
-            ip("-n", name, "link", "set", f"wire{number}", "up")
-        shell = tmp_path / "remote-shell"
-        shell.write_text(
-            f'#!/bin/sh\nexec ip netns exec pilotage-{os.getpid()}-"${{1##*.}}" env -i PATH=/usr/bin:/bin sh -c "$2"\n'
-        )
-        shell.chmod(0o755)
-        yield str(shell)
-    finally:
-        for name in made:
-            ip("netns", "delete", name)
 
 
 def test_two_instances_on_each_of_two_hosts_train_together(poprun, two_hosts, tmp_path):
