@@ -16,6 +16,7 @@ from pilotage.backends.native.code import CodeFacts, write_code
 from pilotage.backends.native.draws import draw_as_the_graph_does
 from pilotage.backends.native.kernels import CudaKernelFacts, whole_numbers
 from pilotage.backends.native.separation import separate_large
+from pilotage.backends.native.shared_numbers import compute_shared_numbers_once
 from pilotage.backends.native.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
@@ -82,6 +83,7 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
         compiled.append(compile_fx_inner(graph, examples, **choices))
         return compiled[-1]
 
+    compute_shared_numbers_once()
     draw_as_the_graph_does()
     prepared = _prepared(graph)
     with torch.no_grad(), config.patch(dict(_CHOICES)):
