@@ -7,7 +7,7 @@ other values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,6 +22,7 @@ Lowering = Callable[..., Any]
 def draw_as_the_graph_does() -> None:
     """Keep the order of draws, and draw into memory that is laid out as in the graph."""
     from torch._inductor import lowering
+    from torch._inductor.decomposition import decompositions
     from torch._inductor.virtualized import V
 
     def drawn(_: Any, *chance: Any) -> Any:
@@ -31,11 +32,24 @@ def draw_as_the_graph_does() -> None:
         return lowering.bernoulli_(place, *chance)
 
     lowering.register_lowering(aten.bernoulli.p, type_promotion_kind=None)(drawn)
-    lowering.add_layout_constraint(aten.native_dropout.default, lowering.constrain_to_fx_strides)
     latest: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-    for operation, lower in list(lowering.lowerings.items()):
-        if isinstance(operation, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in operation.tags:
-            lowering.lowerings[operation] = _in_order(lower, latest)
+    for operation in _draws():
+        if operation not in lowering.lowerings and operation not in decompositions:
+            lowering.make_fallback(operation, warn=False)
+        if operation is not aten.bernoulli.p and lowering.maybe_layout_constraints(operation) is None:
+            lowering.add_layout_constraint(operation, lowering.constrain_to_fx_strides)
+        if operation in lowering.lowerings:
+            lowering.lowerings[operation] = _in_order(lowering.lowerings[operation], latest)
+
+
+def _draws() -> Iterator[torch._ops.OpOverload]:
+    """Operations that draw random numbers and change nothing else."""
+    for name in dir(aten):
+        packet = getattr(aten, name)
+        for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
+            operation = getattr(packet, overload)
+            if torch.Tag.nondeterministic_seeded in operation.tags and not operation._schema.is_mutable:
+                yield operation
 
 
 def _in_order(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:

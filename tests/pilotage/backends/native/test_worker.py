@@ -79,6 +79,21 @@ class Attention(nn.Module):
         return nn.functional.mse_loss(self.layer(x), y)
 
 
+class Noisy(nn.Module):
+    """Draws in several ways, some of which need nothing of what comes before."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 8), nn.Linear(8, 3)
+
+    def forward(self, x, y):
+        values = self.first(x)
+        values = values * torch.rand_like(values)
+        values = nn.functional.dropout(values.t(), 0.25).t()
+        values = values + 0.1 * torch.randn_like(values)
+        return nn.functional.cross_entropy(self.last(nn.functional.dropout(values, 0.5)), y)
+
+
 class Deep(nn.Module):
     """Its first gradients hang on how every sum is rounded."""
 
@@ -97,6 +112,10 @@ def attention():
     return Attention(), torch.randn(4, 6, 8), torch.randn(4, 6, 8)
 
 
+def noisy():
+    return Noisy(), torch.randn(24, 6), torch.randint(0, 3, (24,))
+
+
 def perceptron():
     return Perceptron(), torch.randn(24, 6), torch.randint(0, 3, (24,))
 
@@ -109,6 +128,7 @@ CASES = {
     "perceptron with dropout": (perceptron, {"device_iterations": 2}),
     "attention with dropout": (attention, {}),
     "pictures": (pictures, {}),
+    "noise of several kinds": (noisy, {}),
     "accumulation and replicas": (perceptron, {"gradient_accumulation": 2, "replicas": 2, "seed": 3}),
     "pictures, accumulation": (pictures, {"gradient_accumulation": 3, "outputs": "all"}),
 }
