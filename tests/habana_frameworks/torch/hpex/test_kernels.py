@@ -7,6 +7,8 @@ pytestmark = pytest.mark.slow
 
 def test_attention_rotation_and_normalisation_are_what_the_formulas_say(alone):
     def program():
+        from itertools import product
+
         import pytest
         import torch
 
@@ -22,8 +24,33 @@ def test_attention_rotation_and_normalisation_are_what_the_formulas_say(alone):
         scores = (query @ key.mT / 8**0.5).masked_fill(torch.ones(6, 6).triu(1).bool(), float("-inf"))
         torch.testing.assert_close(found.cpu(), scores.softmax(-1) @ value)
         assert card[0].grad.is_hpu
-        with pytest.raises(NotImplementedError, match="attn_mask"):
-            FusedSDPA.apply(*card, valid_sequence_lengths=torch.tensor([6, 5]))
+
+        bias = torch.randn(6, 6)
+        for side, causal, mask in product(("left", "right"), (False, True), (None, bias > -1, bias)):
+            lengths = torch.tensor([6, 4])
+            given = None if mask is None else mask.to("hpu")
+            found = FusedSDPA.apply(
+                *card, given, 0.0, causal, valid_sequence_lengths=lengths.to("hpu"), padding_side=side
+            ).cpu()
+            for number, length in enumerate(lengths.tolist()):
+                # What a sequence without its padding gives, by torch's own function.
+                own = slice(6 - length, 6) if side == "left" else slice(0, length)
+                kept = torch.ones(length, length, dtype=torch.bool).tril() if causal else None
+                if mask is not None and kept is not None:
+                    kept = (
+                        kept & mask[own, own]
+                        if mask.dtype == torch.bool
+                        else mask[own, own].masked_fill(~kept, -torch.inf)
+                    )
+                elif mask is not None:
+                    kept = mask[own, own]
+                parts = [each[number : number + 1, :, own] for each in (query, key, value)]
+                expected = torch.nn.functional.scaled_dot_product_attention(*parts, attn_mask=kept)
+                torch.testing.assert_close(found[number : number + 1, :, own], expected)
+        with pytest.raises(ValueError, match="one length"):
+            FusedSDPA.apply(*card, valid_sequence_lengths=torch.tensor([6, 5, 4]))
+        with pytest.raises(ValueError, match="padding_side"):
+            FusedSDPA.apply(*card, padding_side="middle")
 
         angles = torch.arange(10.0)[:, None] * torch.tensor([1.0, 0.1, 0.01, 0.001])
         tables = [torch.cat((part, part), -1)[None, None].to("hpu") for part in (angles.cos(), angles.sin())]

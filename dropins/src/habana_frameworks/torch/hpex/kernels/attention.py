@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
+
+_SIDES = ("left", "right")
 
 
 class FusedSDPA:
@@ -23,13 +26,17 @@ class FusedSDPA:
         valid_sequence_lengths: Tensor | None = None,
         padding_side: str = "left",
     ) -> Tensor:
-        """Attend. ``softmax_mode`` and ``recompute`` trade the card's precision and memory for speed, and change nothing here."""
+        """Attend. ``softmax_mode`` and ``recompute`` trade the card's precision and memory for speed, and change nothing here.
+
+        ``valid_sequence_lengths`` (one for each sequence of the batch) leaves out the keys of padding, which is on one side.
+        """
         if softmax_mode not in ("None", "fast"):
             raise ValueError(f"softmax_mode is {softmax_mode!r}. Choose one of: 'None', 'fast'.")
+        if padding_side not in _SIDES:
+            raise ValueError(f"padding_side is {padding_side!r}. Choose one of: 'left', 'right'.")
         if valid_sequence_lengths is not None:
-            raise NotImplementedError(
-                "valid_sequence_lengths is not emulated. Give the padding as attn_mask, which has the same result."
-            )
+            seen = _seen(valid_sequence_lengths, query, key, padding_side, is_causal=is_causal)
+            attn_mask, is_causal = _both(seen, attn_mask), False
         return functional.scaled_dot_product_attention(
             query,
             key,
@@ -40,3 +47,24 @@ class FusedSDPA:
             scale=scale,
             enable_gqa=query.shape[-3] != key.shape[-3],
         )
+
+
+def _seen(lengths: Tensor, query: Tensor, key: Tensor, side: str, *, is_causal: bool) -> Tensor:
+    """Which keys each query sees: those that are no padding and, in causal attention, not later than itself."""
+    rows, columns = query.shape[-2], key.shape[-2]
+    if lengths.shape != query.shape[:1]:
+        raise ValueError(
+            f"valid_sequence_lengths has the shape {tuple(lengths.shape)} for a batch of {query.shape[0]}. Give one length "
+            "for each sequence."
+        )
+    position = torch.arange(columns, device=key.device)
+    lengths = lengths.to(key.device)[:, None]
+    filled = position >= columns - lengths if side == "left" else position < lengths
+    seen = filled[:, None, None, :].expand(-1, 1, rows, -1)
+    return seen & torch.ones(rows, columns, dtype=torch.bool, device=key.device).tril() if is_causal else seen
+
+
+def _both(seen: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return seen
+    return seen & mask if mask.dtype == torch.bool else torch.where(seen, mask, float("-inf"))
