@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from poptorch.options.stages import BlockId, Phase, Stage
 __all__ = ["ParallelPhasedExecution", "PipelinedExecution", "SerialPhasedExecution", "ShardedExecution"]
 
 
-class _IExecutionStrategy:
+class _IExecutionStrategy(ABC):
     """What every strategy can do."""
 
     def __init__(self, stages: Iterable[Stage]) -> None:
@@ -31,13 +32,13 @@ class _IExecutionStrategy:
         )
         return self._stage_of_block[block_id]
 
+    @abstractmethod
     def backendOptions(self) -> dict[str, Any]:
         """What the strategy tells the layer below."""
-        raise NotImplementedError
 
+    @abstractmethod
     def placer(self) -> Placer:
         """A fresh answer to where each block of one capture runs."""
-        raise NotImplementedError
 
 
 class PipelinedExecution(_IExecutionStrategy):
