@@ -7,7 +7,7 @@ rounding each result otherwise, and what that changes is what another way may ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -24,12 +24,15 @@ _FEW = 64
 class Yardstick:
     """The results of a program, and how far from them those of another way may be."""
 
-    def __init__(self, expected: Sequence[Tensor], nudged: Sequence[Sequence[Tensor]] = ()) -> None:
+    def __init__(self, expected: Sequence[Tensor], nudged: Iterable[Sequence[Tensor]] = ()) -> None:
         self._expected = expected
-        noise = [
-            max((_distance(left, right) for right in rights), default=0.0)
-            for left, *rights in zip(expected, *nudged, strict=True)
-        ]
+        noise = [0.0] * len(expected)
+        # One after the other: each is as large as everything that the program keeps.
+        for results in nudged:
+            noise = [
+                max(known, _distance(*pair))
+                for known, pair in zip(noise, zip(expected, results, strict=True), strict=True)
+            ]
         worst = max(noise, default=0.0)
         self._allowed = [
             max(_TOLERANCE.get(left.dtype, _TOLERANCE_OF_OTHERS), _LENIENCE * (worst if left.numel() < _FEW else own))

@@ -8,7 +8,7 @@ other values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,8 +19,9 @@ aten = torch.ops.aten
 Lowering = Callable[..., Any]
 
 
+@cache
 def draw_as_the_graph_does() -> None:
-    """Keep the order of draws, and draw into memory that is laid out as in the graph."""
+    """Keep the order of draws, and draw into memory that is laid out as in the graph, in all that this process compiles."""
     from torch._inductor import lowering
     from torch._inductor.decomposition import decompositions
     from torch._inductor.virtualized import V

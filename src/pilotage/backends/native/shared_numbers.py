@@ -7,7 +7,7 @@ be done again for each element of each parameter, three powers in double precisi
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -23,8 +23,9 @@ _ARITHMETIC = frozenset(
 Lowering = Callable[..., Any]
 
 
+@cache
 def compute_shared_numbers_once() -> None:
-    """Have a single number that larger tensors are computed with written to memory, where they find it."""
+    """Have a single number that larger tensors are computed with written to memory, in all that this process compiles."""
     from torch._inductor import lowering
 
     for operation, lower in list(lowering.lowerings.items()):

@@ -67,7 +67,7 @@ def _end_with_parent(scratch: Path) -> None:
 
 def _tune(job: Job, folder: Path) -> Tuning:
     plain = Trial(job, job.program)
-    yardstick = Yardstick(_results(plain), [_results(_rounding_otherwise(job, seed)) for seed in (1, 2)])
+    yardstick = Yardstick(_results(plain), (_results(_rounding_otherwise(job, seed)) for seed in (1, 2)))
     ways = {Way(Tier.GRAPH, channels_last=False): plain}
     problems: list[str] = []
     if has_channels_last(job.program):
