@@ -141,10 +141,11 @@ class OptimizerLink:
         if compiled is None or not _knows(self._names, optimizer):
             # Not at every step, where many programs set their optimizer: it is a walk over all modules.
             self._names = {id(parameter): name for name, parameter in self._module.named_parameters()}
-        # Nothing is asked of parameters but their types, which need not be up to date with the device.
-        with torch._C.DisableTorchFunctionSubclass():
-            plan = self._reader.plan(optimizer, self._names, compiled=compiled)
-        return replace(plan, automatic_loss_scaling=self._scales_losses, stochastic_rounding=self._rounds_at_random)
+        return replace(
+            self._reader.plan(optimizer, self._names, compiled=compiled),
+            automatic_loss_scaling=self._scales_losses,
+            stochastic_rounding=self._rounds_at_random,
+        )
 
     def let_go(self, executor: Executor) -> None:
         """Read the device's state for the last time, before it is gone."""

@@ -73,5 +73,7 @@ def _plan_constants(optimizer: torch.optim.Optimizer) -> frozenset[str]:
 def _moment_type(optimizer: torch.optim.Optimizer, *names: str) -> torch.dtype | None:
     """What moments are stored in; parameters of more than 32 bits keep moments of their own type."""
     wanted: torch.dtype = next((getattr(optimizer, name) for name in names if hasattr(optimizer, name)), torch.float32)
-    types = {parameter.dtype for group in optimizer.param_groups for parameter in group["params"]}
+    # A type can be asked of weights that are not up to date with the device.
+    with torch._C.DisableTorchFunctionSubclass():
+        types = {parameter.dtype for group in optimizer.param_groups for parameter in group["params"]}
     return None if wanted == torch.float32 and types - _NARROW else wanted
