@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -16,9 +15,6 @@ from cosmictagger.errors import DeviceError
 from cosmictagger.processes.together import Processes
 from pilotage import World
 
-EXCHANGE_TIMEOUT = "PILOTAGE_EXCHANGE_TIMEOUT"
-"""Where poprun says for how many seconds another process may stay silent in an exchange."""
-
 
 def join(run: Run) -> Processes:
     """Meet the other processes of the run where there are any to be met."""
@@ -30,14 +26,6 @@ def join(run: Run) -> Processes:
     device, backend = exchange_of(run.compute_mode, world)
     _meet(world, backend if device == "cpu" else f"cpu:gloo,{device}:{backend}")
     return Processes(world=world, backend=backend)
-
-
-def patience() -> timedelta:
-    """How long another process may stay silent in an exchange before the run is given up."""
-    given = os.environ.get(EXCHANGE_TIMEOUT) or "120"
-    if not given.isdecimal() or not int(given):
-        raise DeviceError(f"{EXCHANGE_TIMEOUT} is {given!r}. It has to be a number of seconds, at least 1.")
-    return timedelta(seconds=int(given))
 
 
 def exchange_of(compute_mode: ComputeMode, world: World) -> tuple[str, str]:
@@ -95,7 +83,7 @@ def _meet(world: World, backend: str) -> None:
     if "xpu" in backend:
         torch.xpu.set_device(world.local_rank % torch.xpu.device_count())
     place = f"tcp://{world.address}:{world.port}?rank={world.rank}&world_size={world.size}"
-    timeout = patience()
+    timeout = pilotage.exchange_timeout()
     with pilotage.explained_exchange(world, f"meeting the others at {world.address}:{world.port}"):
         store, rank, size = next(iter(rendezvous(place, timeout=timeout)))
         # torchrun keeps its store when it starts processes again, with the addresses of those that are gone.

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.groups import groups_of, new_groups
-from pilotage.distributed.patience import patience
+from pilotage.distributed.patience import exchange_timeout
 from pilotage.distributed.peers import Peers, gathered, send_to_all
 from pilotage.distributed.world import World
 
@@ -101,4 +101,4 @@ def line_here(answer: timedelta | None = None) -> Line | None:
     world = world_from(os.environ)
     if world is None or world.processes_per_instance == 1:
         return None
-    return Line(peers=Peers(world=world, answer=answer or patience()))
+    return Line(peers=Peers(world=world, answer=answer or exchange_timeout()))

@@ -14,7 +14,7 @@ EXCHANGE_TIMEOUT = "PILOTAGE_EXCHANGE_TIMEOUT"
 _SECONDS = 120
 
 
-def patience() -> timedelta:
+def exchange_timeout() -> timedelta:
     """How long the others wait before they give it up."""
     seconds = number(os.environ, EXCHANGE_TIMEOUT, _SECONDS)
     if seconds < 1:

@@ -22,7 +22,7 @@ from pilotage.distributed.environments.variables import meeting_place
 from pilotage.distributed.explaining import Explained
 from pilotage.distributed.groups import groups_of, new_group_among, new_groups
 from pilotage.distributed.interfaces import chosen_interface
-from pilotage.distributed.patience import patience
+from pilotage.distributed.patience import exchange_timeout
 from pilotage.distributed.rest import let_threads_rest
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
@@ -43,7 +43,7 @@ class Peers:
     """
 
     world: World
-    answer: timedelta = field(default_factory=patience)
+    answer: timedelta = field(default_factory=exchange_timeout)
     """How long another instance may stay silent in an exchange before it is given up."""
 
     meeting: timedelta = MEETING
@@ -193,7 +193,7 @@ class Peers:
 def peers_here(answer: timedelta | None = None) -> Peers | None:
     """The other instances of this process's world; None where a launcher has described none."""
     world = world_from(os.environ)
-    return None if world is None or world.size == 1 else Peers(world=world, answer=answer or patience())
+    return None if world is None or world.size == 1 else Peers(world=world, answer=answer or exchange_timeout())
 
 
 def peers_as(rank: int, size: int) -> Peers | None:

@@ -1,7 +1,6 @@
 """Which library carries gradients where."""
 
 import os
-from datetime import timedelta
 
 import pytest
 import torch.distributed as dist
@@ -9,7 +8,7 @@ import torch.distributed as dist
 from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.run import Run
 from cosmictagger.errors import DeviceError
-from cosmictagger.processes.joining import exchange_of, join, patience
+from cosmictagger.processes.joining import exchange_of, join
 from pilotage import World
 
 
@@ -41,13 +40,3 @@ def test_processes_that_do_not_know_where_to_meet_are_told(monkeypatch):
         join(Run(distributed=True))
     assert not dist.is_initialized()
     assert "ID" not in os.environ
-
-
-def test_the_patience_with_silent_processes_is_poprun_s(monkeypatch):
-    monkeypatch.delenv("PILOTAGE_EXCHANGE_TIMEOUT", raising=False)
-    assert patience() == timedelta(seconds=120)
-    monkeypatch.setenv("PILOTAGE_EXCHANGE_TIMEOUT", "30")
-    assert patience() == timedelta(seconds=30)
-    monkeypatch.setenv("PILOTAGE_EXCHANGE_TIMEOUT", "soon")
-    with pytest.raises(DeviceError, match="a number of seconds"):
-        patience()
