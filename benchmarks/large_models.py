@@ -11,7 +11,7 @@ from torch.nn import functional
 
 import pilotage
 from benchmarks.apart import apart
-from benchmarks.contest import synchronized, take_turns
+from benchmarks.contest import repeated, take_turns
 from benchmarks.peers import MakeOptimizer, peers
 from benchmarks.report import Row, Table
 
@@ -77,15 +77,14 @@ def contender(name: str, device: str) -> Callable[[], int]:
     if way not in _OURS:
         layout = torch.channels_last if way.endswith(_STORED) else torch.contiguous_format
         modes = ("reduce-overhead",) if way.startswith("torch.compile") else ()
-        return _repeated(
-            peers(model, batch, optimizer, device, modes=modes, layouts=(layout,), loops=False)[way], device
-        )
+        steps = peers(model, batch, optimizer, device, modes=modes, layouts=(layout,), loops=False)
+        return repeated(steps[way], STEPS, device)
     iterations = _OURS[way]
     trainer = pilotage.training(
         model, _plain(optimizer(model.parameters())), device_iterations=iterations, backend=device, tier="compiled"
     )
     inputs = [torch.cat([tensor] * iterations).to(device) for tensor in batch]
-    return _repeated(lambda: trainer(*inputs), device, iterations)
+    return repeated(lambda: trainer(*inputs), STEPS // iterations, device, steps=iterations)
 
 
 def _subjects() -> list[str]:
@@ -116,15 +115,3 @@ def _plain(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     for group in optimizer.param_groups:
         group["fused"] = None
     return optimizer
-
-
-def _repeated(step: Callable[[], object], device: str, steps: int = 1) -> Callable[[], int]:
-    """A round of at least so many steps, of which a call makes several."""
-
-    def run() -> int:
-        for _ in range(STEPS // steps):
-            step()
-        synchronized(device)
-        return STEPS
-
-    return run
