@@ -69,6 +69,18 @@ def called_from() -> str:
     return _tail(_innermost(traceback.extract_stack()))
 
 
+def is_called_by_torch() -> bool:
+    """Whether torch's own code called the function that is running in a form of ours, and not the user's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (_is_function_mode(frame) or frame.f_code.co_filename.startswith(_OURS[1])):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_OURS[0])
+
+
+def _is_function_mode(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "__torch_function__"
+
+
 class RunningLine:
     """Finds the user's innermost line that is running, quickly: it is asked at every operation of a capture."""
 

@@ -13,7 +13,10 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
+
+from pilotage.program.location import is_called_by_torch
 
 State: TypeAlias = tuple[Tensor, ...]
 """What a cell remembers from one step to the next; its output comes first."""
@@ -129,11 +132,17 @@ def _one_gru_cell(
     return _gru_cell(functional.linear(x, of_input, bias_of_input), (state,), weights)[0]
 
 
+def _address(tensor: Tensor) -> int:
+    """No address where recurrent layers ask for that of a weight without data: then they do not move it for cuDNN."""
+    return 0 if isinstance(tensor, FakeTensor) and is_called_by_torch() else tensor.data_ptr()
+
+
 RECURRENT_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     torch.lstm: _where_cudnn_would(torch.lstm, _lstm_cell),
     torch.gru: _where_cudnn_would(torch.gru, _gru_cell),
     torch.rnn_tanh: _where_cudnn_would(torch.rnn_tanh, _simple_cell(torch.tanh)),
     torch.rnn_relu: _where_cudnn_would(torch.rnn_relu, _simple_cell(torch.relu)),
     torch.gru_cell: _one_gru_cell,
+    Tensor.data_ptr: _address,
 }
 """By function, a form of it that can be captured."""

@@ -10,6 +10,11 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
+from pilotage.options.batching import Batching
+from pilotage.program.capture import Request, capture
+from pilotage.program.model import modes_of
+from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import take_apart
 
 NETWORKS = {
     "lstm": lambda: nn.LSTM(3, 4, batch_first=True),
@@ -26,6 +31,30 @@ NETWORKS = {
 def as_for_cudnn(monkeypatch):
     """Captures as on a card with cuDNN, but for the processor."""
     monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: True)
+
+
+@pytest.fixture
+def every_warning():
+    """Torch warns each time, and not once for the process."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(before)
+
+
+def captured_for_a_card(module, x):
+    """Capture needs no card: its tensors have no data."""
+    _, arguments = take_apart(((x,), {}), {})
+    request = Request(
+        module=module,
+        arguments=arguments,
+        inputs=[TensorSpec.of(x)],
+        modes=modes_of(module),
+        plan=None,
+        batching=Batching(),
+        device=torch.device("cuda", 0),
+    )
+    return capture(request)
 
 
 class Recurrent(nn.Module):
@@ -97,3 +126,35 @@ def test_networks_on_the_processor_are_left_to_torch(assert_equal):
     torch.manual_seed(0)
     network, x = nn.LSTM(3, 4, 2), torch.randn(3, 2, 3)
     assert_equal(pilotage.inference(network)(x)[0], network(x)[0].detach())
+
+
+class Flattening(nn.Module):
+    """Asks for weights in one piece itself, as models for several cards do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = nn.LSTM(3, 4, 2)
+
+    def forward(self, x):
+        self.network.flatten_parameters()
+        return self.network(x)[0]
+
+
+@pytest.mark.parametrize("make", [lambda: nn.LSTM(3, 4, 2), Flattening], ids=["torch asks", "forward asks"])
+def test_weights_stay_where_they_are_without_a_word(make, as_for_cudnn, every_warning, fake_tensors):
+    module = make()
+    places = {name: weight.data_ptr() for name, weight in module.named_parameters()}
+    program = captured_for_a_card(module, torch.randn(3, 2, 3))
+    (graph,) = (computation.graph for computation in program.computations.values())
+    assert not any("rnn" in str(node.target) for node in graph.graph.nodes)
+    assert {name: weight.data_ptr() for name, weight in module.named_parameters()} == places
+    assert fake_tensors(module) == []
+
+
+def test_who_asks_for_an_address_in_forward_hears_from_torch(every_warning):
+    class Asking(nn.Module):
+        def forward(self, x):
+            return x + x.data_ptr()
+
+    with pytest.warns(UserWarning, match="Accessing the data pointer of FakeTensor"):
+        captured_for_a_card(Asking(), torch.randn(3))
