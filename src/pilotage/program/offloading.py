@@ -41,7 +41,7 @@ class _Offloading:
         self._graph = graph.graph
         self._memories = Memories(self._graph)
         self._minimum = minimum
-        self._results = set(next(reversed(self._graph.nodes)).all_input_nodes)
+        self._results = set(self._graph.output_node().all_input_nodes)
         self._backward = backward_of(self._graph)
         self._last = last_use_of_forward(self._graph)
         self._returned: dict[Node, Node] = {}
