@@ -9,6 +9,7 @@ import numpy
 import pytest
 import torch
 from torch import nn
+from torch._library.opaque_object import is_opaque_type
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -137,15 +138,19 @@ def test_checkpoints_inside_of_checkpoints_see_their_own_numbers(twins, eager, a
     assert_trains_as_eager(mine, theirs, batch, eager, assert_equal, assert_same_state)
 
 
-def test_a_generator_of_the_users_own_goes_on_as_in_eager(twins, eager, assert_equal):
-    class Own(Through):
-        def __init__(self) -> None:
-            super().__init__(None)
-            self.generator = torch.Generator().manual_seed(5)
+class Own(Through):
+    """Draws from a generator of its own."""
 
-        def middle(self, x):
-            return self.first(x) + torch.rand(8, generator=self.generator)
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.generator = torch.Generator().manual_seed(5)
 
+    def middle(self, x):
+        return self.first(x) + torch.rand(8, generator=self.generator)  # own
+
+
+@pytest.mark.skipif(not is_opaque_type(torch.Generator), reason="this torch cannot write a generator into a graph")
+def test_a_generator_of_the_users_own_goes_on_as_in_eager(eager, assert_equal):
     torch.manual_seed(0)
     mine = Own()
     torch.manual_seed(0)
@@ -156,6 +161,12 @@ def test_a_generator_of_the_users_own_goes_on_as_in_eager(twins, eager, assert_e
         outputs = step(batch())
         torch.manual_seed(1)
         assert_equal(outputs, reference(batch()))
+
+
+@pytest.mark.skipif(is_opaque_type(torch.Generator), reason="this torch can write a generator into a graph")
+def test_a_generator_that_torch_cannot_write_is_refused_with_the_users_line(line_of):
+    with pytest.raises(CaptureError, match=r"generator of its own(?s:.*)" + re.escape(line_of("own"))):
+        training(Own())(batch())
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
