@@ -19,6 +19,7 @@ def traced(folder: Path, step: int, *, wanted: bool) -> Iterator[None]:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with torch.profiler.profile() as profile:
+    # Torch 2.11 warns that events of earlier cycles are lost, also where there is one cycle, unless they are kept.
+    with torch.profiler.profile(acc_events=True) as profile:
         yield
     profile.export_chrome_trace(str(folder / f"timeline_{step}.json"))

@@ -76,7 +76,7 @@ def trained(module, recomputation, *, updates=2, batching=None, tier=None):
 def held_at_once(executor):
     """The most bytes that a run of the graph holds at the same time."""
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+    with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profile:
         executor(X)
     events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
     held = most = 0
