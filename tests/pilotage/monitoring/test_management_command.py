@@ -20,10 +20,10 @@ printf '0, 01P0-HL2080A0-15-TNBS02-01, HL-225, 1.24.1-fw, 768, 98304, 12, 31, 95
 
 
 def install(folder: Path, monkeypatch, name: str, script: str) -> None:
-    """Put a command with this name where it would be found: there is no card here to ask."""
+    """Put a command with this name where it alone is found, also where there is a card with a command of its own."""
     (folder / name).write_text(script)
     (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(folder))
 
 
 def test_what_nvidia_smi_says_is_understood(tmp_path, monkeypatch):
