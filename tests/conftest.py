@@ -50,8 +50,11 @@ def pytest_configure() -> None:
     """
     # Machines with a card need nothing but torch, numpy and pytest.
     if importlib.util.find_spec("hypothesis") is not None:
-        from hypothesis import settings
+        from hypothesis import HealthCheck, settings
 
+        # How long an example takes says more about the machine, and what else it does, than about what is tested.
+        settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("patient")
         settings.register_profile("quick", max_examples=20)
     os.environ["PILOTAGE_RUN_DIR"] = "off"
     # A shell that starts the tests in the background has interrupts ignored.
