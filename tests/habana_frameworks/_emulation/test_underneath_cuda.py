@@ -84,6 +84,22 @@ def test_the_processor_can_draw_for_the_card(alone):
 
 @pytest.mark.slow
 @needs_cuda
+def test_backward_may_begin_with_a_matrix_product(alone):
+    def program():
+        import torch
+
+        import habana_frameworks.torch.core  # noqa: F401
+
+        layer = torch.nn.Linear(3, 1).to("hpu")
+        # The sum's own gradient runs no kernel, so that a matrix product is the first thing in the thread of backward().
+        layer(torch.full((1, 3), 2.0).to("hpu")).sum().backward()
+        assert layer.weight.grad.tolist() == [[2.0, 2.0, 2.0]]
+
+    alone(program, PILOTAGE_HPU_ON="cuda")
+
+
+@pytest.mark.slow
+@needs_cuda
 def test_collectives_reach_tensors_of_the_card(alone):
     def program():
         import torch

@@ -46,12 +46,23 @@ inline c10::Device underneath() {
   return device;
 }
 
+// Gives a thread CUDA's context. Torch leaves that to its first kernel, and cuBLAS warns in a thread that has had none: in that of
+// backward(), where the first gradient is a matrix product.
+inline void wake_thread() {
+  [[maybe_unused]] thread_local const bool is_awake = [] {
+    const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
+    cuda.queryStream(cuda.getStream(underneath()));
+    return true;
+  }();
+}
+
 // Makes the CUDA card the current one of this thread for a while; the processor needs no such thing.
 class Standing {
  public:
   Standing() {
     if (is_on_cuda()) {
       guard_.reset_device(underneath());
+      wake_thread();
     }
   }
 
