@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from pilotage.backends.native.code import CodeFacts, write_code
 from pilotage.backends.native.draws import draw_as_the_graph_does
 from pilotage.backends.native.kernels import CudaKernelFacts, whole_numbers
-from pilotage.backends.native.separation import separate_large
+from pilotage.backends.native.rewrites import REWRITTEN, rewrite_for_card
 from pilotage.backends.native.shared_numbers import compute_shared_numbers_once
 from pilotage.backends.native.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.rewrites import with_declared_writes
@@ -74,20 +74,24 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
     """Inductor's wrapper for a graph, and which arguments it changes."""
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
 
     compiled: list[Any] = []
+    device = next((argument.device for argument in arguments if argument.is_cuda), torch.device("cpu"))
 
     def inner(graph: GraphModule, examples: Sequence[Any], **choices: Any) -> Any:
-        if any(argument.is_cuda for argument in arguments):
-            separate_large(graph)
+        if device.type == "cuda":
+            rewrite_for_card(graph, device)
         compiled.append(compile_fx_inner(graph, examples, **choices))
         return compiled[-1]
 
     compute_shared_numbers_once()
     draw_as_the_graph_does()
     prepared = _prepared(graph)
+    table = {target: rule for target, rule in select_decomp_table().items() if target not in REWRITTEN}
     with torch.no_grad(), config.patch(dict(_CHOICES)):
-        compile_fx(prepared, [argument.clone() for argument in arguments], inner_compile=inner)
+        examples = [argument.clone() for argument in arguments]
+        compile_fx(prepared, examples, inner_compile=inner, decompositions=table if device.type == "cuda" else None)
     if len(compiled) != 1 or compiled[0].constants:
         raise NotSelfContained("the compiler cut the graph into several parts, or built tensors into it")
     count = len(_output(prepared).args[0])

@@ -20,6 +20,9 @@ _ARITHMETIC = frozenset(
     | {"clamp_min", "clamp_max", "minimum", "maximum", "where", "convert_element_type", "_to_copy"}
 )
 
+WRITTEN = "pilotage_written"
+"""What a node is marked with whose value goes to memory, however cheap it is to compute again."""
+
 Lowering = Callable[..., Any]
 
 
@@ -39,7 +42,8 @@ def _written_if_shared(lower: Lowering) -> Lowering:
     @wraps(lower)
     def lowered(*arguments: Any, **options: Any) -> Any:
         result = lower(*arguments, **options)
-        if is_shared(V.graph.current_node):
+        node = V.graph.current_node
+        if node.meta.get(WRITTEN) or is_shared(node):
             result.realize()
         return result
 

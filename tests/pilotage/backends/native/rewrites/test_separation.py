@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.backends.native import separation
-from pilotage.backends.native.separation import separate_large
+from pilotage.backends.native.rewrites import separation
+from pilotage.backends.native.rewrites.separation import separate_large
 
 
 def lists(numbers):

@@ -1,0 +1,56 @@
+"""Masks of rectified values are told by the input of the normalisation."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pilotage.backends.native.rewrites.affine import gather_affine
+from pilotage.backends.native.rewrites.masks import mask_by_input
+
+prims, aten = torch.ops.prims, torch.ops.aten
+
+
+def rectified(picture, mean, inverse, weight, bias):
+    return (((picture - mean) * inverse) * weight + bias).bfloat16().relu()
+
+
+def read_later(picture, *channels):
+    result = rectified(picture, *channels)
+    mask = aten.le.Scalar(result, 0)
+    return result, mask, picture.float() * 2
+
+
+def read_no_more(picture, *channels):
+    doubled = picture.float() * 2
+    result = rectified(picture, *channels)
+    return result, aten.le.Scalar(result, 0), doubled
+
+
+def arguments():
+    torch.manual_seed(0)
+    numbers = [torch.randn(1, 4, 1, 1), torch.rand(1, 4, 1, 1), torch.randn(4, 1, 1), torch.randn(4, 1, 1)]
+    return [torch.randn(2, 4, 16, 16).bfloat16(), *numbers]
+
+
+def rewritten(function):
+    table = {aten._to_copy.default: lambda tensor, *, dtype, **_: prims.convert_element_type(tensor, dtype)}
+    graph = make_fx(function, tracing_mode="fake", decomposition_table=table)(*arguments())
+    gather_affine(graph)
+    mask_by_input(graph)
+    graph.graph.lint()
+    graph.recompile()
+    (mask,) = [node for node in graph.graph.nodes if node.target is aten.le.Scalar]
+    return graph, mask.args[0].target
+
+
+def test_the_mask_needs_no_rectified_value_where_the_input_is_read_anyway():
+    graph, made_of = rewritten(read_later)
+    assert made_of is aten.add.Tensor
+    result, mask, _ = graph(*arguments())
+    assert torch.equal(mask, result <= 0)
+    assert torch.equal(mask, read_later(*arguments())[1])
+
+
+def test_the_mask_stays_where_the_input_is_not_read_again():
+    assert rewritten(read_no_more)[1] is aten.relu.default

@@ -1,0 +1,50 @@
+"""Gradients of maximum pooling that compiled code spreads by places in windows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+COMPILED = """
+import itertools
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+from torch._inductor.decomposition import select_decomp_table
+from pilotage.backends.native.rewrites import REWRITTEN
+from pilotage.backends.native.rewrites.pooling import spread_by_offsets
+
+table = {target: rule for target, rule in select_decomp_table().items() if target not in REWRITTEN}
+aten = torch.ops.aten
+
+def inner(graph, examples, **choices):
+    before = str(graph.graph)
+    spread_by_offsets(graph)
+    assert "max_pool_gradient" in str(graph.graph), before
+    return compile_fx_inner(graph, examples, **choices)
+
+cases = [([3, 3], [2, 2], [1, 1], False), ([2, 2], [2, 2], [0, 0], False), ([3, 2], [1, 2], [1, 0], True), ([2, 3], [3, 1], [1, 1], True)]
+for (kernel, stride, padding, ceil), last, dtype in zip(cases, (True, False, True, False), (torch.bfloat16, torch.float32, torch.float64, torch.float32)):
+    def pooled(picture, gradient):
+        _, indices = aten.max_pool2d_with_indices(picture, kernel, stride, padding, [1, 1], ceil)
+        return [aten.max_pool2d_with_indices_backward(gradient, picture, kernel, stride, padding, [1, 1], ceil, indices)]
+    torch.manual_seed(0)
+    layout = torch.channels_last if last else torch.contiguous_format
+    picture = torch.randn(2, 3, 11, 8).to(dtype).contiguous(memory_format=layout)
+    gradient = torch.randn_like(aten.max_pool2d_with_indices(picture, kernel, stride, padding, [1, 1], ceil)[0])
+    expected = pooled(picture, gradient)[0]
+    with torch.no_grad():
+        compiled = compile_fx(make_fx(pooled)(picture, gradient), [picture, gradient], inner_compile=inner, decompositions=table)
+        (found,) = compiled(picture, gradient)
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found, expected)
+    print("same")
+"""
+
+
+@pytest.mark.slow
+def test_compiled_gradients_of_pooling_are_those_of_eager():
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["same"] * 4, done.stderr
