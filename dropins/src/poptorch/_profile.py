@@ -30,7 +30,8 @@ class Profile:
             return
         from torch.profiler import profile  # Takes a second to import.
 
-        with profile() as profiled:
+        # Torch 2.11 warns that events of earlier cycles are lost, also where there is one cycle, unless they are kept.
+        with profile(acc_events=True) as profiled:
             yield
         self._file.parent.mkdir(parents=True, exist_ok=True)
         profiled.export_chrome_trace(str(self._file))
