@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from pilotage.backends.native.code import CodeFacts, write_code
 from pilotage.backends.native.draws import draw_as_the_graph_does
 from pilotage.backends.native.kernels import CudaKernelFacts, whole_numbers
-from pilotage.backends.native.rewrites import REWRITTEN, rewrite_for_card
+from pilotage.backends.native.rewrites.for_card import REWRITTEN, rewrite_for_card
 from pilotage.backends.native.shared_numbers import compute_shared_numbers_once
 from pilotage.backends.native.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.rewrites import with_declared_writes

@@ -13,7 +13,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
-from pilotage.backends.native.rewrites import REWRITTEN
+from pilotage.backends.native.rewrites.for_card import REWRITTEN
 from pilotage.backends.native.rewrites.pooling import spread_by_offsets
 
 table = {target: rule for target, rule in select_decomp_table().items() if target not in REWRITTEN}

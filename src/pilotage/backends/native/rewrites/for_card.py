@@ -1,0 +1,28 @@
+"""All rewrites for a card, one after the other."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule
+
+from pilotage.backends.native.rewrites.affine import gather_affine
+from pilotage.backends.native.rewrites.counting import count_together
+from pilotage.backends.native.rewrites.few_channels import fold_few_channels
+from pilotage.backends.native.rewrites.masks import mask_by_input
+from pilotage.backends.native.rewrites.pooling import spread_by_offsets
+from pilotage.backends.native.rewrites.separation import separate_large
+
+REWRITTEN = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
+"""Operations that have to reach us whole."""
+
+
+def rewrite_for_card(graph: GraphModule, device: torch.device) -> None:
+    """Rewrite a graph without writes that knows what its values look like."""
+    count_together(graph)
+    fold_few_channels(graph, device)
+    spread_by_offsets(graph)
+    gather_affine(graph)
+    mask_by_input(graph)
+    separate_large(graph)
+    graph.graph.lint()
+    graph.recompile()
