@@ -20,6 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tests/pilotage", "tests/poptorch")
 # What only concerns the machine that developers work on.
 ELSEWHERE = ("tests/pilotage/cli", "tests/pilotage/datasets")
+# Slow tests that only a card can pass: compiled code, several devices of one process.
+ON_CARDS = (
+    "tests/pilotage/equals_eager/test_on_cards.py",
+    "tests/pilotage/backends/cards",
+    "tests/pilotage/backends/native/rewrites",
+    "tests/poptorch/test__poplar_executor_on_cards.py",
+)
 
 
 def main() -> int:
@@ -32,35 +39,22 @@ def main() -> int:
     if not torch.cuda.is_available():
         print("There is no card here: torch.cuda.is_available() is False.", file=sys.stderr)
         return 2
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:benchmark",
-        "-m",
-        "not slow and not long",
-    ]
+    start = time.monotonic()
+    # A file's tests share what was made for the first of them; tests that compile are shared out one by one.
+    quick = _run("not slow and not long", FOLDERS, "loadfile", arguments.processes, words)
+    slow = _run("slow and not long", ON_CARDS, "worksteal", arguments.processes, words)
+    print(f"On {torch.cuda.get_device_name()}, torch {torch.__version__}: {time.monotonic() - start:.0f} s.")
+    return quick or slow
+
+
+def _run(marks: str, paths: tuple[str, ...], sharing: str, processes: int, words: list[str]) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", "-m", marks]
     command += [f"--ignore={folder}" for folder in ELSEWHERE]
     if importlib.util.find_spec("xdist") is not None:
-        command += ["-n", str(arguments.processes), "--dist", "loadfile"]
-    paths = [
-        str(ROOT / "src"),
-        str(ROOT / "dropins" / "src"),
-        str(ROOT),
-        *os.environ.get("PYTHONPATH", "").split(os.pathsep),
-    ]
-    start = time.monotonic()
-    done = subprocess.run(
-        [*command, *words, *FOLDERS],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"},
-    )
-    print(f"On {torch.cuda.get_device_name()}, torch {torch.__version__}: {time.monotonic() - start:.0f} s.")
-    return done.returncode
+        command += ["-n", str(processes), "--dist", sharing]
+    found = [ROOT / "src", ROOT / "dropins" / "src", ROOT, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, found))), "OMP_NUM_THREADS": "1"}
+    return subprocess.run([*command, *words, *paths], cwd=ROOT, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
