@@ -36,9 +36,15 @@ class Recurrent(nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def strict_float32(monkeypatch):
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+def strict_float32():
+    # By hand: torch answers for these names without having them, and pytest's own way would take them away afterwards.
+    settings = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    before = [each.allow_tf32 for each in settings]
+    for each in settings:
+        each.allow_tf32 = False
+    yield
+    for each, value in zip(settings, before, strict=True):
+        each.allow_tf32 = value
 
 
 @pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)

@@ -102,10 +102,13 @@ def without_checks(graph: GraphModule) -> GraphModule:
 def with_declared_writes(graph: GraphModule) -> GraphModule:
     """A copy in which no operation changes an argument that its schema does not name."""
     copy = copied(graph)
-    for node in list(copy.graph.nodes):
+    nodes = list(copy.graph.nodes)
+    # Backward first: it needs what cuDNN's forward keeps for it, and then nothing does.
+    for node in nodes:
         if node.target is aten.cudnn_batch_norm_backward.default:
             _declare_backward(copy, node)
-        elif node.target in _RUNNING_STATISTICS:
+    for node in nodes:
+        if node.target in _RUNNING_STATISTICS:
             _declare_statistics(copy, node)
     copy.graph.eliminate_dead_code(_is_kept)
     copy.recompile()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import operator
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from torch.nn import functional
 
 import pilotage
 from pilotage.errors import CaptureError
-from pilotage.program.rewrites import random_nodes, tidy, without_checks
+from pilotage.program.rewrites import random_nodes, tidy, with_declared_writes, without_checks
 
 aten = torch.ops.aten
 
@@ -65,6 +66,34 @@ def test_a_graph_without_checks_keeps_the_tensors_that_are_built_into_it():
 
     unchecked = without_checks(tidy(make_fx(function)(torch.ones(2))))
     assert unchecked(torch.tensor([1.0, float("inf")])).tolist() == [3, float("inf")]
+
+
+def test_batch_norm_of_cudnn_with_its_gradient_becomes_one_that_says_what_it_writes():
+    def captured():
+        # What a card captures; a processor has no kernel for it, so the graph is written down.
+        nodes = torch.fx.Graph()
+        x, weight, bias, mean, variance, gradient = (nodes.placeholder(name) for name in "xwbmvg")
+        forward = nodes.call_function(aten.cudnn_batch_norm.default, (x, weight, bias, mean, variance, True, 0.1, 1e-5))
+        result, save_mean, save_variance, reserve = (
+            nodes.call_function(operator.getitem, (forward, n)) for n in range(4)
+        )
+        arguments = (x, gradient, weight, mean, variance, save_mean, save_variance, 1e-5, reserve)
+        backward = nodes.call_function(aten.cudnn_batch_norm_backward.default, arguments)
+        nodes.output([result, *(nodes.call_function(operator.getitem, (backward, n)) for n in range(3))])
+        return torch.fx.GraphModule(nn.Module(), nodes)
+
+    torch.manual_seed(0)
+    layer = nn.BatchNorm2d(3).double()
+    nn.init.normal_(layer.weight)
+    x, gradient = torch.randn(4, 3, 5, 5).double().requires_grad_(), torch.randn(4, 3, 5, 5).double()
+    mean, variance = layer.running_mean.clone(), layer.running_var.clone()
+    given = [each.detach() for each in (x, layer.weight, layer.bias, mean, variance, gradient)]
+    found = with_declared_writes(captured())(*given)
+    result = layer(x)
+    result.backward(gradient)
+    for left, right in zip(found, (result, x.grad, layer.weight.grad, layer.bias.grad), strict=True):
+        torch.testing.assert_close(left, right.detach())
+    torch.testing.assert_close((mean, variance), (layer.running_mean, layer.running_var))
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])

@@ -26,25 +26,36 @@ class Yardstick:
 
     def __init__(self, expected: Sequence[Tensor], nudged: Iterable[Sequence[Tensor]] = ()) -> None:
         self._expected = expected
-        noise = [0.0] * len(expected)
+        self._noise = [0.0] * len(expected)
+        self.widen(nudged)
+
+    def widen(self, nudged: Iterable[Sequence[Tensor]]) -> None:
+        """Learn from more results that were rounded otherwise."""
         # One after the other: each is as large as everything that the program keeps.
         for results in nudged:
-            noise = [
+            self._noise = [
                 max(known, _distance(*pair))
-                for known, pair in zip(noise, zip(expected, results, strict=True), strict=True)
+                for known, pair in zip(self._noise, zip(self._expected, results, strict=True), strict=True)
             ]
-        worst = max(noise, default=0.0)
-        self._allowed = [
-            max(_TOLERANCE.get(left.dtype, _TOLERANCE_OF_OTHERS), _LENIENCE * (worst if left.numel() < _FEW else own))
-            for left, own in zip(expected, noise, strict=True)
-        ]
 
     def agrees(self, found: Sequence[Tensor]) -> bool:
         """Whether the results of another way are the same within the effect of rounding."""
-        return all(
-            _distance(left, right) <= allowed
-            for left, right, allowed in zip(self._expected, found, self._allowed, strict=True)
-        )
+        return not self.objection(found)
+
+    def objection(self, found: Sequence[Tensor]) -> str:
+        """Which result of another way is off the most, and by how much; nothing if all agree."""
+        worst = max(self._noise, default=0.0)
+        objections: list[tuple[float, str]] = []
+        for number, (left, right, own) in enumerate(zip(self._expected, found, self._noise, strict=True)):
+            distance = _distance(left, right)
+            rounding = _LENIENCE * (worst if left.numel() < _FEW else own)
+            allowed = max(_TOLERANCE.get(left.dtype, _TOLERANCE_OF_OTHERS), rounding)
+            if distance > allowed:
+                what = f"result {number}, {tuple(left.shape)} of {str(left.dtype).removeprefix('torch.')}"
+                objections.append(
+                    (distance / allowed, f"{what}, is off by {distance:.2g}, and {allowed:.2g} is rounding")
+                )
+        return max(objections)[1] if objections else ""
 
 
 def _distance(left: Tensor, right: Tensor) -> float:

@@ -35,6 +35,14 @@ def test_what_rounding_changes_another_way_may_change_too():
     assert not Yardstick(RIGHT, [RIGHT, noisy]).agrees([RIGHT[0].flip(0), *RIGHT[1:]])
 
 
+def test_what_is_off_is_named_until_rounding_has_shown_the_same():
+    off = [RIGHT[0] - 10, RIGHT[1], RIGHT[2]]
+    yardstick = Yardstick(RIGHT)
+    assert yardstick.objection(off).startswith("result 0, (100,) of float32, is off by 0.1")
+    yardstick.widen([[RIGHT[0] + 5, RIGHT[1], RIGHT[2]]])
+    assert yardstick.objection(off) == ""
+
+
 def test_a_few_numbers_are_judged_by_the_noise_of_all():
     results = [torch.arange(100.0), torch.ones(2)]
     noisy = [torch.arange(100.0) + 10, torch.ones(2)]
