@@ -88,10 +88,12 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
     compute_shared_numbers_once()
     draw_as_the_graph_does()
     prepared = _prepared(graph)
-    table = {target: rule for target, rule in select_decomp_table().items() if target not in REWRITTEN}
+    whole = REWRITTEN if device.type == "cuda" else frozenset()
     with torch.no_grad(), config.patch(dict(_CHOICES)):
+        # Asked for here and not before: which rules there are depends on our choices.
+        rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
         examples = [argument.clone() for argument in arguments]
-        compile_fx(prepared, examples, inner_compile=inner, decompositions=table if device.type == "cuda" else None)
+        compile_fx(prepared, examples, inner_compile=inner, decompositions=rules)
     if len(compiled) != 1 or compiled[0].constants:
         raise NotSelfContained("the compiler cut the graph into several parts, or built tensors into it")
     count = len(_output(prepared).args[0])
