@@ -24,8 +24,11 @@ _FEW = 64
 class Yardstick:
     """The results of a program, and how far from them those of another way may be."""
 
-    def __init__(self, expected: Sequence[Tensor], nudged: Iterable[Sequence[Tensor]] = ()) -> None:
+    def __init__(
+        self, expected: Sequence[Tensor], nudged: Iterable[Sequence[Tensor]] = (), names: Sequence[str] = ()
+    ) -> None:
         self._expected = expected
+        self._names = names or [f"result {number}" for number in range(len(expected))]
         self._noise = [0.0] * len(expected)
         self.widen(nudged)
 
@@ -46,12 +49,12 @@ class Yardstick:
         """Which result of another way is off the most, and by how much; nothing if all agree."""
         worst = max(self._noise, default=0.0)
         objections: list[tuple[float, str]] = []
-        for number, (left, right, own) in enumerate(zip(self._expected, found, self._noise, strict=True)):
+        for name, left, right, own in zip(self._names, self._expected, found, self._noise, strict=True):
             distance = _distance(left, right)
             rounding = _LENIENCE * (worst if left.numel() < _FEW else own)
             allowed = max(_TOLERANCE.get(left.dtype, _TOLERANCE_OF_OTHERS), rounding)
             if distance > allowed:
-                what = f"result {number}, {tuple(left.shape)} of {str(left.dtype).removeprefix('torch.')}"
+                what = f"{name}, {tuple(left.shape)} of {str(left.dtype).removeprefix('torch.')}"
                 objections.append(
                     (distance / allowed, f"{what}, is off by {distance:.2g}, and {allowed:.2g} is rounding")
                 )

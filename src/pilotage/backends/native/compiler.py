@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from pilotage.backends.native.code import CodeFacts, write_code
 from pilotage.backends.native.draws import draw_as_the_graph_does
 from pilotage.backends.native.kernels import CudaKernelFacts, whole_numbers
-from pilotage.backends.native.rewrites.for_card import REWRITTEN, rewrite_for_card
+from pilotage.backends.native.rewrites.for_card import KEPT_WHOLE, rewrite_for_card
 from pilotage.backends.native.shared_numbers import compute_shared_numbers_once
 from pilotage.backends.native.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.rewrites import with_declared_writes
@@ -74,7 +74,6 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
     """Inductor's wrapper for a graph, and which arguments it changes."""
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
-    from torch._inductor.decomposition import select_decomp_table
 
     compiled: list[Any] = []
     device = next((argument.device for argument in arguments if argument.is_cuda), torch.device("cpu"))
@@ -88,18 +87,26 @@ def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[s
     compute_shared_numbers_once()
     draw_as_the_graph_does()
     prepared = _prepared(graph)
-    whole = REWRITTEN if device.type == "cuda" else frozenset()
     with torch.no_grad(), config.patch(dict(_CHOICES)):
-        # Asked for here and not before: which rules there are depends on our choices.
-        rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
         examples = [argument.clone() for argument in arguments]
-        compile_fx(prepared, examples, inner_compile=inner, decompositions=rules)
+        compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device))
     if len(compiled) != 1 or compiled[0].constants:
         raise NotSelfContained("the compiler cut the graph into several parts, or built tensors into it")
     count = len(_output(prepared).args[0])
     if len(compiled[0].output_strides or ()) != count:
         raise NotSelfContained("some outputs or changes are left to Python around the compiled code")
     return compiled[0].source_code, frozenset(compiled[0].mutated_input_idxs)
+
+
+def decomposition_rules(device: torch.device) -> dict[Any, Any]:
+    """How operations are taken apart: as Inductor does under our choices, but for those that our rewrites need whole."""
+    from torch._inductor import config
+    from torch._inductor.decomposition import select_decomp_table
+
+    whole = KEPT_WHOLE if device.type == "cuda" else frozenset()
+    # Without our choices dropout would be taken apart, and drawn in another way than in the graph.
+    with config.patch(dict(_CHOICES)):
+        return {target: rule for target, rule in select_decomp_table().items() if target not in whole}
 
 
 def _prepared(graph: GraphModule) -> GraphModule:

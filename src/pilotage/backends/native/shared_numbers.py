@@ -20,7 +20,7 @@ _ARITHMETIC = frozenset(
     | {"clamp_min", "clamp_max", "minimum", "maximum", "where", "convert_element_type", "_to_copy"}
 )
 
-WRITTEN = "pilotage_written"
+TO_MEMORY = "pilotage_to_memory"
 """What a node is marked with whose value goes to memory, however cheap it is to compute again."""
 
 Lowering = Callable[..., Any]
@@ -43,7 +43,7 @@ def _written_if_shared(lower: Lowering) -> Lowering:
     def lowered(*arguments: Any, **options: Any) -> Any:
         result = lower(*arguments, **options)
         node = V.graph.current_node
-        if node.meta.get(WRITTEN) or is_shared(node):
+        if node.meta.get(TO_MEMORY) or is_shared(node):
             result.realize()
         return result
 

@@ -63,6 +63,16 @@ class Trial:
             self.state.flat_gradients,
         ]
 
+    def names(self, count: int) -> list[str]:
+        """What so many results are called: first the outputs of a run, then everything."""
+        state = [
+            *self.state.parameters,
+            *(f"buffer {name}" for name in self.state.buffers()),
+            *(f"{slot.name} of {slot.parameter}" for slot in self.state.slots),
+            "pooled gradients",
+        ]
+        return [*(f"output {number}" for number in range(count - len(state))), *state]
+
 
 def _straight(computation: Computation) -> Callable[..., list[Tensor]]:
     assert computation.graph is not None

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,8 @@ def _end_with_parent(scratch: Path) -> None:
 
 def _tune(job: Job, folder: Path) -> Tuning:
     plain = Trial(job, job.program)
-    yardstick = Yardstick(_results(plain), _nudged_results(job, (1, 2)))
+    expected = _results(plain)
+    yardstick = Yardstick(expected, _nudged_results(job, (1, 2)), plain.names(len(expected)))
     ways = {Way(Tier.GRAPH, channels_last=False): plain}
     problems: list[str] = []
     if has_channels_last(job.program):
@@ -96,11 +97,17 @@ def _tune(job: Job, folder: Path) -> Tuning:
 
 def _agreeing(ways: Mapping[Way, Trial], yardstick: Yardstick, job: Job, problems: list[str]) -> dict[Way, Trial]:
     """The ways that compute the same; rounding gets a second chance to show what it can change before one is refused."""
-    if not all(yardstick.agrees(_results(trial.afresh())) for trial in ways.values()):
+
+    def objections_to(asked: Iterable[Way]) -> dict[Way, str]:
+        found = {way: yardstick.objection(_results(ways[way].afresh())) for way in asked}
+        return {way: why for way, why in found.items() if why}
+
+    objections = objections_to(ways)
+    if objections:
         yardstick.widen(_nudged_results(job, (3, 4, 5, 6)))
-    objections = {way: yardstick.objection(_results(trial.afresh())) for way, trial in ways.items()}
-    problems += [f"{way} computes something else than the graph: {why}" for way, why in objections.items() if why]
-    return {way: trial for way, trial in ways.items() if not objections[way]}
+        objections = objections_to(objections)
+    problems += [f"{way} computes something else than the graph: {why}" for way, why in objections.items()]
+    return {way: trial for way, trial in ways.items() if way not in objections}
 
 
 def _nudged_results(job: Job, seeds: Sequence[int]) -> Iterator[list[Tensor]]:

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 import pilotage
+from pilotage.backends.native import worker
+from pilotage.backends.native.agreement import Yardstick
 from pilotage.backends.native.worker import Way, _choose
 from pilotage.errors import OptionError, ProgramFileError
 from pilotage.options.choices import Tier
@@ -38,6 +40,34 @@ class Insisting(Job):
 )
 def test_the_fastest_way_is_taken_if_it_gains_enough(seconds, job, chosen):
     assert _choose(seconds, job) == chosen
+
+
+@pytest.mark.parametrize(("shown_later", "kept"), [(0.5, [GRAPH, COMPILED]), (0.0, [GRAPH])])
+def test_rounding_gets_a_second_chance_before_a_way_is_refused(monkeypatch, shown_later, kept):
+    right = torch.arange(100.0)
+
+    class Result:
+        def __init__(self, values):
+            self.values = values
+
+        def afresh(self):
+            return self
+
+    ways = {GRAPH: Result(right), COMPILED: Result(right + 40)}
+    asked = []
+
+    def nudged(job, seeds):
+        asked.extend(seeds)
+        return [[right * (1 + shown_later)]]
+
+    monkeypatch.setattr(worker, "_results", lambda trial: [trial.values])
+    monkeypatch.setattr(worker, "_nudged_results", nudged)
+    problems = []
+    agreeing = worker._agreeing(ways, Yardstick([right], names=["weight"]), Job, problems)
+    assert list(agreeing) == kept
+    assert asked
+    assert len(problems) == 2 - len(kept)
+    assert all("something else than the graph: weight, (100,) of float32, is off by" in each for each in problems)
 
 
 class Perceptron(nn.Module):

@@ -2,8 +2,9 @@
 
 A normalisation subtracts, divides, multiplies and adds numbers of each channel, and its gradient does so with two pictures. To the
 compiler all of that is work for each point, roots and divisions included. Here such a chain becomes one factor for each picture
-and one term, which are computed once for each channel. Only for pictures stored in 16 bits: beside their rounding, that of the
-products in another order cannot be seen.
+and one term, which are computed once for each channel. Only for pictures stored in 16 bits. Sums are rounded in another order, by the
+last digit that float32 has for a mean times its factor: far below what the pictures themselves are rounded by, but where eager gives
+exactly zero, as for a channel that is constant, there may be something very small.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.backends.native.rewrites.editing import called, erase_unused
-from pilotage.backends.native.shared_numbers import WRITTEN
+from pilotage.backends.native.shared_numbers import TO_MEMORY
 
 FEWER = 16
 """How many times fewer elements a number for each channel has than the picture, at least."""
@@ -141,5 +142,5 @@ def _rebuild(graph: GraphModule, node: Node, form: Affine) -> None:
         if form.term is not None:
             total = called(graph, _ADD, total, form.term)
     for value in form.values:
-        value.meta[WRITTEN] = True
+        value.meta[TO_MEMORY] = True
     node.replace_all_uses_with(total)

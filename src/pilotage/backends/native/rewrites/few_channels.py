@@ -1,8 +1,9 @@
 """Convolutions with a stride that see few channels, such as the first one of a network that looks at pictures.
 
 Hardware for matrices works on eight channels at once or more. Where there are three, and the convolution takes every second point,
-neighbours that always go together become channels: 7 x 7 points of 3 channels at stride 2 are 4 x 4 points of 12 at stride 1. The
-same products are summed, with zeros for what is missing. Whether that pays is measured.
+neighbours that always go together become channels: 7 x 7 points of 3 channels at stride 2 are 4 x 4 points of 12 at stride 1, filled
+up to 16. The same products are summed, and some with zeros. Zeros keep infinite points from staying where they were, so this is for
+training alone, where those end a run anyway. Whether it pays is measured.
 """
 
 from __future__ import annotations
@@ -49,14 +50,26 @@ def fold_few_channels(graph: GraphModule, device: torch.device, worth: Worth | N
 
 
 def _folding(pictures: Node, weight: Node, nodes: Sequence[Node]) -> Folding | None:
-    """How to fold; None for convolutions of another kind, and where the gradient of the pictures is asked for."""
+    """How to fold; None for other convolutions, for other layouts, without a gradient of the weight or with one of the pictures."""
     forward, *backward = nodes
     given: Any = forward.args
-    if forward.target is not aten.convolution.default or not all(_belongs(node, given) for node in backward):
+    if not backward or forward.target is not aten.convolution.default:
+        return None
+    # Folded, the result lies channels last; another layout may be what the rest of the graph was captured for.
+    if stored_like(forward.meta["val"]) is not torch.channels_last or not all(
+        _belongs(node, given) for node in backward
+    ):
         return None
     stride, padding, dilation, transposed, _, groups = given[3:9]
     shape, kernel = pictures.meta["val"].shape, weight.meta["val"].shape
-    fits = len(shape) == 4 and not transposed and groups == 1 and shape[1] <= FEW and list(dilation) == [1, 1]
+    fits = (
+        len(shape) == 4
+        and len(stride) == len(padding) == 2
+        and not transposed
+        and groups == 1
+        and shape[1] <= FEW
+        and list(dilation) == [1, 1]
+    )
     if not fits or max(stride) == 1 or any(size < step for size, step in zip(kernel[2:], stride, strict=True)):
         return None
     return Folding(
@@ -98,37 +111,33 @@ def _fold(graph: GraphModule, folding: Folding, pictures: Node, weight: Node, no
 
 
 def _elsewhere(function: Callable[..., bool], *arguments: Any) -> bool:
-    """Call a function in a thread of its own: in this one all tensors are only thought of while the compiler is at work."""
+    """Call a function in a thread of its own: in this one every new tensor is a fake one, without data, while the compiler works."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(function, *arguments).result()
 
 
 def is_faster(folding: Folding, pictures: Tensor, weight: Tensor, device: torch.device) -> bool:
-    """Whether the convolution and the gradient of its weight take less time when folded."""
+    """Whether the convolution and the gradient of its weight take less time when folded, the copy of the pictures included."""
 
     def made(shape: Sequence[int], like: Tensor) -> Tensor:
-        return torch.randn(shape, dtype=like.dtype, device=device).contiguous(memory_format=stored_like(like))
+        return torch.randn(shape, dtype=like.dtype, device=device).contiguous(memory_format=torch.channels_last)
 
-    (above, beside), (down, across) = folding.blocks, folding.stride
-    channels = folding.channels * down * across + folding.missing
-    count, _, *_ = pictures.shape
-    height, width = folding.result[0] - 1 + above, folding.result[1] - 1 + beside
-    folded = torch.randn(count, channels, height, width, dtype=pictures.dtype, device=device)
-    weights = torch.randn(weight.shape[0], channels, above, beside, dtype=weight.dtype, device=device)
-    ways = {
-        "plain": (made(pictures.shape, pictures), made(weight.shape, weight), folding.stride, folding.padding),
-        "folded": (
-            folded.contiguous(memory_format=torch.channels_last),
-            weights.contiguous(memory_format=torch.channels_last),
-            (1, 1),
-            (0, 0),
-        ),
-    }
-
-    def run(given: Tensor, kernel: Tensor, stride: tuple[int, int], padding: tuple[int, int]) -> object:
+    def run(
+        given: Tensor, kernel: Tensor, stride: tuple[int, int], padding: tuple[int, int], *, copies: bool
+    ) -> object:
+        given = given.clone() if copies else given
         shared = (stride, padding, (1, 1), False, (0, 0), 1)
         result = aten.convolution(given, kernel, None, *shared)
         return aten.convolution_backward(result, given, kernel, None, *shared, (False, True, False))
 
-    seconds = best_seconds({name: partial(run, *way) for name, way in ways.items()}, device)
+    (above, beside), (down, across) = folding.blocks, folding.stride
+    channels = folding.channels * down * across + folding.missing
+    height, width = folding.result[0] - 1 + above, folding.result[1] - 1 + beside
+    plain = made(pictures.shape, pictures), made(weight.shape, weight), folding.stride, folding.padding
+    folded = (
+        made((len(pictures), channels, height, width), pictures),
+        made((len(weight), channels, above, beside), weight),
+    )
+    ways = {"plain": partial(run, *plain, copies=False), "folded": partial(run, *folded, (1, 1), (0, 0), copies=True)}
+    seconds = best_seconds(ways, device)
     return seconds["folded"] < _GAIN * seconds["plain"]

@@ -12,12 +12,12 @@ from pilotage.backends.native.rewrites.masks import mask_by_input
 from pilotage.backends.native.rewrites.pooling import spread_by_offsets
 from pilotage.backends.native.rewrites.separation import separate_large
 
-REWRITTEN = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
+KEPT_WHOLE = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
 """Operations that have to reach us whole."""
 
 
 def rewrite_for_card(graph: GraphModule, device: torch.device) -> None:
-    """Rewrite a graph without writes that knows what its values look like."""
+    """Rewrite a graph that knows what its values look like, and whose only writes are copies at its end."""
     count_together(graph)
     fold_few_channels(graph, device)
     spread_by_offsets(graph)

@@ -12,7 +12,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pilotage.backends.native.rewrites.editing import called
-from pilotage.backends.native.shared_numbers import WRITTEN
+from pilotage.backends.native.shared_numbers import TO_MEMORY
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -28,8 +28,10 @@ def mask_by_input(graph: GraphModule) -> None:
         with graph.graph.inserting_before(node):
             wide = called(graph, prims.convert_element_type.default, picture, torch.float32)
             value = called(graph, aten.add.Tensor, called(graph, aten.mul.Tensor, wide, factor), term)
-            mask = called(graph, aten.le.Scalar, value, 0)
-        order |= dict.fromkeys((wide, value, mask), order[node])
+            # As ReLU saw it: what is small enough becomes zero in 16 bits.
+            stored = called(graph, prims.convert_element_type.default, value, picture.meta["val"].dtype)
+            mask = called(graph, aten.le.Scalar, stored, 0)
+        order |= dict.fromkeys((wide, value, stored, mask), order[node])
         node.replace_all_uses_with(mask)
         graph.graph.erase_node(node)
 
@@ -45,8 +47,10 @@ def _mask_of_affine(node: Node) -> tuple[Node, Node, Node] | None:
             return None
         value, *others = value.args
         found += [other for other in others if isinstance(other, Node)]
-    if len(found) != 2 or not all(each.meta.get(WRITTEN) for each in found):
+    if len(found) != 2 or not all(each.meta.get(TO_MEMORY) for each in found):
         return None
     term, factor = found
     picture: Any = value.args[0] if value.target is prims.convert_element_type.default else value
-    return picture, factor, term
+    rectified: Any = node.args[0]
+    # The value that ReLU saw has to be stored as the picture is.
+    return (picture, factor, term) if picture.meta["val"].dtype == rectified.meta["val"].dtype else None

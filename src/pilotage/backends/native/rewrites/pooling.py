@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 from pilotage.backends.native.rewrites.folding import stored_like
 
@@ -26,12 +26,16 @@ _SCHEMA = (
 def spread_by_offsets(graph: GraphModule) -> None:
     """Rewrite gradients of pooling whose places are known."""
     for node in list(graph.graph.nodes):
-        if node.target is aten.max_pool2d_with_indices_backward.default and _has_places(node):
-            given: Any = node.args
-            gradient, _, kernel, stride, padding = given[:5]
+        if node.target is not aten.max_pool2d_with_indices_backward.default:
+            continue
+        given: Any = node.args
+        kernel, stride, padding, dilation = _in_pairs(*given[2:6])
+        # Inductor takes nothing but pairs.
+        node.args = (given[0], given[1], kernel, stride, padding, dilation, given[6], given[7])
+        if given[7].target is prims._low_memory_max_pool_offsets_to_indices.default and dilation == [1, 1]:
             like = node.meta["val"]
             stored = stored_like(like) is torch.channels_last
-            arguments = (gradient, given[7].args[0], list(like.shape), stored, kernel, stride or kernel, padding)
+            arguments = (given[0], given[7].args[0], list(like.shape), stored, kernel, stride, padding)
             with graph.graph.inserting_before(node):
                 spread = graph.graph.call_function(_operation()[0], arguments)
             spread.meta = dict(node.meta)
@@ -39,13 +43,9 @@ def spread_by_offsets(graph: GraphModule) -> None:
             graph.graph.erase_node(node)
 
 
-def _has_places(node: Node) -> bool:
-    """Whether its indices were made of places in windows, of pictures with rows and columns."""
-    given: Any = node.args
-    pairs = all(isinstance(each, list | tuple) and len(each) == 2 for each in given[2:6])
-    return (
-        pairs and given[7].target is prims._low_memory_max_pool_offsets_to_indices.default and list(given[5]) == [1, 1]
-    )
+def _in_pairs(kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[list[int]]:
+    """For rows and columns each: one number stands for both, and no stride for that of the kernel."""
+    return [[*each, *each] if len(each) == 1 else list(each) for each in (kernel, stride or kernel, padding, dilation)]
 
 
 @cache
@@ -88,7 +88,7 @@ def _lower(gradient: Any, offsets: Any, size: Any, channels_last: bool, kernel: 
             window_number = ops.index_expr(window, torch.int32)
             lies = ops.lt(window_number, ops.index_expr(pooled[axis], torch.int32))
             lies = ops.and_(lies, ops.ge(window_number, ops.constant(0, torch.int32)))
-            if number:
+            if number or stride[axis] > kernel[axis]:
                 lies = ops.and_(
                     lies, ops.lt(ops.index_expr(inside, torch.int32), ops.constant(kernel[axis], torch.int32))
                 )

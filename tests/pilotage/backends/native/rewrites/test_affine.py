@@ -7,7 +7,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pilotage.backends.native.rewrites.affine import gather_affine
-from pilotage.backends.native.shared_numbers import WRITTEN
+from pilotage.backends.native.shared_numbers import TO_MEMORY
 
 prims, aten = torch.ops.prims, torch.ops.aten
 SHAPE = (2, 4, 6, 6)
@@ -63,7 +63,7 @@ def test_a_chain_becomes_factors_and_a_term(function, operations):
     graph = gathered(function, arguments())
     assert len(on_pictures(graph)) == operations
     torch.testing.assert_close(graph(*arguments()), function(*arguments()), rtol=2e-2, atol=1e-5)
-    written = [node for node in graph.graph.nodes if node.meta.get(WRITTEN)]
+    written = [node for node in graph.graph.nodes if node.meta.get(TO_MEMORY)]
     assert written
     assert all(node.meta["val"].numel() == 4 for node in written)
 
@@ -85,5 +85,5 @@ def test_what_is_added_to_nothing_but_once_stays():
         return picture.float() * weight + bias
 
     graph = gathered(scaled, arguments())
-    assert not any(node.meta.get(WRITTEN) for node in graph.graph.nodes)
+    assert not any(node.meta.get(TO_MEMORY) for node in graph.graph.nodes)
     torch.testing.assert_close(graph(*arguments()), scaled(*arguments()))

@@ -6,8 +6,10 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from pilotage.backends.native.rewrites import few_channels
 from pilotage.backends.native.rewrites.few_channels import fold_few_channels
 
 aten = torch.ops.aten
@@ -39,12 +41,8 @@ def strides(graph):
 
 def tensors(channels, size, kernel, count=5):
     torch.manual_seed(0)
-    pictures = torch.randn(2, channels, *size, dtype=torch.float64).contiguous(memory_format=torch.channels_last)
-    return [
-        pictures,
-        torch.randn(count, channels, *kernel, dtype=torch.float64),
-        torch.randn(count, dtype=torch.float64),
-    ]
+    tensors = torch.randn(2, channels, *size), torch.randn(count, channels, *kernel)
+    return [*(each.contiguous(memory_format=torch.channels_last) for each in tensors), torch.randn(count)]
 
 
 PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -63,9 +61,11 @@ def test_results_and_gradients_stay_the_same(channels, size, kernel, stride, pad
     arguments = tensors(channels, size, kernel)
     step = training(list(stride), list(padding))
     graph = folded(step, arguments)
-    assert strides(graph) == [[1, 1]]
+    # With one channel or one point a tensor lies both ways at once, and stays.
+    if channels > 1 and min(step(*arguments)[0].shape[2:]) > 1:
+        assert strides(graph) == [[1, 1]]
     for found, expected in zip(graph(*arguments), step(*arguments), strict=True):
-        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,41 @@ def test_convolutions_of_another_kind_stay(stride, channels, options):
     assert strides(folded(training(stride, [1, 1], **options), arguments)) == [stride]
 
 
+def test_pictures_that_lie_channel_by_channel_stay():
+    arguments = [each.contiguous() for each in tensors(3, (9, 9), (3, 3))]
+    assert strides(folded(training([2, 2], [1, 1]), arguments)) == [[2, 2]]
+
+
+def test_without_training_an_infinite_point_stays_where_it_was():
+    def forward(pictures, weight, bias):
+        return [aten.convolution(pictures, weight, bias, [2, 2], [1, 1], [1, 1], False, [0, 0], 1)]
+
+    assert strides(folded(forward, tensors(3, (9, 9), (3, 3)))) == [[2, 2]]
+
+
 def test_what_does_not_pay_stays():
     arguments = tensors(3, (9, 9), (3, 3))
     assert strides(folded(training([2, 2], [1, 1]), arguments, worth=lambda *_: False)) == [[2, 2]]
 
 
-def test_whether_it_pays_is_measured_on_real_tensors():
+@pytest.mark.parametrize(
+    ("seconds", "stride"), [({"plain": 2.0, "folded": 1.0}, [1, 1]), ({"plain": 1.0, "folded": 1.0}, [2, 2])]
+)
+def test_whether_it_pays_is_measured_on_real_tensors_while_the_compiler_works_on_fake_ones(
+    monkeypatch, seconds, stride
+):
     arguments = tensors(3, (9, 9), (3, 3))
     graph = make_fx(training([2, 2], [1, 1]), tracing_mode="fake")(*arguments)
-    fold_few_channels(graph, CPU)
+
+    def measured(ways, device):
+        for run in ways.values():
+            _, gradient, _ = run()
+            assert not isinstance(gradient, FakeTensor)
+            assert gradient.isfinite().all()
+        return seconds
+
+    monkeypatch.setattr(few_channels, "best_seconds", measured)
+    with next(node.meta["val"].fake_mode for node in graph.graph.nodes if node.op == "placeholder"):
+        fold_few_channels(graph, CPU)
     graph.recompile()
-    assert strides(graph) in ([[1, 1]], [[2, 2]])
+    assert strides(graph) == [stride]

@@ -7,10 +7,15 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 import pilotage
+from pilotage.backends.native.rewrites import for_card
+from pilotage.backends.native.rewrites.for_card import rewrite_for_card
+from pilotage.backends.native.shared_numbers import TO_MEMORY
 
+aten, prims = torch.ops.aten, torch.ops.prims
 STEPS = 4
 
 
@@ -32,6 +37,29 @@ class Pictures(nn.Module):
 
     def forward(self, pictures, classes):
         return functional.cross_entropy(self.last(self.stem(pictures).mean((2, 3))), classes)
+
+
+def counted_and_normalised(count, other, picture, mean, inverse, weight, bias):
+    result = prims.convert_element_type(((picture - mean) * inverse) * weight + bias, torch.bfloat16).relu()
+    return count + 1, other + 1, result, aten.le.Scalar(result, 0), picture + 1
+
+
+def test_every_pass_is_made(monkeypatch):
+    seen = []
+    for name in ("fold_few_channels", "spread_by_offsets", "separate_large"):
+        monkeypatch.setattr(for_card, name, lambda *arguments, name=name: seen.append(name))
+    numbers = [torch.rand(1, 4, 1, 1) for _ in range(4)]
+    given = [torch.tensor(1), torch.tensor(2), torch.randn(2, 4, 8, 8).bfloat16(), *numbers]
+    graph = make_fx(counted_and_normalised, tracing_mode="fake")(*given)
+    rewrite_for_card(graph, torch.device("cpu"))
+    assert sorted(seen) == ["fold_few_channels", "separate_large", "spread_by_offsets"]
+    nodes = list(graph.graph.nodes)
+    assert any(node.target is aten._foreach_add.Scalar for node in nodes)
+    assert any(node.meta.get(TO_MEMORY) for node in nodes)
+    (mask,) = (node for node in nodes if node.target is aten.le.Scalar)
+    assert mask.args[0].target is prims.convert_element_type.default
+    for found, expected in zip(graph(*given), counted_and_normalised(*given), strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.slow
