@@ -38,10 +38,10 @@ _CHOICES: Mapping[str, Any] = {
 }
 
 
-def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path) -> None:
-    """Compile a graph for arguments like these, and write wrapper and kernels into a folder."""
+def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path, device: torch.device) -> None:
+    """Compile a graph for arguments like these on a device, and write wrapper and kernels into a folder."""
     folder.mkdir(parents=True)
-    source, written = _inductor_source(graph, arguments)
+    source, written = _inductor_source(graph, arguments, device)
     wrapper = stand_alone(source)
     loaded: dict[str, Any] = {"__name__": "inductor", "__file__": str(folder / "inductor.py")}
     exec(compile(source, "<inductor>", "exec"), loaded)
@@ -70,13 +70,14 @@ def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path)
     )
 
 
-def _inductor_source(graph: GraphModule, arguments: Sequence[Tensor]) -> tuple[str, frozenset[int]]:
+def _inductor_source(
+    graph: GraphModule, arguments: Sequence[Tensor], device: torch.device
+) -> tuple[str, frozenset[int]]:
     """Inductor's wrapper for a graph, and which arguments it changes."""
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     compiled: list[Any] = []
-    device = next((argument.device for argument in arguments if argument.is_cuda), torch.device("cpu"))
 
     def inner(graph: GraphModule, examples: Sequence[Any], **choices: Any) -> Any:
         if device.type == "cuda":

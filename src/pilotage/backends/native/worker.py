@@ -138,7 +138,7 @@ def _compiled(trial: Trial, job: Job, folder: Path, problems: list[str]) -> Tria
     try:
         for action, computation in trial.program.computations.items():
             assert computation.graph is not None
-            compile_graph(computation.graph, trial.arguments(action), folder / action.value)
+            compile_graph(computation.graph, trial.arguments(action), folder / action.value, job.device)
         calls = {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
         compiled = Trial(job, trial.program, calls)
         compiled.run()

@@ -19,6 +19,33 @@ for device in ("cpu", "cuda"):
 """
 
 
+REWRITING = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.backends.native import compiler
+
+seen = []
+rewrite = compiler.rewrite_for_card
+compiler.rewrite_for_card = lambda graph, device: (seen.append(device.type), rewrite(graph, device))
+
+def count(first, second):
+    first.add_(1)
+    second.add_(1)
+    return [first + second]
+
+for device in ("cpu", "cuda"):
+    arguments = [torch.tensor(1), torch.tensor(2)]
+    compiler._inductor_source(make_fx(count)(*arguments), [torch.tensor(1), torch.tensor(2)], torch.device(device))
+print(*seen)
+"""
+
+
+@pytest.mark.slow
+def test_what_is_compiled_for_a_card_is_rewritten_before():
+    done = subprocess.run([sys.executable, "-c", REWRITING], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["cuda"], done.stderr
+
+
 @pytest.mark.slow
 def test_draws_stay_whole_on_every_device_and_gradients_of_pooling_on_cards():
     done = subprocess.run([sys.executable, "-c", RULES], capture_output=True, text=True, check=True)

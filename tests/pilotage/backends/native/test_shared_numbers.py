@@ -36,7 +36,7 @@ def update(first, second, gradient, step):
 def arguments():
     return [torch.ones(64, 64), torch.ones(64, 64), torch.ones(64, 64), torch.tensor(1.0, dtype=torch.float64)]
 
-source, _ = _inductor_source(make_fx(update)(*arguments()), arguments())
+source, _ = _inductor_source(make_fx(update)(*arguments()), arguments(), torch.device("cpu"))
 print(source.count("std::pow("))
 """
 

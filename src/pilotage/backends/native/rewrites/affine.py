@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.backends.native.rewrites.editing import called, erase_unused
+from pilotage.backends.native.rewrites.editing import called
 from pilotage.backends.native.shared_numbers import TO_MEMORY
 
 FEWER = 16
@@ -55,7 +55,7 @@ def gather_affine(graph: GraphModule) -> None:
     for node, form in forms.items():
         if form.operands > len(form.values) and any(user not in forms for user in node.users):
             _rebuild(graph, node, form)
-    erase_unused(graph)
+    graph.graph.eliminate_dead_code()
 
 
 def _form(graph: GraphModule, node: Node, forms: Mapping[Node, Affine]) -> Affine | None:

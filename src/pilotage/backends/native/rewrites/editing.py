@@ -16,10 +16,3 @@ def called(graph: GraphModule, target: Any, *arguments: Any, **options: Any) -> 
     )
     node.meta["val"] = target(*given, **named)
     return node
-
-
-def erase_unused(graph: GraphModule) -> None:
-    """Take out what nobody needs and what changes nothing."""
-    for node in reversed(list(graph.graph.nodes)):
-        if node.op == "call_function" and not node.users and not node.is_impure():
-            graph.graph.erase_node(node)

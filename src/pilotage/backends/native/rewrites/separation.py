@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from pilotage.backends.native.rewrites.editing import called
+
 LARGE = 2**17
 """Elements of a tensor that is worth a kernel of its own."""
 
@@ -31,8 +33,6 @@ def separate_large(graph: GraphModule) -> None:
     for node in list(graph.graph.nodes):
         if node.target in _WITH_SUM or _single(node) is not None:
             _separate(graph, node)
-    graph.graph.lint()
-    graph.recompile()
 
 
 def _single(node: Node) -> Any:
@@ -51,25 +51,19 @@ def _separate(graph: GraphModule, node: Node) -> None:
     if not large or any(user.target is not operator.getitem for user in node.users):
         return
     results: dict[int, Node] = {}
-
-    def call(target: Any, arguments: tuple[Any, ...], value: Any, **options: Any) -> Node:
-        result = graph.graph.call_function(target, arguments, options)
-        result.meta = {**node.meta, "val": value}
-        return result
-
     with graph.graph.inserting_before(node):
         for number in large:
-            arguments, value = _each(node.args, number), values[number]
+            arguments = _each(node.args, number)
             if node.target in _WITH_SUM:
                 target, left, right, *factor = arguments
-                term = call(_WITH_SUM[node.target], (left, right), left.meta["val"])
-                results[number] = call(aten.add.Tensor, (target, term), value, alpha=factor[0] if factor else 1)
+                term = called(graph, _WITH_SUM[node.target], left, right)
+                results[number] = called(graph, aten.add.Tensor, target, term, alpha=factor[0] if factor else 1)
             else:
-                results[number] = call(_single(node), arguments, value, **node.kwargs)
+                results[number] = called(graph, _single(node), *arguments, **node.kwargs)
         if small:
-            rest = call(node.target, _some(node.args, small), [values[number] for number in small], **node.kwargs)
+            rest = called(graph, node.target, *_some(node.args, small), **node.kwargs)
             for place, number in enumerate(small):
-                results[number] = call(operator.getitem, (rest, place), values[number])
+                results[number] = called(graph, operator.getitem, rest, place)
     for user in list(node.users):
         wanted = user.args[1]
         assert isinstance(wanted, int)
