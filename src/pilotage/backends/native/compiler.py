@@ -100,14 +100,21 @@ def _inductor_source(
 
 
 def decomposition_rules(device: torch.device) -> dict[Any, Any]:
-    """How operations are taken apart: as Inductor does under our choices, but for those that our rewrites need whole."""
+    """How operations are taken apart: as Inductor does under our choices, with what our rewrites need."""
     from torch._inductor import config
     from torch._inductor.decomposition import select_decomp_table
 
     whole = KEPT_WHOLE if device.type == "cuda" else frozenset()
     # Without our choices dropout would be taken apart, and drawn in another way than in the graph.
     with config.patch(dict(_CHOICES)):
-        return {target: rule for target, rule in select_decomp_table().items() if target not in whole}
+        rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
+    return {**rules, torch.ops.aten._foreach_zero.default: _emptied}
+
+
+def _emptied(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Zeros in place of a list; Inductor has no kernel for that, and would copy all of them, twice."""
+    emptied: list[Tensor] = torch.ops.aten._foreach_copy.default(tensors, [torch.zeros_like(each) for each in tensors])
+    return emptied
 
 
 def _prepared(graph: GraphModule) -> GraphModule:

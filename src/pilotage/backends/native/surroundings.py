@@ -10,7 +10,7 @@ import torch
 from pilotage.backends.native.precision import precision_settings
 from pilotage.version import VERSION
 
-FORMAT = "4"
+FORMAT = "5"
 """Changes when compiled code is written in another way."""
 
 

@@ -39,6 +39,33 @@ for device in ("cpu", "cuda"):
 print(*seen)
 """
 
+EMPTYING = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.backends.native import compiler
+
+def take(weights, pool, small, other):
+    weights.add_(pool)
+    torch._foreach_zero_([pool, small])
+    return [other + 1]
+
+arguments = [torch.rand(400, 400), torch.rand(400, 400), torch.rand(7), torch.rand(3)]
+graph = make_fx(take)(*[argument.clone() for argument in arguments])
+for device in ("cpu", "cuda"):
+    source, written = compiler._inductor_source(graph, arguments, torch.device(device))
+    loaded = {"__name__": "inductor", "__file__": "inductor.py"}
+    exec(compile(source, "<inductor>", "exec"), loaded)
+    given = [argument.clone() for argument in arguments]
+    loaded["call"](list(given))
+    print(device, "aten._foreach" in source, *sorted(written), float(given[1].norm()), float(given[2].norm()))
+"""
+
+
+@pytest.mark.slow
+def test_pools_of_any_size_are_emptied_in_place_by_a_kernel_of_the_compiler():
+    done = subprocess.run([sys.executable, "-c", EMPTYING], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [f"{device} False 0 1 2 0.0 0.0" for device in ("cpu", "cuda")], done.stderr
+
 
 @pytest.mark.slow
 def test_what_is_compiled_for_a_card_is_rewritten_before():

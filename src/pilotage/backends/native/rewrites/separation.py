@@ -36,12 +36,15 @@ def separate_large(graph: GraphModule) -> None:
 
 
 def _single(node: Node) -> Any:
-    """The operation on one tensor that belongs to one on lists; None for anything else."""
+    """The operation on one tensor that belongs to one on lists, if there is a kernel for it; None for anything else."""
+    from torch._inductor.lowering import lowerings
+
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or not target._opname.startswith(_PREFIX):
         return None
     packet = getattr(aten, target._opname.removeprefix(_PREFIX), None)
-    return getattr(packet, _SINGLE.get(target._overloadname, ""), None)
+    single = getattr(packet, _SINGLE.get(target._overloadname, ""), None)
+    return single if single in lowerings else None
 
 
 def _separate(graph: GraphModule, node: Node) -> None:

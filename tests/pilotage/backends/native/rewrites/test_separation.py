@@ -54,3 +54,15 @@ def test_only_small_tensors_stay_in_lists(monkeypatch):
         value.numel() for node in graph.graph.nodes if "_foreach" in str(node.target) for value in node.meta["val"]
     }
     assert sizes == {3}
+
+
+def test_operations_that_have_a_kernel_for_lists_alone_stay_whole(monkeypatch):
+    monkeypatch.setattr(separation, "LARGE", 1)
+
+    def mixed(*tensors):
+        return list(torch._foreach_lerp(*map(list, lists(tensors))))
+
+    graph = make_fx(mixed, tracing_mode="fake")(*arguments()[:9])
+    before = [node.target for node in graph.graph.nodes]
+    separate_large(graph)
+    assert [node.target for node in graph.graph.nodes] == before
