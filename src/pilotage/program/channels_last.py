@@ -25,6 +25,8 @@ _STRIDES_BUILT_IN = frozenset(
         aten.view_as_complex.default,
     }
 )
+_EXPECTED_ALIKE = {aten.native_group_norm.default: (0,), aten.native_group_norm_backward.default: (0, 1)}
+"""Kernels that read tensors as they lie, and get wrong results where one lies otherwise; autograd sees to it when it calls them."""
 
 
 def has_channels_last(program: Program) -> bool:
@@ -54,6 +56,9 @@ def _computation(computation: Computation, program: Program, layout: StateLayout
         specification = program.inputs[position]
         if len(specification.shape) == 4 and position not in program.written_inputs:
             _store_channels_last(graph, node, placeholders[-1])
+    for node in list(graph.graph.nodes):
+        for position in _EXPECTED_ALIKE.get(node.target, ()):
+            _store_as_captured(graph, node, position)
     graph.recompile()
     return replace(computation, graph=graph)
 
@@ -62,6 +67,13 @@ def _store_channels_last(graph: GraphModule, node: torch.fx.Node, last: torch.fx
     with graph.graph.inserting_after(last):
         stored = graph.graph.call_function(aten.clone.default, (node,), {"memory_format": torch.channels_last})
     node.replace_all_uses_with(stored, delete_user_cb=lambda user: user is not stored)
+
+
+def _store_as_captured(graph: GraphModule, node: torch.fx.Node, position: int) -> None:
+    given = node.args[position]
+    with graph.graph.inserting_before(node):
+        stored = graph.graph.call_function(aten.contiguous.default, (given,))
+    node.update_arg(position, stored)
 
 
 def _layout(layout: StateLayout) -> StateLayout:

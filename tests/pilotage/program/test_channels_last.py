@@ -23,6 +23,17 @@ class Pictures(nn.Module):
         return nn.functional.cross_entropy(self.last(self.layers(x)), y)
 
 
+class NormalisedLast(nn.Module):
+    """The gradient comes back to the norm as the linear layer stores it."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(2, 4, 3), norm, nn.Flatten(), nn.Linear(144, 3))
+
+    def forward(self, x, y):
+        return nn.functional.cross_entropy(self.layers(x), y)
+
+
 def captured(model, *batch):
     trainer = pilotage.training(
         model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), backend="cpu", tier="graph"
@@ -43,9 +54,17 @@ def test_weights_of_four_dimensions_and_their_slots_are_stored_channels_last():
     ]
 
 
-def test_the_same_is_computed():
-    torch.manual_seed(0)
-    session = captured(Pictures(), *BATCH)
+@pytest.mark.parametrize(
+    "model",
+    [
+        Pictures(),
+        NormalisedLast(nn.BatchNorm2d(4)),
+        NormalisedLast(nn.GroupNorm(2, 4)),
+        NormalisedLast(nn.InstanceNorm2d(4, affine=True)),
+    ],
+)
+def test_the_same_is_computed(model):
+    session = captured(model, *BATCH)
     ((action, computation),) = session.captured.computations.items()
     other = in_channels_last(session.captured).computations[action]
     arguments = [tensor.clone() for tensor in (*session.attached.arguments(computation.sections, 0), *BATCH)]
