@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from pilotage.backends.native.cache import NativeCache, write_manifest
 from pilotage.backends.native.code import NativeCode
 from pilotage.backends.native.compiler import compile_graph
 from pilotage.backends.native.job import Job
-from pilotage.backends.native.measuring import best_seconds
+from pilotage.backends.native.measuring import best_seconds, best_seconds_in_threads
 from pilotage.backends.native.nudging import nudged
 from pilotage.backends.native.precision import set_precision
 from pilotage.backends.native.trial import Trial
@@ -45,17 +46,20 @@ _WORTH_COMPILING = 1.3
 def main(path: str) -> None:
     """Do one job."""
     threading.Thread(target=_end_with_parent, args=(Path(path).parent,), daemon=True).start()
-    os.nice(_POLITENESS)
     job = Job.read(Path(path))
-    torch.set_num_threads(job.threads)
     set_precision(job.precision)
     cache = NativeCache(job.cache)
-    with cache.compiling(job.fingerprint):
-        # Another process may have compiled it meanwhile.
-        if cache.folder(job.fingerprint).is_dir():
-            return
-        with cache.building(job.fingerprint) as folder:
-            write_manifest(folder, job.fingerprint, _tune(job, folder))
+    with ThreadPoolExecutor(max_workers=1) as clock:
+        # Threads keep their priority: who measures does not wait for others as who compiles does.
+        clock.submit(threading.get_ident).result()
+        os.nice(_POLITENESS)
+        torch.set_num_threads(job.threads)
+        with cache.compiling(job.fingerprint):
+            # Another process may have compiled it meanwhile.
+            if cache.folder(job.fingerprint).is_dir():
+                return
+            with cache.building(job.fingerprint) as folder:
+                write_manifest(folder, job.fingerprint, _tune(job, folder, clock))
 
 
 def _end_with_parent(scratch: Path) -> None:
@@ -65,7 +69,7 @@ def _end_with_parent(scratch: Path) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def _tune(job: Job, folder: Path) -> Tuning:
+def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
     plain = Trial(job, job.program)
     expected = _results(plain)
     yardstick = Yardstick(expected, _nudged_results(job, (1, 2)), plain.names(len(expected)))
@@ -75,7 +79,7 @@ def _tune(job: Job, folder: Path) -> Tuning:
         stored = Trial(job, in_channels_last(job.program))
         if _runs(stored, problems):
             ways[Way(Tier.GRAPH, channels_last=True)] = stored
-    seconds = _measure(ways, job.device)
+    seconds = _measure(ways, job, clock)
     best = min(seconds.values())
     for way in list(ways):
         if seconds[way] > best * _WORTH_COMPILING:
@@ -84,7 +88,7 @@ def _tune(job: Job, folder: Path) -> Tuning:
         if compiled is not None:
             ways[Way(Tier.COMPILED, way.channels_last)] = compiled
     right = _agreeing(ways, yardstick, job, problems)
-    seconds = _measure(right, job.device)
+    seconds = _measure(right, job, clock)
     chosen = _choose(seconds, job)
     _keep(chosen, folder)
     return Tuning(
@@ -166,9 +170,13 @@ class Way:
         return f"{self.tier.value}, channels last" if self.channels_last else self.tier.value
 
 
-def _measure(ways: Mapping[Way, Trial], device: torch.device) -> dict[Way, float]:
-    record = device.type == "cuda" and all(trial.can_be_recorded for trial in ways.values())
-    seconds = best_seconds({str(way): trial.run for way, trial in ways.items()}, device, record=record)
+def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, float]:
+    runs = {str(way): trial.run for way, trial in ways.items()}
+    if job.device.type == "cpu":
+        seconds = clock.submit(best_seconds_in_threads, runs, job.threads).result()
+    else:
+        record = job.device.type == "cuda" and all(trial.can_be_recorded for trial in ways.values())
+        seconds = best_seconds(runs, job.device, record=record)
     return {way: seconds[str(way)] for way in ways}
 
 

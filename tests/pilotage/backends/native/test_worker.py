@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -40,6 +42,23 @@ class Insisting(Job):
 )
 def test_the_fastest_way_is_taken_if_it_gains_enough(seconds, job, chosen):
     assert _choose(seconds, job) == chosen
+
+
+def test_a_processor_is_measured_by_the_thread_that_keeps_its_priority():
+    seen = []
+
+    class Noted:
+        def run(self):
+            seen.append(threading.current_thread().name)
+
+    class OnProcessor(Job):
+        device = torch.device("cpu")
+        threads = 1
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="clock") as clock:
+        seconds = worker._measure({GRAPH: Noted()}, OnProcessor, clock)
+    assert list(seconds) == [GRAPH]
+    assert {name.split("_")[0] for name in seen} == {"clock"}
 
 
 @pytest.mark.parametrize(("shown_later", "kept"), [(0.5, [GRAPH, COMPILED]), (0.0, [GRAPH])])
