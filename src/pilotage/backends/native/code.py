@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,8 @@ class NativeCode:
         self._call = load(facts.wrapper, kernels, folder.name)
         self._facts = facts
         self._device = device
-        self._checked: dict[int, Tensor] = {}
+        self._checked: dict[int, weakref.ref[Tensor]] = {}
+        """What fitted at the last call; not kept alive, because inputs of a card are large."""
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the code; arguments that it changes are changed in place."""
@@ -102,7 +104,8 @@ class NativeCode:
         return outputs
 
     def _needs_copy(self, position: int, tensor: Tensor) -> bool:
-        if self._checked.get(position) is tensor:
+        checked = self._checked.get(position)
+        if checked is not None and checked() is tensor:
             return False
         expected = self._facts.arguments[position]
         fits = (
@@ -118,7 +121,7 @@ class NativeCode:
             )
         if tensor.data_ptr() % ALIGNMENT:
             return True
-        self._checked[position] = tensor
+        self._checked[position] = weakref.ref(tensor)
         return False
 
 
