@@ -28,7 +28,7 @@ def best_seconds_in_threads(ways: Mapping[str, Run], threads: int) -> dict[str, 
     Beside other programs threads that wait for one another may take a hundred times as long, and not alike in all ways.
     """
     found: list[dict[str, float]] = []
-    for count in {threads, 1}:
+    for count in sorted({1, threads}):
         torch.set_num_threads(count)
         found.append(best_seconds(ways, torch.device("cpu")))
     return {name: min(seconds[name] for seconds in found) for name in ways}
