@@ -57,6 +57,8 @@ class Noted:
     """Something that explains how the program runs."""
 
     message: str
+    can_be_changed: bool = False
+    """Whether it is about the machine, and the user may want to do something about it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ def log_event(event: Event) -> None:
         case TierChanged():
             _say(logging.INFO, f"Going on in the tier {event.tier} after update {event.updates}: {event.reason}.")
         case Noted():
-            _say(logging.DEBUG, event.message)
+            _say(logging.INFO if event.can_be_changed else logging.DEBUG, event.message)
         case Warned():
             _say(logging.WARNING, event.message)
         case _:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from pilotage import logs
-from pilotage.events import BackendChosen, CompilationProgress, StepsRun, Warned
+from pilotage.events import BackendChosen, CompilationProgress, Noted, StepsRun, Warned
 
 CHOSEN = BackendChosen(backend="cpu", device="cpu", tier="graph", reason="somebody asks for it")
 
@@ -55,6 +55,13 @@ def test_warnings_are_written_and_progress_is_not(say, capsys):
     say(StepsRun(device="cpu", tier="graph", micro_batches=1, updates=1, seconds=0.1))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("[pilotage] [warning] mind the gap")
+
+
+def test_of_what_explains_a_run_that_is_written_which_its_user_can_change(say, capsys):
+    say(Noted(message="the stages share a card"))
+    say(Noted(message="there is no compiler", can_be_changed=True))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("[pilotage] [info] there is no compiler")
 
 
 def test_the_same_line_is_written_once(say, capsys):

@@ -156,7 +156,7 @@ def ascent_for(
     if (problem := missing_compiler(device)) is not None:
         if must_compile:
             raise OptionError(f"The tier is 'compiled', but {problem}. Install one, or choose the tier 'graph'.")
-        tell(Noted(message=f"The program stays on the graph tier: {problem}."))
+        tell(Noted(message=f"The program stays on the graph tier: {problem}.", can_be_changed=True))
         return None
     root = directory or environment.executable_cache()
     if root is None:

@@ -14,7 +14,7 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import OptionError
-from pilotage.events import TierChanged
+from pilotage.events import Noted, TierChanged
 from pilotage.runtime.ascent import Ascent
 
 
@@ -106,7 +106,9 @@ def test_without_a_compiler_the_program_stays_on_the_graph_and_says_so(tmp_path,
     _, wrapped, heard = trainer(tmp_path)
     wrapped(*BATCH)
     assert wrapped._executor.session.ascent is None
-    assert any("no C++ compiler (no-such-compiler)" in message for message in said(heard))
+    (note,) = (event for event in heard if isinstance(event, Noted))
+    assert "no C++ compiler (no-such-compiler)" in note.message
+    assert note.can_be_changed
     _, pinned, _ = trainer(tmp_path, tier="compiled")
     with pytest.raises(OptionError, match="no-such-compiler"):
         pinned(*BATCH)
