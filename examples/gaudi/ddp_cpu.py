@@ -18,6 +18,12 @@ def main():
 
     dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
+    train(arguments, rank, world_size)
+    # The model is gone by now: one that outlives its group may wait for the group's threads for ever.
+    dist.destroy_process_group()
+
+
+def train(arguments, rank, world_size):
     torch.manual_seed(1)
     device = torch.device("cpu")
     data = digits("train")
@@ -39,7 +45,6 @@ def main():
         dist.all_reduce(total)
         if rank == 0:
             print(f"epoch {epoch}: loss {total.item() / (world_size * len(loader)):.9f}", flush=True)
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,12 @@ def main():
 
     world_size, rank, _ = hccl.initialize_distributed_hpu()
     dist.init_process_group("hccl", rank=rank, world_size=world_size)
+    train(arguments, rank, world_size)
+    # The model is gone by now: one that outlives its group may wait for the group's threads for ever.
+    dist.destroy_process_group()
+
+
+def train(arguments, rank, world_size):
     torch.manual_seed(1)
     device = torch.device("hpu")
     data = digits("train")
@@ -44,7 +50,6 @@ def main():
         dist.all_reduce(total)
         if rank == 0:
             print(f"epoch {epoch}: loss {total.item() / (world_size * len(loader)):.9f}", flush=True)
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
