@@ -13,6 +13,9 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/to/python3
 
+# Which share of the tests `make test-long` runs, for several machines or sessions: PART=1/3; empty runs all.
+PART   ?=
+
 # How many processes share the tests of `make test` and `make test-long`.
 WORKERS ?= 2
 
@@ -27,7 +30,7 @@ QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s WORKERS=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(WORKERS)' '$(ARGS)'
+	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s WORKERS=%s PART=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(WORKERS)' '$(PART)' '$(ARGS)'
 
 setup: $(READY) ## create .venv and install everything into it
 
@@ -55,8 +58,8 @@ check-core: $(READY)
 check-others: $(READY)
 	@$(PYTEST) $(QUICK) --ignore=tests/pilotage
 
-test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too
-	@$(PYTEST) $(SHARED) $(ARGS)
+test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too; PART=1/3 runs a third of them
+	@$(PYTEST) $(SHARED) $(if $(PART),--part $(PART)) $(ARGS)
 
 bench: $(READY) ## measure; DEVICE=cuda chooses where
 	@$(BIN)/python -m benchmarks $(if $(DEVICE),--device $(DEVICE)) $(ARGS)

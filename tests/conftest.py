@@ -1,7 +1,9 @@
 """What holds for all tests: one thread, nobody's environment but the test's own; and the end of processes."""
 
+import argparse
 import importlib.util
 import os
+import re
 import select
 import signal
 from collections.abc import Callable
@@ -60,3 +62,26 @@ def pytest_configure() -> None:
     # A shell that starts the tests in the background has interrupts ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer `--part`, so that several machines can share the long tests."""
+    parser.addoption("--part", type=_part, metavar="K/N", help="run only the K-th of N equal parts of the tests")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep every N-th test, so that each part gets its share of every large matrix."""
+    if (part := config.getoption("--part")) is None:
+        return
+    number, parts = part
+    kept = items[number - 1 :: parts]
+    config.hook.pytest_deselected(items=[item for index, item in enumerate(items) if index % parts != number - 1])
+    items[:] = kept
+
+
+def _part(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part of a whole. Write K/N with K from 1 to N, as in 1/3.")
+    return int(match[1]), int(match[2])

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -38,12 +39,34 @@ def test_every_listed_target_is_a_real_one():
         assert make("--dry-run", target).strip()
 
 
-def test_ci_runs_the_tests():
+def test_ci_checks_the_sources_and_runs_the_tests():
     script = ROOT / ".ci/run"
     assert script.read_text().splitlines()[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in script.read_text()
-    assert re.search(r"^make test$", script.read_text(), re.MULTILINE)
+    assert re.search(r"^make check-sources\nmake test$", script.read_text(), re.MULTILINE)
     assert script.stat().st_mode & 0o111
+
+
+def collected(*arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", __file__, *arguments]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return [line for line in ran.stdout.splitlines() if "::" in line]
+
+
+def test_the_parts_of_the_tests_make_the_whole_and_share_nothing():
+    parts = [collected(f"--part={number}/3") for number in (1, 2, 3)]
+    assert sorted(test for part in parts for test in part) == sorted(collected())
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert "--part 2/3" in make("--dry-run", "test-long", "PART=2/3")
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "third"])
+def test_an_impossible_part_is_refused(part):
+    command = [sys.executable, "-m", "pytest", "--collect-only", f"--part={part}", __file__]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode != 0
+    assert "Write K/N with K from 1 to N" in ran.stderr
 
 
 def test_both_distributions_carry_one_version_and_belong_together():
