@@ -10,7 +10,7 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.contest import Contender
@@ -19,20 +19,23 @@ _READY = "ready for a round"
 
 
 @contextmanager
-def apart(module: str, names: Iterable[str], device: str) -> Iterator[list[Contender]]:
-    """The contenders of a module, each warmed up in a process of its own, which ends with the block."""
+def apart(module: str, names: Iterable[str], device: str, *, path: Sequence[str] = ()) -> Iterator[list[Contender]]:
+    """The contenders of a module, each warmed up in a process of its own, which ends with the block.
+
+    ``path`` is searched for modules before everything else, to measure the sources of another checkout.
+    """
     with ExitStack() as stack:
-        processes = {name: stack.enter_context(_started(module, name, device)) for name in names}
+        processes = {name: stack.enter_context(_started(module, name, device, path)) for name in names}
         for name, process in processes.items():
             _wait(name, process)
         yield [Contender(name, lambda name=name: _round(name, processes[name])) for name in processes]
 
 
 @contextmanager
-def _started(module: str, name: str, device: str) -> Iterator[subprocess.Popen[str]]:
+def _started(module: str, name: str, device: str, path: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.apart", module, name, device],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*path, *sys.path])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,0 +1,124 @@
+"""Compares this checkout with another one: ``python -m benchmarks.regression --against FOLDER [--device cpu] [--pairs 20]``.
+
+Each checkout runs in its own process with the same benchmark code. The two take turns, so that whatever disturbs the machine
+hits both, and the ratio of each pair counts. Both processes are started again a few times: where a process happens to lie in
+memory, or on which core, can be worth several per cent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from benchmarks.apart import apart
+from benchmarks.contest import repeated
+from benchmarks.report import Row, Table, machine
+
+ROOT = Path(__file__).resolve().parent.parent
+STARTS = 4
+"""How often both processes are started anew."""
+
+ALLOWED = 0.05
+"""How much slower this checkout may be before the program exits with status 1."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.regression", description=__doc__.splitlines()[0])
+    parser.add_argument("--against", type=Path, required=True, help="folder of the other checkout")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of rounds for each contender (20)")
+    parser.add_argument("--only", choices=_CONTENDERS, action="append", help="may be given more than once")
+    arguments = parser.parse_args()
+    if not (arguments.against / "src" / "pilotage").is_dir():
+        parser.error(f"{arguments.against} is not a checkout of Pilotage: it has no src/pilotage.")
+    slower = False
+    for name in arguments.only or _CONTENDERS:
+        ratios = _ratios(name, arguments.against.resolve(), arguments.device, arguments.pairs)
+        slower |= statistics.median(ratios) > 1 + ALLOWED
+        print(_table(name, arguments.device, ratios), end="\n\n", flush=True)
+    print(f"Machine: {machine(arguments.device)}")
+    return 1 if slower else 0
+
+
+def _ratios(name: str, other: Path, device: str, pairs: int) -> list[float]:
+    """Time of a round here over the time of the same round there, for each pair."""
+    ratios: list[float] = []
+    for start in range(STARTS):
+        with (
+            apart("benchmarks.regression", [name], device, path=_path(ROOT)) as (here,),
+            apart("benchmarks.regression", [name], device, path=_path(other)) as (there,),
+        ):
+            for pair in range(start, pairs, STARTS):
+                for each in (here, there) if pair % 2 == 0 else (there, here):
+                    each.run()
+                ratios.append(there.rates[-1] / here.rates[-1])
+    return ratios
+
+
+def _path(checkout: Path) -> list[str]:
+    return [str(checkout / "src"), str(checkout / "dropins" / "src"), str(ROOT)]
+
+
+def _table(name: str, device: str, ratios: list[float]) -> Table:
+    low, _, high = statistics.quantiles(ratios, n=4)
+    median = statistics.median(ratios)
+    return Table(
+        title=f"{name} on {device}: time here over time there, {len(ratios)} alternating pairs",
+        command=f"python -m benchmarks.regression --against FOLDER --device {device} --only {name}",
+        rows=[
+            Row("median", 100 * median, "%"),
+            Row("lower quartile", 100 * low, "%"),
+            Row("upper quartile", 100 * high, "%"),
+        ],
+        verdict=f"This checkout takes {median:.3f} times as long.",
+    )
+
+
+def contender(name: str, device: str) -> Callable[[], int]:
+    """What one process does in a round."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    return _CONTENDERS[name](device)
+
+
+def _call(device: str) -> Callable[[], int]:
+    """A call of a model with 100 small parameters, nearly all of which is overhead."""
+    import poptorch
+
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(50))).eval()
+    options = poptorch.Options().runOn(device).showCompilationProgressBar(False)
+    wrapped, inputs = poptorch.inferenceModel(model, options), torch.randn(4, 4)
+    return repeated(lambda: wrapped(inputs), 2000, device)
+
+
+def _device_loop(device: str, tier: str, iterations: int) -> Callable[[], int]:
+    """The tutorial's classifier, one call after the other."""
+    import pilotage
+    from examples.fashion_mnist.model import GarmentClassifier
+
+    model = GarmentClassifier().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+    trainer = pilotage.training(model, optimizer, device_iterations=iterations, backend=device, tier=tier)
+    images, labels = torch.randn(16 * iterations, 1, 28, 28), torch.randint(0, 10, (16 * iterations,))
+    calls = {"cpu": 200, "cuda": 2000}[device] // iterations
+    return repeated(lambda: trainer(images, labels), calls, device, steps=iterations)
+
+
+_CONTENDERS: dict[str, Callable[[str], Callable[[], int]]] = {
+    "call_overhead": _call,
+    "device_loop_1_graph": lambda device: _device_loop(device, "graph", 1),
+    "device_loop_1_compiled": lambda device: _device_loop(device, "compiled", 1),
+    "device_loop_50_compiled": lambda device: _device_loop(device, "compiled", 50),
+}
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.exit(main())
