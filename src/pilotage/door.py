@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pilotage.distributed.line import line_here
 from pilotage.distributed.peers import peers_here
-from pilotage.errors import OptionError
+from pilotage.errors import LossError, OptionError
 from pilotage.events import Listener
 from pilotage.logs import log_event
 from pilotage.optim.reading import read_optimizer
@@ -26,6 +26,7 @@ from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, R
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
 from pilotage.program.loss import mark_loss
+from pilotage.program.returned_loss import require_scalar
 from pilotage.runtime.checkpoints import Checkpoint, Checkpoints
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
@@ -103,7 +104,11 @@ class WithLoss(nn.Module):
         """The module's output, and its loss against the last argument."""
         *inputs, target = arguments
         output = self.module(*inputs)
-        return output, mark_loss(self.loss(output, target))
+        loss = self.loss(output, target)
+        if not isinstance(loss, Tensor):
+            raise LossError(f"loss= returned {type(loss).__name__}, and backward starts from a tensor of one element.")
+        require_scalar(loss, "What loss= returned")
+        return output, mark_loss(loss)
 
 
 def training(
@@ -117,8 +122,15 @@ def training(
 ) -> CompiledModel:
     """Wrap a module so that each call trains it: forward, loss, backward and update in one captured program.
 
-    With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the
-    module's own forward computes the loss with one of torch's functions, or marks it with `pilotage.mark_loss`.
+    With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the loss is
+    what forward returns: the only scalar among its outputs that requires a gradient, or the entry ``loss`` of a dictionary,
+    data class or named tuple, such as a Hugging Face output. If there is no scalar, a tensor of one element counts, as for
+    ``backward()``. `pilotage.mark_loss` inside of forward overrides both, and then the loss need not be returned. No loss,
+    or more than one, is a `LossError`.
+
+    Breaking change: earlier versions trained on the torch loss function that forward called, and left out whatever was
+    computed after it.
+
     With ``distributed`` every update is shared with the other instances that poprun, torchrun, mpirun or srun has
     started, and a model of several stages (`pilotage.enter_stage`) with the other processes of this instance. Options are those of `pilotage.options`.
     """

@@ -9,6 +9,7 @@ from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 from pilotage.options.choices import (
     Accumulation,
+    LossRule,
     NonFiniteLoss,
     PipelineOrder,
     Pooling,
@@ -65,6 +66,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         backend=_backend_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
         cache_directory=_cache_directory(own),
+        loss_rule=LossRule.CALLED,
         nonfinite_loss=_treatment_of_losses(own),
         accumulation=_accumulation_of(own),
         recomputation=_recomputation_of(own),

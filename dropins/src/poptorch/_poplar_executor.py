@@ -35,6 +35,7 @@ from poptorch._execution import execution_of, resolved
 from poptorch._exported_program import show_program
 from poptorch._locations import advise_on_locations
 from poptorch._logging import limited_repeats, logger
+from poptorch._loss_advice import LossAdvice
 from poptorch._model_checks import check_buffer_names, check_program
 from poptorch._module_proxy import seen_through
 from poptorch._observing import Observing
@@ -76,6 +77,7 @@ class PoplarExecutor(Observing, NeverLost):
         self._counts_cycles = bool(self._options._Popart.options.get("instrumentWithHardwareCycleCounter"))
         self._link = OptimizerLink(model, self._options, optimizer) if optimizer is not None else None
         self._advice = InputAdvice()
+        self._loss_advice = LossAdvice()
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
         self._profile = profile_of(self._options, training=training)
@@ -331,6 +333,7 @@ class PoplarExecutor(Observing, NeverLost):
         with self._capture.following(self.engine.module):
             outputs = self.engine.run(call)
         check_program(self._user_model, self.engine.session.program)
+        self._loss_advice.on(self.engine.session.captured)
         return outputs
 
     def _compile(self, call: BoundCall) -> None:
@@ -338,6 +341,7 @@ class PoplarExecutor(Observing, NeverLost):
             self.engine.compile_for(call)
             check_program(self._user_model, self.engine.session.program)
             self._anchors.check(self.engine)
+            self._loss_advice.on(self.engine.session.captured)
             warn_of_host_outputs(self.engine.session.program)
             show_program(self.engine.session.program)
         self._settle()

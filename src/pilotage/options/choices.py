@@ -56,6 +56,15 @@ class Tier(Enum):
     """The captured graph as machine code."""
 
 
+class LossRule(Enum):
+    """Which value of a forward is trained on, unless it is marked."""
+
+    RETURNED = "returned"
+    """The entry ``loss`` of what forward returns, or else the only scalar in it that requires a gradient."""
+    CALLED = "called"
+    """The loss function that forward calls and whose result feeds no other loss, whatever is returned: PopTorch's rule."""
+
+
 class PipelineOrder(Enum):
     """In which order the stages of a pipeline work through micro-batches."""
 

@@ -10,6 +10,7 @@ from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 from pilotage.options.choices import (
     Accumulation,
+    LossRule,
     NonFiniteLoss,
     OutputMode,
     PipelineOrder,
@@ -58,6 +59,9 @@ class Execution:
 
     cache_directory: Path | None = None
     """Where compiled code is kept; None takes PILOTAGE_CACHE_DIR, then the user's own cache."""
+
+    loss_rule: LossRule = LossRule.RETURNED
+    """Which value of a forward is the loss."""
 
     nonfinite_loss: NonFiniteLoss = NonFiniteLoss.WARN
     """What happens when a loss is NaN or infinite."""

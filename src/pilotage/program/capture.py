@@ -11,7 +11,7 @@ from torch import nn
 from pilotage.errors import CaptureError
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Pooling, Reduction
+from pilotage.options.choices import LossRule, Pooling, Reduction
 from pilotage.program.attributes import AttributeWatch
 from pilotage.program.batch_norm import averages_in_tensors
 from pilotage.program.constants import constant_outputs
@@ -59,6 +59,7 @@ class Request:
     groups: Mapping[str, Groups] = field(default_factory=dict)
     """Parameters of which there are several copies."""
 
+    loss_rule: LossRule = LossRule.RETURNED
     check_loss: bool = True
     broadcast_buffers: bool = True
     """Replicas are promised equal buffers."""
@@ -185,6 +186,7 @@ def _steps(
     gradients = Gradients(
         model=model,
         plan=plan,
+        loss_rule=request.loss_rule,
         check_loss=request.check_loss,
         divisor=request.batching.gradient_accumulation if by_loss else 1,
         through_leaves=through_leaves,

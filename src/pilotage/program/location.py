@@ -69,6 +69,16 @@ def called_from() -> str:
     return _tail(_innermost(traceback.extract_stack()))
 
 
+def running_place() -> str | None:
+    """The innermost line of the user's forward that is running right now, as ``file:line``; None outside of it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _STEPS:
+        if is_users(frame.f_code.co_filename):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
 def is_called_by_torch() -> bool:
     """Whether torch's own code called the function that is running in a form of ours, and not the user's."""
     frame: FrameType | None = sys._getframe(1)

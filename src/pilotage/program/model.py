@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.data_flow import DataFlow
+from pilotage.program.dropped_work import DroppedWork
 from pilotage.program.layout import StateLayout
 from pilotage.program.specification import TensorSpec
 from pilotage.program.stages import enter_stage
@@ -39,6 +40,9 @@ class Findings:
 
     constant_outputs: tuple[int, ...] = ()
     """Outputs that are the same in every run, where data was followed."""
+
+    dropped_work: DroppedWork | None = None
+    """An output computed from the loss by work that does not reach the gradients; looked for under `LossRule.CALLED`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,12 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.options.choices import LossRule
 from pilotage.program.forward_marks import end_of_forward
 from pilotage.program.labels import LOSS, gradient_of, label
 from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
-from pilotage.program.loss import Loss, LossSearch
+from pilotage.program.loss import Loss
+from pilotage.program.loss_rules import search_by
 from pilotage.program.loss_scaling import loss_scale
 from pilotage.program.model import Findings, Model
 from pilotage.program.precision import without_autocast
@@ -90,6 +92,7 @@ class Gradients:
 
     model: Model
     plan: OptimizerPlan
+    loss_rule: LossRule = LossRule.RETURNED
     check_loss: bool = True
     divisor: int = 1
     """What the loss is divided by."""
@@ -111,11 +114,14 @@ class Gradients:
         """The outputs, and the gradient of each trained parameter that the loss depends on."""
         model = self.model
         with model.holding(parameters, buffers) as leaves:
-            with LossSearch() as search, self._saving(buffers):
+            is_first_run = model.findings.outputs is None
+            with search_by(self.loss_rule, model.parsers) as search, self._saving(buffers):
                 value = model.call(inputs)
             outputs = model.keep(value, (*parameters, *buffers, *inputs))
             end_of_forward()
-            loss = search.root()
+            loss = search.root(value)
+            if is_first_run:
+                model.findings.dropped_work = search.dropped_work(loss, value)
             label(loss.value, LOSS)
             if self.check_loss:
                 torch.ops.aten._assert_async.msg(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)

@@ -294,6 +294,7 @@ class Compilation:
             reduction=self.execution.gradient_reduction,
             pooling=self.execution.pooling,
             groups=self.groups,
+            loss_rule=self.execution.loss_rule,
             broadcast_buffers=self.execution.broadcast_buffers,
             slots_on_host=self._locations(choice).optimizer,
             shares=self._shares(),

@@ -1,0 +1,35 @@
+"""What PopTorch's rule for the loss leaves out of training, and that the user is told of it."""
+
+from __future__ import annotations
+
+from pilotage.program.dropped_work import DroppedWork
+from pilotage.program.program import Program
+from poptorch._logging import logger
+
+__all__ = ["LossAdvice"]
+
+
+class LossAdvice:
+    """Warns once per model that forward returns a value which is computed from the loss, but not trained on."""
+
+    def __init__(self) -> None:
+        self._has_warned = False
+
+    def on(self, program: Program) -> None:
+        """Look at a program; in the eager tier, once it has run."""
+        steps = (computation.function for computation in program.computations.values())
+        dropped = next((step.findings.dropped_work for step in steps if step is not None), None)
+        if dropped is not None and not self._has_warned:
+            self._has_warned = True
+            logger.warning(_text(dropped))
+
+
+def _text(dropped: DroppedWork) -> str:
+    loss = f" computed at {dropped.loss}" if dropped.loss else ""
+    operation = f" at {dropped.operation}" if dropped.operation else ""
+    return (
+        f"The model is trained on the loss{loss}, and not on the value that is computed from it{operation} and returned as "
+        f"{dropped.output}: PopTorch starts backward at the loss operation, so work after it does not change the gradients. "
+        'To train on the final value, wrap it: poptorch.identity_loss(final, reduction="none"). Otherwise return the loss '
+        "itself, or detach() what is computed from it."
+    )
