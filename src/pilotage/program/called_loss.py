@@ -111,22 +111,27 @@ class _LossCalls(TorchFunctionMode):
     ) -> Any:
         """Call the function, and keep its result if it is a loss or may follow on one."""
         result = func(*args, **(kwargs or {}))
-        search = self._search
         if func in LOSS_FUNCTIONS:
-            search.found.append(Loss.of(result, running_place()))
-        elif search.found:
-            for tensor in _results(result):
-                if tensor.grad_fn is not None and tensor.grad_fn not in search.operations:
-                    operation = Operation(running_place(), tensor.numel(), is_neutral=_is_by_one(func, tuple(args)))
-                    search.operations[tensor.grad_fn] = operation
+            self._search.found.append(Loss.of(result, running_place()))
+        elif self._search.found:
+            self._note(func, tuple(args), result)
         return result
 
+    def _note(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        operations = self._search.operations
+        for tensor in _written(args if result is None else result):
+            if tensor.grad_fn is not None and tensor.grad_fn not in operations:
+                is_neutral = _is_by_one(func, args)
+                operations[tensor.grad_fn] = Operation(running_place(), tensor.numel(), is_neutral=is_neutral)
 
-def _results(result: Any) -> Iterator[Tensor]:
-    if isinstance(result, Tensor):
-        yield result
-    elif isinstance(result, tuple | list):
-        yield from (each for each in result if isinstance(each, Tensor))
+
+def _written(result: Any) -> Iterator[Tensor]:
+    """The tensors of a result, and those that they are views of: in-place operations on a view change both."""
+    for tensor in (result,) if isinstance(result, Tensor) else result if isinstance(result, tuple | list) else ():
+        if isinstance(tensor, Tensor):
+            yield tensor
+            if tensor._base is not None:
+                yield tensor._base
 
 
 def _is_by_one(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:

@@ -148,11 +148,11 @@ class _Trails:
         return _Trail(kind, line) if kind is _Kind.WORK else _Trail(kind)
 
     def _kind_after(self, node: Node, given: list[_Trail | None], operation: Operation | None) -> _Kind:
-        name = node.name().rstrip("0123456789").removesuffix("Backward")
+        name = node.name().rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
         if name in _SELECTING:
             return _Kind.PARTS
         if name == "CopySlices":
-            # What is written into is the first argument: a table of results takes the loss in, or the loss is overwritten.
+            # The first argument is what is written into: a table of results that takes the loss in, or the loss itself.
             changed = given[0]
             return _Kind.WORK if changed is not None and changed.kind is _Kind.WHOLE else _Kind.PARTS
         kind = next(trail.kind for trail in given if trail is not None)

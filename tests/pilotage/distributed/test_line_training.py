@@ -42,7 +42,7 @@ OPTIMIZERS = {
 
 
 def train(*, stages, instances=1, replicas=1, accumulation=4, optimizer="sgd", seed=1, **options):
-    model_options = {name: options.pop(name) for name in ("dropout", "tied") if name in options}
+    model_options = {name: options.pop(name) for name in ("dropout", "tied", "work_after_loss") if name in options}
     peers = peers_here()
     instance = 0 if peers is None else peers.world.rank
     torch.manual_seed(seed)
@@ -111,6 +111,10 @@ def test_four_stages_reach_the_weights_of_one_process_in_every_order(world):
         {"stages": 4, "pipeline": "gpipe", "optimizer": "adam", "device_iterations": 2},
         {"stages": 4, "pipeline": "sharded", "accumulation": 1, "tied": True},
     )
+
+
+def test_stages_train_on_what_forward_returns_as_one_process_does(world):
+    check(world, {"stages": 2, "instances": 2, "accumulation": 2, "work_after_loss": True})
 
 
 def test_two_stages_of_two_instances_reach_the_weights_of_one_process(world):

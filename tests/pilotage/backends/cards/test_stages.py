@@ -72,6 +72,20 @@ def test_stages_on_cards_reach_the_weights_of_one(device, stages, order):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_a_pipeline_trains_on_what_forward_returns_as_eager_does(device):
+    step, _ = trained(device, 4, net={"work_after_loss": True}, calls=1)
+    assert isinstance(step._executor.session.state, StageStates)
+    torch.manual_seed(1)
+    twin = Staged(work_after_loss=True)
+    optimizer = torch.optim.AdamW(twin.parameters(), lr=0.02, eps=1e-4)
+    ((inputs, targets),) = batches(4, 1)
+    for micro_batch in zip(inputs.split(SAMPLES), targets.split(SAMPLES), strict=True):
+        (twin(*micro_batch)[2] / 4).backward()
+    optimizer.step()
+    torch.testing.assert_close(step.module.state_dict(), twin.state_dict(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_without_a_seed_torchs_own_generator_is_drawn_from(device):
     one = trained(device, 1, net={"dropout": 0.3})
     assert_same(one, trained(device, 4, net={"dropout": 0.3}))
