@@ -3,7 +3,7 @@ import torch
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
-from pilotage.options.choices import Accumulation, NonFiniteLoss, Recomputation, Reduction, Tier
+from pilotage.options.choices import Accumulation, LossRule, NonFiniteLoss, Recomputation, Reduction, Tier
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._execution import batching_of, execution_of, resolved, uses_ipu_model
@@ -18,9 +18,10 @@ def _no_simulator_in_the_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_options_left_alone_ask_for_the_engines_defaults():
-    assert execution_of(Options(), training=True) == Execution(output_mode=EngineOutputMode.FINAL)
-    assert execution_of(Options(), training=False) == Execution(output_mode=EngineOutputMode.ALL)
+def test_options_left_alone_ask_for_the_engines_defaults_and_poptorchs_rule_for_the_loss():
+    final, every = EngineOutputMode.FINAL, EngineOutputMode.ALL
+    assert execution_of(Options(), training=True) == Execution(output_mode=final, loss_rule=LossRule.CALLED)
+    assert execution_of(Options(), training=False) == Execution(output_mode=every, loss_rule=LossRule.CALLED)
 
 
 def test_the_loops_of_a_call_are_carried_over():

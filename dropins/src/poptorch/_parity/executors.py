@@ -63,7 +63,7 @@ TABLES = (
                 "A constant output is not multiplied": "",
                 "In-place changes of inputs are written back": "",
                 "`backward()` on an output raises": "",
-                "The one loss operation that feeds no other is the root of training": "",
+                "The one loss operation that feeds no other is the root of training": "work after it that is returned is warned of",
                 "Reading the module shows the trained weights, by whatever route": "",
                 "An inference wrapper follows the training of its module": "",
                 "Only one training wrapper at a time, until `destroy()`": "",
