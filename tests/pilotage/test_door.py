@@ -12,7 +12,7 @@ from torch import nn
 
 import pilotage
 from pilotage.door import WithLoss, execution
-from pilotage.errors import OptionError
+from pilotage.errors import LossError, OptionError
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
 
 
@@ -65,6 +65,35 @@ def test_any_function_can_be_the_loss(twins, assert_same_state):
     loss(theirs(torch.ones(3, 4)), torch.zeros(3, 2)).backward()
     optimizer.step()
     assert_same_state(mine, theirs)
+
+
+NO_SCALARS = {
+    "elements": (nn.MSELoss(reduction="none"), r"What loss= returned is a tensor of shape \(3, 2\).*\.mean\(\)"),
+    "number": (lambda output, target: 3.0, "loss= returned float"),
+    "detached": (lambda output, target: output.detach().sum(), "does not depend on any parameter"),
+}
+
+
+@pytest.mark.parametrize("tier", ["eager", "graph"])
+@pytest.mark.parametrize("kind", NO_SCALARS)
+def test_a_loss_that_eager_could_not_go_back_from_is_refused(kind, tier):
+    loss, words = NO_SCALARS[kind]
+    module = nn.Linear(4, 2)
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=loss, tier=tier)
+    with pytest.raises(LossError, match=words):
+        step(torch.ones(3, 4), torch.zeros(3, 2))
+
+
+def test_a_loss_and_a_mark_that_do_not_depend_on_each_other_are_refused():
+    class Marking(nn.Linear):
+        def forward(self, x):
+            pilotage.mark_loss(self.weight.square().sum())
+            return super().forward(x)
+
+    module = Marking(4, 2)
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=nn.MSELoss())
+    with pytest.raises(LossError, match="forward marks 2 losses"):
+        step(torch.ones(3, 4), torch.zeros(3, 2))
 
 
 def test_a_loss_with_weights_of_its_own_is_trained_with_the_model(twins, assert_same_state):
