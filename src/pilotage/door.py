@@ -19,8 +19,7 @@ from pilotage.distributed.peers import peers_here
 from pilotage.errors import LossError, OptionError
 from pilotage.events import Listener
 from pilotage.logs import log_event
-from pilotage.optim.reading import read_optimizer
-from pilotage.optim.rule import OptimizerPlan
+from pilotage.optim.following import FollowedOptimizer
 from pilotage.options.batching import Batching
 from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
@@ -30,8 +29,14 @@ from pilotage.program.returned_loss import require_scalar
 from pilotage.runtime.checkpoints import Checkpoint, Checkpoints
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
+from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.session import OptimizerState
+
+_REMEDY = (
+    "Leave out optimizer.step(), together with zero_grad() and backward(). To train with another optimizer, give it to "
+    "pilotage.training or set_optimizer()."
+)
 
 
 class CompiledModel(NeverLost):
@@ -51,9 +56,8 @@ class CompiledModel(NeverLost):
         self._executor.compile(*args, **kwargs)
 
     def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Take over the optimizer's present values, a new learning rate for instance."""
-        compiled = self._executor.plan if self._executor.is_compiled else None
-        self._executor.set_plan(_plan(optimizer, self._executor.module, like=compiled))
+        """Train on with another optimizer; changes of the present one are noticed by themselves."""
+        self._executor.follow(FollowedOptimizer(optimizer, self._executor.module))
 
     def optimizer_state_dict(self) -> dict[str, Any]:
         """What the optimizer has learnt, as tensors and plain numbers on the host; empty before the first call."""
@@ -131,11 +135,13 @@ def training(
     Breaking change: earlier versions trained on the torch loss function that forward called, and left out whatever was
     computed after it.
 
+    The optimizer's ``param_groups`` are read at every call, so learning-rate schedules work as in eager PyTorch.
     With ``distributed`` every update is shared with the other instances that poprun, torchrun, mpirun or srun has
     started, and a model of several stages (`pilotage.enter_stage`) with the other processes of this instance. Options are those of `pilotage.options`.
     """
     whole = module if loss is None else WithLoss(module, loss)
-    plan = _plan(optimizer, whole)
+    followed = FollowedOptimizer(optimizer, whole)
+    plan = followed.first_plan()
     alone, peers = execution(**options), peers_here() if distributed else None
     shared = alone if peers is None else alone.shared_with(instance=peers.world.rank, instances=peers.world.size)
     executor = Executor(
@@ -145,6 +151,8 @@ def training(
         listeners=(log_event, *listeners),
         peers=peers,
         line=line_here() if distributed else None,
+        optimizer=followed,
+        host_steps=HostSteps(optimizer, remedy=_REMEDY),
     )
     return CompiledModel(executor, module)
 
@@ -208,8 +216,3 @@ def _named(choices: Any, chosen: Any, option: str) -> Any:
     except ValueError:
         names = ", ".join(repr(choice.value) for choice in choices)
         raise OptionError(f"{option} is {chosen!r}. Choose one of: {names}.") from None
-
-
-def _plan(optimizer: torch.optim.Optimizer, module: nn.Module, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
-    names = {id(parameter): name for name, parameter in module.named_parameters()}
-    return read_optimizer(optimizer, names, like=like)

@@ -16,6 +16,7 @@ from pilotage.options.execution import Execution
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.session import OptimizerState
 from poptorch._errors import createPoptorchError
+from poptorch._unread_settings import UnreadSettings
 from poptorch.optim.base import Optimizer
 from poptorch.optim.handover import OptimizerReader
 from poptorch.optim.refining import wants_running_mean
@@ -55,6 +56,7 @@ class OptimizerLink:
         self._pooling: Pooling | None = None
         self.pools_running_mean = wants_running_mean(optimizer)
         """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
+        self._unread = UnreadSettings(optimizer)
 
     def set(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
         """Take over the present values of an optimizer, the same one or another."""
@@ -72,6 +74,9 @@ class OptimizerLink:
         self.plan = executor.plan or self.plan
         self._superseded = _loaded_values(optimizer)
         self.pools_running_mean = wants_running_mean(optimizer)
+        self._unread.read(optimizer)
+        if executor.host_steps is not None:
+            executor.host_steps.optimizer = optimizer
         if optimizer is not self.optimizer:
             self._replace(optimizer, executor)
         if executor.is_compiled:
@@ -99,6 +104,7 @@ class OptimizerLink:
             self._kept = None
         else:
             self._offer_state()
+        self._unread.look_for_others(self._module)
         self._follow(executor)
 
     def _offer_state(self) -> None:
@@ -111,10 +117,13 @@ class OptimizerLink:
             self.optimizer.ipu_state_is_dirty = not self.optimizer.host_state_is_dirty
 
     def before_run(self, executor: Executor) -> None:
-        """Send a state that was loaded into the optimizer to the device."""
-        optimizer = self.optimizer
-        if not isinstance(optimizer, Optimizer) or not optimizer.host_state_is_dirty:
-            return
+        """Send a state that was loaded into the optimizer to the device, and report changes that nobody has read."""
+        if isinstance(self.optimizer, Optimizer) and self.optimizer.host_state_is_dirty:
+            self._send_loaded(self.optimizer, executor)
+        if executor.host_steps is not None:
+            self._unread.check(executor.host_steps.handovers)
+
+    def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
         loaded = optimizer.get_state_dict()
         current, plan = executor.session.optimizer_state(), executor.plan
         assert current is not None
@@ -128,6 +137,7 @@ class OptimizerLink:
             # What was written there has 32 bits; where the optimizer's own settings agree, they say it exactly.
             fresh = self._read(optimizer, compiled=plan)
             executor.set_plan(from_ipu_param(fresh, loaded["ipu_param"] or {}))
+            self._unread.read(optimizer)
         optimizer.host_state_is_dirty = False
 
     def after_run(self) -> None:

@@ -25,6 +25,7 @@ from pilotage.program.structure import put_together
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
+from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.stored import StoredModel
 from poptorch._anchors import Anchors
 from poptorch._args_parser import registered_parsers
@@ -53,6 +54,11 @@ from poptorch.poptorch_core import _validateOptions
 from poptorch.profiling import Channel
 
 __all__ = ["PoplarExecutor"]
+
+_REMEDY = (
+    "Leave it out, or give this optimizer to poptorch.trainingModel or setOptimizer to train with it. If the host is meant to "
+    "train as well, call copyWeightsToDevice() on the wrapped model after its steps."
+)
 
 
 class PoplarExecutor(Observing, NeverLost):
@@ -97,6 +103,7 @@ class PoplarExecutor(Observing, NeverLost):
             signature=stored.signature if stored else None,
             peers=peers_as(execution.instance, execution.batching.instances) if training else None,
             line=line_here(),
+            host_steps=HostSteps(optimizer, remedy=_REMEDY, reports_own=False) if training else None,
         )
         self._executor = self.engine
         self._performance = PerformanceCounters(self._options, self.engine)

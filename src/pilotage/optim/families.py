@@ -20,6 +20,10 @@ GroupSettings: TypeAlias = Mapping[str, Any]
 """One entry of a torch optimizer's ``param_groups``."""
 
 
+_CYCLED = frozenset({"momentum", "beta1"})
+"""What OneCycleLR and CyclicLR move beside the learning rate; they keep its bounds in the parameter group."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Refinements:
     """What an optimizer decides beyond torch's own settings."""
@@ -64,10 +68,11 @@ class Family:
     def constants(self, settings: GroupSettings) -> frozenset[str]:
         """Values of a group that are compiled in: the fixed ones, and those that stand at torch's defaults.
 
-        The learning rate never is, so that a schedule can move it.
+        The learning rate never is, so that a schedule can move it; nor is the momentum where a schedule cycles it.
         """
         values = self.values(settings)
-        return self.fixed | {name for name, default in self.defaults.items() if values[name] == default}
+        constants = self.fixed | {name for name, default in self.defaults.items() if values[name] == default}
+        return constants - _CYCLED if "base_momentum" in settings else constants
 
 
 def family_of(optimizer: torch.optim.Optimizer) -> Family:

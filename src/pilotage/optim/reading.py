@@ -30,6 +30,20 @@ def read_optimizer(
         _warn_of_python_code(optimizer, family)
         refinements = Refinements()
     _warn_of_strangers(optimizer, names)
+    return _plan(optimizer, names, refinements, like)
+
+
+def read_again(
+    optimizer: torch.optim.Optimizer, names: Mapping[int, str], *, like: OptimizerPlan | None = None
+) -> OptimizerPlan:
+    """The present plan of an optimizer that was read before: the same without its warnings."""
+    return _plan(optimizer, names, Refinements(), like)
+
+
+def _plan(
+    optimizer: torch.optim.Optimizer, names: Mapping[int, str], refinements: Refinements, like: OptimizerPlan | None
+) -> OptimizerPlan:
+    family = family_of(optimizer)
     groups: list[Group] = []
     for settings in optimizer.param_groups:
         known = _known(settings, names)

@@ -17,6 +17,7 @@ from pilotage.distributed.peers import Peers
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Listener, StepsRun, TierChanged, Warned, tell_all
 from pilotage.optim.comparing import changed_constants, with_values_of
+from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import ReplicaGrouping
 from pilotage.options.execution import Execution
@@ -30,6 +31,7 @@ from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.failures import Failures
+from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
@@ -56,6 +58,8 @@ class Executor:
         signature: CallSignature | None = None,
         peers: Peers | None = None,
         line: Line | None = None,
+        optimizer: FollowedOptimizer | None = None,
+        host_steps: HostSteps | None = None,
     ) -> None:
         self.module = module
         self.execution = execution or Execution()
@@ -80,6 +84,10 @@ class Executor:
         self.line = line
         """The processes that have the other stages of the model; None where this one has all of them."""
         self._is_settled = False
+        self._optimizer = optimizer
+        """What the plan is read from before each call; None where it changes by `set_plan` alone."""
+        self.host_steps = host_steps
+        """Watches for optimizers that are stepped on the host meanwhile; None where nobody cares."""
 
     # Running
 
@@ -101,6 +109,11 @@ class Executor:
             return self._run(call)
 
     def _run(self, call: BoundCall) -> list[Tensor]:
+        if self._optimizer is not None and self._session is not None and self._optimizer.has_changed():
+            self._read(self._optimizer)
+        if self.host_steps is not None and self.host_steps.noted:
+            for report in self.host_steps.reports():
+                self._tell(Warned(message=report))
         session = self._ready(call)
         start = time.perf_counter()
         try:
@@ -113,6 +126,8 @@ class Executor:
                 raise self._failures.explained(error, trains=session.program.trains) from error.__cause__
             raise
         self._weights.note_change()
+        if self._optimizer is not None:
+            self._optimizer.note_update()
         call.write_back(session.program.written_inputs)
         seconds = time.perf_counter() - start
         self._count(session, seconds)
@@ -174,6 +189,8 @@ class Executor:
     def compile_for(self, call: BoundCall) -> None:
         """Capture and load the program for a call."""
         start = time.perf_counter()
+        if self._optimizer is not None:
+            self._read(self._optimizer)
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
@@ -219,6 +236,8 @@ class Executor:
     def destroy(self) -> None:
         """Bring the weights home and drop the program; the next call compiles anew."""
         self._weights.let_go()
+        if self.host_steps is not None:
+            self.host_steps.end()
         if self._session is not None:
             self._session.stop_ascent()
         self._session = None
@@ -239,11 +258,15 @@ class Executor:
             state = self.session.attach(self.plan)
             any_process = None if self.line is None else self.line.any
             self._weights.take_over(state, self.session.whole_weights, any_process)
+        if self.host_steps is not None:
+            self.host_steps.begin(self.module.parameters())
 
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""
         _ = self.session.attached
         self._weights.let_go()
+        if self.host_steps is not None:
+            self.host_steps.end()
         self.session.detach()
         self._presence.leave()
 
@@ -253,6 +276,8 @@ class Executor:
         """Send the module's own weights and buffers to the device."""
         self._is_settled = False
         self._weights.send(self.session.attached)
+        if self.host_steps is not None:
+            self.host_steps.sent()
 
     def send_buffers(self, names: Iterable[str]) -> None:
         """Send some of the module's buffers to the device."""
@@ -297,7 +322,24 @@ class Executor:
                 self._session.state.load_values(plan)
         self.plan = plan
 
+    def follow(self, optimizer: FollowedOptimizer) -> None:
+        """Train on with the values of another optimizer, and read it before each call from now on."""
+        self.set_plan(optimizer.first_plan(like=self._compiled_plan))
+        self._optimizer = optimizer
+        if self.host_steps is not None:
+            self.host_steps.optimizer = optimizer.optimizer
+
     # Inside
+
+    @property
+    def _compiled_plan(self) -> OptimizerPlan | None:
+        return None if self._session is None else self.plan
+
+    def _read(self, optimizer: FollowedOptimizer) -> None:
+        """Take over the optimizer's present values."""
+        self.set_plan(optimizer.plan(self._compiled_plan))
+        # Only now: as long as a change is refused, every call has to refuse it.
+        optimizer.note()
 
     def _ready(self, call: BoundCall) -> Session:
         if self._session is None:

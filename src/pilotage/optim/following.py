@@ -1,0 +1,46 @@
+"""An optimizer whose numbers are read before every call, so that schedules work."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from pilotage.optim.reading import read_again, read_optimizer
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.optim.settings import Settings
+
+
+class FollowedOptimizer:
+    """The optimizer that a program follows: a change of its parameter groups reaches the program at the next call."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
+        self.optimizer = optimizer
+        self._module = module
+        self._names = _names(module)
+        self._settings = Settings(optimizer)
+
+    def first_plan(self, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
+        """The present values, with warnings about what a program does not make use of."""
+        return read_optimizer(self.optimizer, self._names, like=like)
+
+    def has_changed(self) -> bool:
+        """Whether the parameter groups differ from those of the last plan that was taken over."""
+        return self._settings.differ_from(self.optimizer)
+
+    def plan(self, compiled: OptimizerPlan | None) -> OptimizerPlan:
+        """The present values; with the plan of a program, in its division into constants and variables."""
+        if compiled is None:
+            self._names = _names(self._module)
+        return read_again(self.optimizer, self._names, like=compiled)
+
+    def note(self) -> None:
+        """Remember that the present values were taken over."""
+        self._settings.note(self.optimizer)
+
+    def note_update(self) -> None:
+        """Set the mark by which torch's schedulers know that weights were updated before the first change of a rate."""
+        self.optimizer._opt_called = True  # type: ignore[attr-defined]
+
+
+def _names(module: nn.Module) -> dict[int, str]:
+    return {id(parameter): name for name, parameter in module.named_parameters()}

@@ -1,0 +1,57 @@
+"""The settings of an optimizer's parameter groups, and whether they have changed since they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_NOT_READ = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
+"""Settings that say nothing about the arithmetic of an update."""
+
+_SCHEDULERS_OWN = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
+"""What torch's schedulers keep in a parameter group for themselves."""
+
+
+class Settings:
+    """The settings of all parameter groups as they were last noted."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._readers: list[Callable[[Mapping[str, Any]], Any]] = []
+        self._noted: list[Any] = []
+        self.rates: list[float] = []
+        """The learning rates."""
+        self.note(optimizer)
+
+    def note(self, optimizer: torch.optim.Optimizer) -> None:
+        """Remember the present settings."""
+        groups = optimizer.param_groups
+        self._readers = [_reader(group) for group in groups]
+        self._noted = [_plain(read(group)) for read, group in zip(self._readers, groups, strict=True)]
+        self.rates = rates_of(optimizer)
+
+    def differ_from(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether the optimizer has other settings by now; asked at every call, so it has to be quick."""
+        groups = optimizer.param_groups
+        if len(groups) != len(self._readers):
+            return True
+        return [read(group) for read, group in zip(self._readers, groups, strict=True)] != self._noted
+
+
+def rates_of(optimizer: torch.optim.Optimizer) -> list[float]:
+    """The learning rate of each parameter group."""
+    return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+
+def _reader(group: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
+    return itemgetter(*sorted(group.keys() - _NOT_READ - _SCHEDULERS_OWN))
+
+
+def _plain(value: Any) -> Any:
+    """Numbers in place of tensors, which schedulers change in place."""
+    if isinstance(value, Tensor):
+        return value.item()
+    return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
