@@ -334,3 +334,14 @@ def test_a_dropped_model_frees_its_device_at_once(training, tier, network, batch
         assert [reference() for reference in references] == [None] * len(references)
     finally:
         gc.enable()
+
+
+def test_inference_with_active_dropout_is_reported_once_and_can_still_be_evaluated(caplog):
+    caplog.set_level("WARNING", "pilotage")
+    module, x = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1)), torch.ones(4, 8)
+    model = poptorch.inferenceModel(module, poptorch.Options().showCompilationProgressBar(False))
+    for _ in range(3):
+        model(x)
+    model.eval()
+    torch.testing.assert_close(model(x), module[0](x).detach())
+    assert len([record for record in caplog.records if "is in training mode" in record.getMessage()]) == 1

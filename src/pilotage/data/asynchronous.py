@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from pilotage.data.channel import Channel
 from pilotage.data.fetcher import FetchTask, run_fetcher
+from pilotage.data.loader import Loader
 from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.ring import Ring
@@ -55,6 +56,8 @@ class Prefetcher:
         whether rows that are left over at the end are dropped. ``parsers`` take objects of the user's own types apart.
         """
         _check(buffer_size, miss_sleep_seconds, rebatched_size)
+        if isinstance(iterable, Loader):
+            iterable.refuse_to_be_empty()
         self._iterable = iterable
         self._miss_sleep_seconds = miss_sleep_seconds
         self._rebatched_size = rebatched_size

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from pilotage.data.loader import Loader
+from pilotage.data.no_batch import no_batch
 from pilotage.data.partition import ShareSampler
 from pilotage.data.randomness import random_state, restore_random_state
 from pilotage.errors import OptionError
@@ -63,7 +64,7 @@ class Epochs:
             self._began = random_state(self._generators)
             yield from self._counted(iter(self._loader))
             if self.batch == 0:
-                raise OptionError("The loader has no batch: the data set is smaller than what one call consumes.")
+                raise _no_batch(self._loader)
             self.epoch, self.batch = self.epoch + 1, 0
 
     def _rest_of_epoch(self, position: Mapping[str, Any]) -> Iterator[Any]:
@@ -95,6 +96,13 @@ class Epochs:
             sampler.go_to_epoch(self.epoch)
         elif hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.epoch)
+
+
+def _no_batch(loader: DataLoader[Any]) -> OptionError:
+    dataset: Any = loader.dataset
+    return no_batch(
+        items=len(dataset) if hasattr(dataset, "__len__") else None, own_items=None, combined=loader.batch_size
+    )
 
 
 def _generators_of(loader: DataLoader[Any]) -> list[torch.Generator]:

@@ -24,11 +24,12 @@ from torch.utils.data import DataLoader
 from pilotage.data.channel import Channel
 from pilotage.data.items import take_item_apart
 from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
+from pilotage.data.no_batch import no_batch
 from pilotage.data.random_state import RandomState
 from pilotage.data.rebatch import rebatched
 from pilotage.data.ring import Layout, Ring, anonymous_file
 from pilotage.data.sharing import ByValue
-from pilotage.errors import InputError
+from pilotage.errors import InputError, PilotageError
 from pilotage.program.structure import Parsers, Structure
 
 _LOOK_FOR_PARENT_SECONDS = 2.0
@@ -121,13 +122,15 @@ class _Fetcher:
         self._next_slot = 0
         self._structure: Structure | None = None
         self._first_rows = 0
+        self._rows = 0
+        """Rows that were read."""
 
     def run(self) -> None:
         """Load until told to stop."""
         items = self._items()
         first = next(items, None)
         if first is None:
-            raise InputError("The dataset is empty: it has to yield at least one item.")
+            raise self._nothing()
         ring = self._announce(first)
         self._wait_until_wanted(0)
         self._load(0, chain([first], items), ring)
@@ -135,6 +138,11 @@ class _Fetcher:
         for epoch in count(1):
             self._wait_until_wanted(epoch)
             self._load(epoch, self._items(), ring)
+
+    def _nothing(self) -> PilotageError:
+        if self._rows == 0 or self._task.rebatched_size is None:
+            return InputError("The dataset is empty: it has to yield at least one item.")
+        return no_batch(items=self._rows, own_items=None, combined=self._task.rebatched_size)
 
     def _items(self) -> Iterator[list[Tensor]]:
         """One epoch, taken apart and rebatched."""
@@ -150,6 +158,7 @@ class _Fetcher:
             self._first_rows = tensors[0].shape[0] if tensors[0].ndim else 1
         elif structure != self._structure:
             raise InputError(f"Items have to be alike, but {structure} came after a first one of {self._structure}.")
+        self._rows += tensors[0].shape[0] if tensors[0].ndim else 1
         return tensors
 
     def _announce(self, first: list[Tensor]) -> Ring:

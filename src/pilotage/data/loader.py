@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from pilotage.data.bulk import bulk_reader
 from pilotage.data.combine import grouped
+from pilotage.data.no_batch import at_least_one, no_batch
 from pilotage.data.partition import Share, ShareSampler
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
@@ -46,6 +47,7 @@ class Loader(DataLoader[Any]):
         self.batching = batching or Batching()
         self.combined_batch_size = combined_batch_size(self.batching, batch_size, batch_sampler)
         self.drops_incomplete = drop_last
+        self._processes = 1 if share is None else share.processes
         self._batches_per_item = 1 if batch_sampler is None or piece_size else self.batching.micro_batches_per_call
         if share is not None and share.processes > 1:
             _check_divisible(dataset, batch_size, sampler, batch_sampler, shuffle, shuffle_seed)
@@ -71,10 +73,16 @@ class Loader(DataLoader[Any]):
         )
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        batches = self._read_in_bulk() or super().__iter__()
-        if self._batches_per_item == 1:
-            return batches
-        return grouped(batches, self._batches_per_item, drop_last=self.drops_incomplete)
+        self.refuse_to_be_empty()
+        batches: Iterator[Any] = self._read_in_bulk() or super().__iter__()
+        if self._batches_per_item > 1:
+            batches = grouped(batches, self._batches_per_item, drop_last=self.drops_incomplete)
+        return batches if self._has_known_length else at_least_one(batches, self._no_batch())
+
+    def refuse_to_be_empty(self) -> None:
+        """Raise where it is known beforehand that there is not a single batch."""
+        if self._has_known_length and len(self) == 0 and not self._leaves_all_to_others:
+            raise self._no_batch()
 
     def __len__(self) -> int:
         whole, rest = divmod(super().__len__(), self._batches_per_item)
@@ -99,6 +107,31 @@ class Loader(DataLoader[Any]):
         return len(self.sampler)  # type: ignore[arg-type]
 
     @property
+    def _has_known_length(self) -> bool:
+        if isinstance(self.dataset, IterableDataset):
+            # What it says of itself need not be what it yields.
+            return False
+        try:
+            len(self)
+        except (TypeError, NotImplementedError):
+            return False
+        return True
+
+    @property
+    def _leaves_all_to_others(self) -> bool:
+        """Whether nothing is lost, as there are fewer items than processes that divide them."""
+        return self._processes > 1 and not self.drops_incomplete and len(self.dataset) > 0  # type: ignore[arg-type]
+
+    def _no_batch(self) -> OptionError:
+        return no_batch(
+            items=_known(lambda: len(self.dataset)),  # type: ignore[arg-type]
+            own_items=_known(lambda: self.samples),
+            combined=self.combined_batch_size,
+            micro_batches=self.batching.micro_batches_per_call,
+            processes=self._processes,
+        )
+
+    @property
     def _batch_sampler_is_given(self) -> bool:
         return self.batch_size is None and self.batch_sampler is not None
 
@@ -113,6 +146,13 @@ class Loader(DataLoader[Any]):
         # torch's loader draws a seed for its workers here even when it has none: later random numbers stay the same.
         torch.empty((), dtype=torch.int64).random_(generator=self.generator)
         return batches
+
+
+def _known(count: Callable[[], int]) -> int | None:
+    try:
+        return count()
+    except (AttributeError, NotImplementedError, TypeError):
+        return None
 
 
 def combined_batch_size(batching: Batching, batch_size: int | None, batch_sampler: object = None) -> int | None:

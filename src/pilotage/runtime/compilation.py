@@ -31,6 +31,7 @@ from pilotage.options.locations import Locations
 from pilotage.program.anchors import anchored
 from pilotage.program.capture import Request, capture, uncaptured
 from pilotage.program.cutting import cut_program
+from pilotage.program.dropout import active_dropout
 from pilotage.program.late_checks import with_late_checks
 from pilotage.program.layout import Groups
 from pilotage.program.offloading import offloaded
@@ -310,6 +311,8 @@ class Compilation:
         program = anchored(program, self.execution.anchors)
         for warning in program.warnings:
             self.tell(Warned(message=warning))
+        if (dropping := active_dropout(self.module, self.modes, program)) is not None:
+            self.tell(Warned(message=dropping))
         return program
 
     def _schedule(self, program: Program) -> Schedule:

@@ -127,8 +127,9 @@ def test_epochs_and_batches_are_counted():
 
 
 def test_no_batch_at_all_is_refused():
-    with pytest.raises(OptionError, match="smaller than what one call consumes"):
-        next(iter(Epochs(Loader(Noisy(), batch_size=99))))
+    for kind in (Loader, DataLoader):
+        with pytest.raises(OptionError, match=rf"has {len(Noisy())} items, and one combined batch takes 99\."):
+            next(iter(Epochs(kind(Noisy(), batch_size=99, drop_last=True))))
 
 
 def test_a_position_of_other_data_is_refused():

@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler, TensorDataset
 
@@ -58,6 +58,7 @@ batchings = st.builds(
 def test_each_batch_holds_what_one_call_consumes_in_the_order_of_the_dataset(samples, batch_size, batching, drop_last):
     loader = Loader(Numbers(samples), batching, batch_size=batch_size, drop_last=drop_last)
     combined = batch_size * batching.micro_batches_per_call
+    assume(samples >= (combined if drop_last else 1))
     sizes = [len(numbers) for _, numbers in loader]
     assert loader.combined_batch_size == combined
     assert numbers_of(loader) == list(range(samples - samples % combined if drop_last else samples))
@@ -95,6 +96,7 @@ def test_batches_and_later_random_numbers_are_those_of_torchs_loader(dataset, sh
     seed=st.integers(0, 99),
 )
 def test_reading_in_bulk_changes_nothing(samples, batch_size, shuffle, drop_last, seed):
+    assume(samples >= batch_size or not drop_last)
     dataset = TensorDataset(torch.rand(samples, 2), torch.arange(samples))
     arguments = {"batch_size": batch_size, "shuffle": shuffle, "drop_last": drop_last}
     torch.manual_seed(seed)
@@ -194,11 +196,12 @@ def test_over_all_processes_no_sample_is_lost_or_doubled(
         )
         for process in range(processes)
     ]
+    step = batch_size * iterations * processes
+    assume(samples >= step or not drop_last)
     for _ in range(2):
         drawn = [numbers_of(loader) for loader in loaders]
         together = [number for part in drawn for number in part]
         assert len(set(together)) == len(together)
-        step = batch_size * iterations * processes
         assert len(together) == (max(samples, 1) // step * step if drop_last else max(samples, 1))
         if drop_last:
             assert len({len(part) for part in drawn}) == 1

@@ -47,10 +47,12 @@ def train(*, stages, instances=1, replicas=1, accumulation=4, optimizer="sgd", s
     instance = 0 if peers is None else peers.world.rank
     torch.manual_seed(seed)
     module = Staged(stages, **model_options)
+    given = OPTIMIZERS[optimizer](module)
+    rates = torch.optim.lr_scheduler.ExponentialLR(given, options.pop("gamma", 1.0))
     settings = {"tier": "graph", "outputs": "all", "distributed": True, "broadcast_buffers": False} | options
     step = pilotage.training(
         module,
-        OPTIMIZERS[optimizer](module),
+        given,
         replicas=replicas,
         gradient_accumulation=accumulation,
         **settings,
@@ -60,6 +62,7 @@ def train(*, stages, instances=1, replicas=1, accumulation=4, optimizer="sgd", s
     for images, targets in batches(iterations * accumulation * instances * replicas):
         place = {"instance": instance, "instances": instances, "replicas": replicas}
         outputs.append([o.clone() for o in step(part_of(images, **place), part_of(targets, **place))])
+        rates.step()
     weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     slots = step.optimizer_state_dict()["slots"]
     scores = pilotage.inference(module.eval(), distributed=True, tier="graph", device_iterations=2)(
@@ -118,7 +121,7 @@ def test_stages_train_on_what_forward_returns_as_one_process_does(world):
 
 
 def test_two_stages_of_two_instances_reach_the_weights_of_one_process(world):
-    check(world, {"stages": 2, "instances": 2, "replicas": 2, "accumulation": 2})
+    check(world, {"stages": 2, "instances": 2, "replicas": 2, "accumulation": 2, "gamma": 0.5})
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA card")

@@ -84,10 +84,12 @@ def train(*, instances: int, replicas: int, accumulation: int, optimizer: str = 
     instance = 0 if peers is None else peers.world.rank
     torch.manual_seed(seed + options.pop("seeds_apart", 0) * instance)
     module = NormClassifier(norm=norm, dropout=dropout) if norm or dropout else tutorial_classifier()
+    given = {"sgd": sgd, "adam": adam}[optimizer](module)
+    rates = torch.optim.lr_scheduler.ExponentialLR(given, options.pop("gamma", 1.0))
     settings = {"tier": "graph", "outputs": "all", "distributed": True, "broadcast_buffers": False} | options
     step = pilotage.training(
         module,
-        {"sgd": sgd, "adam": adam}[optimizer](module),
+        given,
         replicas=replicas,
         gradient_accumulation=accumulation,
         **settings,
@@ -97,6 +99,7 @@ def train(*, instances: int, replicas: int, accumulation: int, optimizer: str = 
     for images, targets in batches(iterations * accumulation * instances * replicas):
         place = {"instance": instance, "instances": instances, "replicas": replicas}
         losses.append(step(part_of(images, **place), part_of(targets, **place))[1])
+        rates.step()
     return {name: tensor.clone() for name, tensor in module.state_dict().items()}, torch.cat(
         [loss.flatten() for loss in losses]
     )
@@ -156,7 +159,7 @@ def without_a_launcher(monkeypatch):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            {"instances": 2, "replicas": 1, "accumulation": 2, "optimizer": "adam", "reduction": "sum"},
+            {"instances": 2, "replicas": 1, "accumulation": 2, "optimizer": "adam", "reduction": "sum", "gamma": 0.5},
             marks=pytest.mark.slow,
         ),
         {"instances": 2, "replicas": 1, "accumulation": 1, "norm": True, "tier": "eager"},
