@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from cosmictagger.networks.rounding import Rounding
 
 Convolution: TypeAlias = nn.Conv2d | nn.Conv3d
+
+MANY_TERMS = 512
+"""With channels last, processors add the terms of a result one after another; with this many it costs digits and saves no time."""
 
 
 def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None, rounding: Rounding | None = None) -> Tensor:
@@ -22,6 +26,8 @@ def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None, rounding:
         weight = weight.squeeze(2)
     if rounding is not None:
         x, weight = rounding.values(x), rounding.weights(weight)
+    if x.dtype == torch.float32 and not x.is_cuda and weight[0].numel() >= MANY_TERMS:
+        x, weight = x.contiguous(), weight.contiguous()
     bias = None if bias is None else bias.to(x.dtype)
     return F.conv2d(x, weight.to(x.dtype), bias, stride[-2:], padding[-2:])
 

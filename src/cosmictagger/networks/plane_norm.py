@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from cosmictagger.networks import cards
+from cosmictagger.networks import cards, processor_norm
 
 
 @custom_op("cosmictagger::normalize_planes", mutates_args=())
@@ -31,9 +31,12 @@ def normalize_planes(
     """Normalise each plane of a stack; returns the values, and per plane means, variances and inverse deviations."""
     if cards.serve(x):
         y, mean, inverse = cards.kernels().normalize(x, weight, bias, residual, planes, slope, eps)
+        variance = inverse.pow(-2) - eps
+    elif processor_norm.serves(x):
+        y, mean, variance, inverse = processor_norm.normalize(x, weight, bias, residual, planes, slope, eps)
     else:
         y, mean, inverse = _normalize(x, weight, bias, residual, planes, slope, eps)
-    variance = inverse.pow(-2) - eps
+        variance = inverse.pow(-2) - eps
     shifted = mean.clone() if shift is None else mean + shift
     return y, shifted, variance, torch.stack((mean, inverse))
 
@@ -71,6 +74,8 @@ def normalize_planes_backward(
         kernels = cards.kernels()
         return kernels.normalize_backward(gradient, x, y, weight, bias, statistics, slope, residual)  # type: ignore[no-any-return]
     assert y is not None
+    if processor_norm.serves(x):
+        return processor_norm.normalize_backward(gradient, x, y, weight, statistics, slope, residual)
     before = gradient.clone() if slope == 1.0 else torch.ops.aten.leaky_relu_backward(gradient, y, slope, True)
     parts = [
         torch.ops.aten.native_batch_norm_backward(g, part, weight, None, None, m, i, True, eps, [True, True, True])

@@ -1,0 +1,86 @@
+"""Gradients of the networks on a processor, against float64.
+
+How far off they may be is judged by the same network written plainly: torch's own batch normalisation, one plane after another,
+with contiguous tensors.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from cosmictagger.configuration.choices import LossBalanceScheme
+from cosmictagger.configuration.network import PRESETS
+from cosmictagger.data.downsampling import downsample_event
+from cosmictagger.data.generator.event import generate_event
+from cosmictagger.networks.uresnet import UResNet, build
+from cosmictagger.training.step import TrainingStep
+
+MOST = 2.0
+"""How many times as far from float64 as the plain network."""
+
+A21_OF_5_LEVELS = replace(PRESETS["a21"], depth=5)
+URESNET_OF_4_LEVELS = replace(PRESETS["uresnet"], depth=4)
+
+
+@pytest.fixture
+def threads(request):
+    """So many threads, as long as the test runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def generated_event(downsample):
+    return downsample_event(generate_event(11, 0).pictures, downsample).dense()
+
+
+def real_event(downsample):
+    files = pytest.importorskip("cosmictagger.data.files")
+    place = os.environ.get("COSMICTAGGER_REAL_FILE", "")
+    if not Path(place).is_file():
+        pytest.skip("COSMICTAGGER_REAL_FILE names no file")
+    with files.EventFile(Path(place)) as file:
+        return downsample_event(file.event(0), downsample).dense()
+
+
+def plain_loss(planes, labels):
+    """The focal loss as its definition reads."""
+    total = 0
+    for scores, label in zip(planes, labels.unbind(1), strict=True):
+        entropy = F.cross_entropy(scores, label.long(), reduction="none")
+        weights = (1 - scores.detach().softmax(1).gather(1, label.long().unsqueeze(1))[:, 0]).square()
+        total = total + (weights * entropy).sum() / weights.sum()
+    return total
+
+
+def gradient_of(network, loss):
+    """One long vector; a convolution's bias that normalisation cancels is left out: its gradient is zero but for rounding."""
+    network.zero_grad()
+    loss.backward()
+    cancelled = {f"{name}.conv.bias" for name, module in network.named_modules() if getattr(module, "norm", None)}
+    named = [(name, each.grad) for name, each in network.named_parameters() if name not in cancelled]
+    return torch.cat([gradient.double().flatten() for _, gradient in named])
+
+
+def plain_gradient(plain_network, options, weights, image, label, kind):
+    network = UResNet(options).to(kind)
+    network.load_state_dict(weights)
+    return gradient_of(network, plain_loss(plain_network(network, options)(image.to(kind)), label))
+
+
+def errors(plain_network, options, event):
+    """How far our network and the plain one are from float64, as shares of the whole gradient."""
+    torch.manual_seed(0)
+    ours = build(options)
+    weights = {name: each.clone() for name, each in ours.state_dict().items()}
+    image, label = (torch.from_numpy(each).unsqueeze(0) for each in event)
+    truth = plain_gradient(plain_network, options, weights, image, label, torch.float64)
+    plain = plain_gradient(plain_network, options, weights, image, label, torch.float32)
+    _, loss = TrainingStep(ours, LossBalanceScheme.focal)(image, label)
+    found = gradient_of(ours, loss)
+    return tuple(float((each - truth).norm() / truth.norm()) for each in (found, plain))
