@@ -13,6 +13,7 @@ PilotageError
 │   └── BatchDimensionError      the leading dimension cannot be cut into micro-batches
 ├── NotCompiledError      asked of an executor that has no program yet
 ├── AttachmentError       attached or detached at the wrong moment
+├── TornStateError        a call was broken off in the middle of an update, and nothing has repaired the weights
 ├── LostModelError        a wrapped model would leave its device unnoticed
 ├── NonFiniteLossError    training produced NaN or infinity
 ├── DeviceMemoryError     the program does not fit
@@ -46,6 +47,7 @@ __all__ = [
     "OptionError",
     "PilotageError",
     "ProgramFileError",
+    "TornStateError",
     "UnexpectedArgumentError",
 ]
 
@@ -100,6 +102,10 @@ class NotCompiledError(PilotageError, RuntimeError):
 
 class AttachmentError(PilotageError, RuntimeError):
     """An executor was attached or detached at the wrong moment."""
+
+
+class TornStateError(PilotageError, RuntimeError):
+    """A call was broken off in the middle of an update, and nothing has repaired the weights since."""
 
 
 class LostModelError(PilotageError, RuntimeError):

@@ -52,9 +52,19 @@ class CudaGraphExecutable:
         with streams.of_replica(0) if draws_apart else nullcontext():
             if self._recorded is None:
                 self._recorded = self._record(state, inputs)
-            outputs = self._recorded.replay(inputs)
+            outputs = self._replay(self._recorded, state, inputs)
         for position in self._program.written_inputs:
             inputs[position].copy_(self._recorded.inputs[position])
+        return outputs
+
+    def _replay(self, recorded: _Recording, state: DeviceState, inputs: Sequence[Tensor]) -> list[Tensor]:
+        if not self._program.trains:
+            return recorded.replay(inputs)
+        state.updates_of_call = 0
+        state.begin_update()
+        outputs = recorded.replay(inputs)
+        state.end_update()
+        state.updates_of_call = self._schedule.updates
         return outputs
 
     def _warm_up(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -67,7 +77,7 @@ class CudaGraphExecutable:
     def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
         # What the warm-up has used would lie idle beside the memory of the recording.
         torch.cuda.empty_cache()
-        with trying_algorithms():
+        with trying_algorithms(), nothing_is_done(state):
             return _Recording(self._walked, self._schedule, state, inputs, self._stream)
 
 
@@ -91,7 +101,8 @@ class _Recording:
             graph = torch.cuda.CUDAGraph()
             # One pool for all: a later part reads what an earlier one has computed.
             pool = self._graphs[0].pool() if self._graphs else None
-            with torch.cuda.graph(graph, stream=stream, pool=pool):
+            # Other threads may use the card meanwhile.
+            with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
                 walk.go_on(steps)
                 if len(self._graphs) == parts - 1:
                     self._outputs = walk.outputs()
@@ -122,6 +133,15 @@ def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
     volume = sum(tensor.nbytes for tensor in inputs)
     wanted = min(_PARTS, schedule.iterations, volume // _WORTH_A_PART)
     return next((parts for parts in range(wanted, 1, -1) if schedule.iterations % parts == 0), 1)
+
+
+@contextmanager
+def nothing_is_done(state: DeviceState) -> Iterator[None]:
+    """While updates are recorded: one that is broken off has changed nothing."""
+    try:
+        yield
+    finally:
+        state.end_update()
 
 
 @contextmanager

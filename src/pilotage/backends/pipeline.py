@@ -17,6 +17,7 @@ from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import Forgive, Results, StepFailure, micro_batches_of
 from pilotage.distributed.line import Line
 from pilotage.errors import DistributedError
+from pilotage.interrupts import INTERRUPTS
 from pilotage.options.choices import PipelineOrder
 from pilotage.program.cutting import StageProgram
 from pilotage.program.program import Action
@@ -73,11 +74,13 @@ class PipelinedExecutable:
         moved = [tensor.to(state.device, non_blocking=True) for tensor in inputs]
         batches = micro_batches_of(moved, self._schedule.micro_batches)
         results, finite, done = Results(self._schedule), True, 0
+        state.updates_of_call = 0
         for is_update, group in groupby(self._schedule.steps, _is_update):
             steps = list(group)
             if is_update:
                 self._stop_at_losses(steps[0], done, streams, finite=finite)
                 self._update_weights(steps[0], state, streams)
+                INTERRUPTS.let_in()
             else:
                 rounds.work.begin(state, streams, steps, batches)
                 self._pass_through(rounds, steps, done, streams)
@@ -152,7 +155,10 @@ class PipelinedExecutable:
         state.exchange_gradients()
         if self._update.bounds_norm(state):
             self._update.clip(state, self._line.gather(self._update.norm(state)))
+        state.begin_update()
         self._update.run(state, streams, step.replica)
+        state.end_update()
+        state.updates_of_call += 1
 
     def _brought_together(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
         """The outputs of all stages, and whether all of them have seen finite losses."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import torch
@@ -13,6 +14,11 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import Counter, Section, Slot, StateLayout, VariableValue, number_of
 from pilotage.program.shares import Shares
 from pilotage.program.specification import TensorSpec
+
+WEIGHTS, OPTIMIZER = "weights", "the state of the optimizer"
+"""What can be torn."""
+
+_NOTHING: frozenset[str] = frozenset()
 
 Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
 """Begins to add up a tensor over all instances, in place; what it returns waits for the end."""
@@ -41,6 +47,9 @@ class DeviceState:
         self.exchange = exchange
         """Adds up the pooled gradients of all instances; None where there is one."""
         self._begun: list[Callable[[], None]] = []
+        self.updates_of_call = 0
+        """How many updates the present call has done."""
+        self._torn: frozenset[str] = frozenset()
         self.shares = shares
         """What other instances update; None where each updates everything."""
         places = defaultdict(lambda: device, homes or {})
@@ -103,6 +112,7 @@ class DeviceState:
         """Take weights and buffers from the host; all replicas get the same buffers."""
         _copy(self.parameters, parameters)
         self.load_buffers(buffers)
+        self.repair(WEIGHTS)
 
     @torch.no_grad()
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
@@ -115,6 +125,33 @@ class DeviceState:
         """Take the optimizer's present numbers."""
         for value, tensor in self.values.items():
             tensor.fill_(number_of(plan, value))
+
+    @property
+    def torn(self) -> frozenset[str]:
+        """What an update that was broken off may have left half done, and nobody has loaded again."""
+        return self._torn
+
+    def repair(self, part: str) -> None:
+        """Told that a part of the state was loaded again."""
+        self._torn -= {part}
+
+    def begin_update(self) -> None:
+        """Told that an update begins: until `end_update` nothing here is whole."""
+        self._torn = self._all_parts
+
+    def end_update(self) -> None:
+        """Told that the update is done, or that it has not changed anything yet."""
+        self._torn = _NOTHING
+
+    @cached_property
+    def _all_parts(self) -> frozenset[str]:
+        return frozenset({WEIGHTS, OPTIMIZER} if self.slots else {WEIGHTS})
+
+    @cached_property
+    def updated(self) -> list[Tensor]:
+        """What updates write into."""
+        sections = (Section.PARAMETERS, Section.SLOTS, Section.COUNTERS)
+        return [tensor for section in sections for tensor in self._shared.get(section, [])]
 
     def hand_on(self) -> None:
         """Told that weights, slots or counters were written to from outside; whoever has copies of them renews these."""

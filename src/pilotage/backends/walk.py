@@ -14,11 +14,15 @@ from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.timing import CallTimes
 from pilotage.errors import DistributedError
+from pilotage.interrupts import INTERRUPTS
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.rewrites import without_checks
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.steps import NOT_FINITE, unchecked
 from pilotage.program.straight_line import straight_line
+
+UPDATING = frozenset({Action.TRAIN, Action.UPDATE})
+"""Actions at whose end the weights are those of one more update."""
 
 Call = Callable[..., list[Tensor]]
 Calls = Mapping[Action, Call]
@@ -64,6 +68,8 @@ class WalkedExecutable:
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
         # Compiled code is one piece, which cannot be sent from in between.
         self._early = EarlySender(program, schedule) if calls is None else None
+        # Torch counts the writes into a tensor; what is written by compiled code, it does not see.
+        self._writes_are_counted = calls is None
         self._looks_late = True
         self._moments: tuple[float, float, float] | None = None
         """When the last call began, had its inputs and its outputs; None where only the device knows."""
@@ -99,7 +105,7 @@ class WalkedExecutable:
             if self._only is not None:
                 return self._walk_only(self._only, state, streams, inputs)
             walk = self.begin(state, streams, inputs)
-            walk.go_on(self._schedule.steps)
+            walk.go_on(self._schedule.steps, can_be_left=True)
             self._finished = walk.finished
             return walk.outputs()
         except BaseException:
@@ -110,6 +116,7 @@ class WalkedExecutable:
     def _walk_only(
         self, step: Step, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]
     ) -> list[Tensor]:
+        state.updates_of_call = 0
         outputs = self.run_step(0, step, state, streams, inputs)
         self._finished = (time.perf_counter(),)
         return with_own_constants(outputs, self.constants)
@@ -136,11 +143,30 @@ class WalkedExecutable:
         """Run one step, and look at its loss where that is left for afterwards."""
         if step.action is Action.UPDATE:
             state.exchange_gradients()
-        outputs = self._run_step(number, step, state, streams, batch)
-        if step.action is Action.UPDATE:
-            state.exchange_updates()
+        if step.action in UPDATING:
+            outputs = self._run_update(number, step, state, streams, batch)
+        else:
+            outputs = self._run_step(number, step, state, streams, batch)
         if self._program.computations[step.action].checks_late:
             self._look_at(outputs.pop(), number, step, streams)
+        return outputs
+
+    def _run_update(
+        self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """Run a step that updates the weights, so that one which is broken off in between is known."""
+        writes = [tensor._version for tensor in state.updated] if self._writes_are_counted else None
+        state.begin_update()
+        try:
+            outputs = self._run_step(number, step, state, streams, batch)
+        except BaseException:
+            if writes is not None and writes == [tensor._version for tensor in state.updated]:
+                state.end_update()
+            raise
+        if step.action is Action.UPDATE:
+            state.exchange_updates()
+        state.end_update()
+        state.updates_of_call += 1
         return outputs
 
     def _run_step(
@@ -217,12 +243,13 @@ class Walk:
         self._streams = streams
         self._results = Results(schedule)
         self._batches = batches
-        self._done = 0
+        self._done, self._last = 0, len(schedule.steps)
+        state.updates_of_call = 0
         self.finished = [0.0] * schedule.results
         """When each part of the outputs was computed."""
 
-    def go_on(self, steps: Sequence[Step]) -> None:
-        """Run the next steps."""
+    def go_on(self, steps: Sequence[Step], *, can_be_left: bool = False) -> None:
+        """Run the next steps; where nobody else has to do the same ones, signals are let in when an update is done."""
         for step in steps:
             batch = [] if step.micro_batch is None else self._batches[step.micro_batch]
             outputs = self._executable.run_step(self._done, step, self._state, self._streams, batch)
@@ -230,6 +257,9 @@ class Walk:
             if step.result is not None:
                 self.finished[step.result] = time.perf_counter()
                 self._results.put(step.result, outputs, self._executable.constants)
+            # Not in between: the gradients, buffers and random numbers of half an update are no state to go on from.
+            if can_be_left and step.action is not Action.ACCUMULATE and self._done < self._last:
+                INTERRUPTS.let_in()
 
     def outputs(self) -> list[Tensor]:
         """What the steps have left for the host."""

@@ -118,12 +118,18 @@ class _Recording:
             with self.draws, self._guard(), copies, StageNotes(), StaticCalls(copies):
                 outputs = self._step(*tensors)
                 copies.refuse_lost_writes()
-        finally:
-            self._changes = self._watch.changes() if self._watch else []
-            for change in self._changes:
-                if change.holds_tensors:
-                    change.put_back()
+        except BaseException:
+            # The next attempt has to find the module as this one did.
+            self._put_back(everything=True)
+            raise
+        self._put_back()
         return [*outputs, *(change.after for change in self._new_tensors())]
+
+    def _put_back(self, *, everything: bool = False) -> None:
+        self._changes = self._watch.changes() if self._watch else []
+        for change in self._changes:
+            if everything or change.holds_tensors:
+                change.put_back()
 
     def _guard(self) -> AbstractContextManager[object]:
         return nullcontext() if self._watch is None else WriteGuard(self._watch.lost_write)

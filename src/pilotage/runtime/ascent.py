@@ -26,6 +26,7 @@ from pilotage.backends.native.surroundings import surroundings
 from pilotage.backends.native.transport import PackedCode, install
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import Event, Noted, Warned
+from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
 from pilotage.program.fingerprint import Fingerprint, fingerprint
 from pilotage.program.late_checks import with_late_checks
@@ -122,7 +123,12 @@ class Ascent:
     def finish(self) -> Entry | None:
         """Wait for the compiler."""
         assert self._process is not None
-        self._process.wait()
+        try:
+            with INTERRUPTS.open():
+                self._process.wait()
+        except BaseException:
+            self.stop()
+            raise
         return self._outcome()
 
     def stop(self) -> None:

@@ -48,6 +48,7 @@ from pilotage.runtime.locating import notice_of_locations, possible_locations, r
 from pilotage.runtime.session import Session
 from pilotage.runtime.sharing_out import Cards, choose_cards, is_pipeline, refuse_on_cards
 from pilotage.runtime.synthetic import SyntheticInputs
+from pilotage.turns import PROCESS_WIDE
 
 _TRAVELLING = (
     "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every micro-batch: put what "
@@ -304,7 +305,9 @@ class Compilation:
             device=choice.backend.device,
             parsers=self.parsers,
         )
-        program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
+        # Torch traces one thing at a time in a process, and a module that is traced has other tensors in its tables.
+        with PROCESS_WIDE:
+            program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
         program = recomputed(program, self.execution.recomputation)
         if (waiting := self._locations(choice).activations) is not None:
             program = offloaded(program, waiting)

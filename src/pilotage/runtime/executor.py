@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
 from pilotage.runtime.settling import checked_peers, settle, settle_stages
 from pilotage.runtime.weights import WeightKeeper
+from pilotage.turns import Turn, in_turn
 
 
 class Executor:
@@ -75,6 +77,8 @@ class Executor:
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self._weights = WeightKeeper(module, trains=plan is not None)
+        self.turn = self._weights.turn if plan is not None else Turn()
+        """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self._groups: dict[str, Groups] = {}
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
@@ -93,8 +97,14 @@ class Executor:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program on a batch and return what forward returns, by output mode."""
-        outputs = self.run(self.bind(*args, **kwargs))
-        return put_together(self.output_structure, outputs)
+        with self.calling:
+            outputs = self.run(self.bind(*args, **kwargs))
+            return put_together(self.output_structure, outputs)
+
+    @property
+    def calling(self) -> AbstractContextManager[object]:
+        """The turn of one call; inference changes nothing that an interrupt could tear, and does without its protection."""
+        return self.turn if self.plan is not None else self.turn.lock
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
         """Arrange the arguments of a call as the program takes them."""
@@ -102,11 +112,12 @@ class Executor:
 
     def run(self, call: BoundCall) -> list[Tensor]:
         """Run the program on a call's inputs; returns the tensors of the outputs."""
-        # Training computes its own gradients, and state made in inference mode could not be changed outside of it.
-        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-            return self._run(call)
-        with torch.inference_mode(False), torch.enable_grad():
-            return self._run(call)
+        with self.calling:
+            # Training computes its own gradients, and state made in inference mode could not be changed outside of it.
+            if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+                return self._run(call)
+            with torch.inference_mode(False), torch.enable_grad():
+                return self._run(call)
 
     def _run(self, call: BoundCall) -> list[Tensor]:
         if self._optimizer is not None and self._session is not None and self._optimizer.has_changed():
@@ -116,12 +127,12 @@ class Executor:
                 self._tell(Warned(message=report))
         session = self._ready(call)
         start = time.perf_counter()
+        self._weights.expect_change()
         try:
             self.settle()
             outputs = session.run(call.inputs)
         except BaseException as error:
-            # A call that fails may have done some of its updates.
-            self._weights.note_change(in_failure=True)
+            self._note_failure(session, error)
             if isinstance(error, StepFailure):
                 raise self._failures.explained(error, trains=session.program.trains) from error.__cause__
             raise
@@ -136,6 +147,24 @@ class Executor:
             self._climb(session, session.ascent, call)
         return outputs
 
+    def _note_failure(self, session: Session, error: BaseException) -> None:
+        """A call that fails may have done some of its updates, and one of them by half."""
+        state = session.attached
+        if not isinstance(error, StepFailure):
+            self.record.updates += state.updates_of_call
+        state.updates_of_call = 0
+        if not state.torn:
+            self._weights.note_change(in_failure=True)
+            return
+        self._weights.discard_changes()
+        self._tell(
+            Warned(
+                message="The call was broken off in the middle of an update. The module shows its weights as they were when they "
+                "were last read, or sent to the device. Restore a checkpoint before you train on."
+            )
+        )
+
+    @in_turn
     def settle(self) -> None:
         """Begin with the same weights in all instances and stages; happens by itself at the next call."""
         if self._is_settled:
@@ -184,8 +213,10 @@ class Executor:
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Capture and load the program for calls like this one, without running it."""
-        self.compile_for(self.bind(*args, **kwargs))
+        with self.turn:
+            self.compile_for(self.bind(*args, **kwargs))
 
+    @in_turn
     def compile_for(self, call: BoundCall) -> None:
         """Capture and load the program for a call."""
         start = time.perf_counter()
@@ -199,6 +230,7 @@ class Executor:
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
 
+    @in_turn
     def adopt(self, program: Program, optimizer: OptimizerState | None = None, code: PackedCode | None = None) -> None:
         """Load a program that was captured before, in another process for instance, with its compiled code if trusted."""
         self._kept = optimizer
@@ -210,6 +242,9 @@ class Executor:
         session.parked, self._kept = self._kept, None
         if self._kept_streams is not None:
             session.streams.states, self._kept_streams = self._kept_streams, None
+        self._weights.look_for_turn()
+        if self.plan is not None:
+            self.turn = self._weights.turn
         self._session = session
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
@@ -220,6 +255,7 @@ class Executor:
         """How calls of this executor are arranged."""
         return self._binder.signature
 
+    @in_turn
     def set_mode(self, training: bool) -> None:
         """Put the module in or out of training mode; a program captured in the other mode is captured anew."""
         self.module.train(training)
@@ -233,6 +269,7 @@ class Executor:
             self._kept = optimizer
             self._kept_streams = None if streams.shared else streams.states
 
+    @in_turn
     def destroy(self) -> None:
         """Bring the weights home and drop the program; the next call compiles anew."""
         self._weights.let_go()
@@ -251,6 +288,7 @@ class Executor:
         """Whether the program holds its device."""
         return self._session is not None and self._session.state is not None
 
+    @in_turn
     def attach(self) -> None:
         """Put weights and optimizer state on the device."""
         self._is_settled = False
@@ -261,6 +299,7 @@ class Executor:
         if self.host_steps is not None:
             self.host_steps.begin(self.module.parameters())
 
+    @in_turn
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""
         _ = self.session.attached
@@ -272,6 +311,7 @@ class Executor:
 
     # Weights and optimizer
 
+    @in_turn
     def send_weights(self) -> None:
         """Send the module's own weights and buffers to the device."""
         self._is_settled = False
@@ -279,10 +319,12 @@ class Executor:
         if self.host_steps is not None:
             self.host_steps.sent()
 
+    @in_turn
     def send_buffers(self, names: Iterable[str]) -> None:
         """Send some of the module's buffers to the device."""
         self._weights.send_buffers(self.session.attached, names)
 
+    @in_turn
     def fetch_weights(self) -> None:
         """Bring the device's weights and buffers to the module."""
         _ = self.session.attached
@@ -304,11 +346,13 @@ class Executor:
             self.module, parameter, self.execution.batching.replicas, members, grouping
         )
 
+    @in_turn
     def set_optimizer_state(self, state: OptimizerState) -> None:
         """Train on from what an optimizer has learnt elsewhere."""
         self._is_settled = False
         self.session.set_optimizer_state(state)
 
+    @in_turn
     def set_plan(self, plan: OptimizerPlan) -> None:
         """Train on with other values of the optimizer; what was compiled in cannot change."""
         if self._session is not None and self.plan is not None:
@@ -347,6 +391,7 @@ class Executor:
         else:
             self._binder.check(call)
             self._session.refuse_other_autocast()
+            self._session.refuse_torn()
         session = self.session
         if session.state is None:
             self.attach()

@@ -4,10 +4,14 @@ While a device trains, its copy of the weights is newer than the user's module. 
 slow, and asking the user to do it would be a trap. So the module's tensors are marked stale: they change their class to
 one that fetches the device's values the moment anything touches them, by whatever route, and then are plain again.
 Neither torch nor the user's module class is altered, and after the first touch nothing of ours is left on the tensors.
+
+An exception may come at any point. So tensors are marked before the device changes its weights, all of them are copied by
+one call, and the marks go only after that: what the host has is old or new as a whole, and whatever is marked is fetched again.
 """
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
+
+from pilotage.errors import BackendError
+from pilotage.turns import PROCESS_WIDE, Turn
 
 _HOLDER = "_pilotage_trained_weights"
 """Under this name a stale tensor keeps alive what it can be fetched from."""
@@ -36,31 +43,47 @@ class Ownership:
 
     def __init__(self) -> None:
         self._claims = WeakTensorKeyDictionary()
-        self._version = 0
+        self._turns = WeakTensorKeyDictionary()
+        self._turn = Turn()
+        self._versions = itertools.count(1)
         self.generation = 0
         """Grows with every claim and release, so that answers can be kept until then."""
 
+    def turn_of(self, tensors: Iterable[Tensor]) -> Turn:
+        """The turn of all who use any of these tensors; those who had different ones share one from now on."""
+        tensors = list(tensors)
+        with self._turn:
+            found = {id(turn): turn for turn in map(self._turns.get, tensors) if turn is not None}
+            first, *others = found.values() or [Turn()]
+            for tensor in tensors:
+                self._turns[tensor] = first
+        for other in others:
+            other.join(first)
+        return first
+
     def claim(self, tensors: Sequence[Tensor], owner: TrainedWeights) -> Claim:
         """These tensors now belong to a training run."""
-        self.generation += 1
-        claim = Claim(self.latest(self.claims_of(tensors)), weakref.ref(owner))
-        for tensor in tensors:
-            self._claims[tensor] = claim
+        with self._turn:
+            claim = Claim(self.latest(self.claims_of(tensors)), weakref.ref(owner))
+            for tensor in tensors:
+                self._claims[tensor] = claim
+            self.generation += 1
         return claim
 
     def release(self, claim: Claim) -> None:
         """The tensors of a claim belong to nobody any more."""
-        self.generation += 1
-        claim.owner = None
+        with self._turn:
+            claim.owner = None
+            self.generation += 1
 
     def note_change(self, claim: Claim) -> None:
         """The device has changed the weights of a claim."""
-        self._version += 1
-        claim.version = self._version
+        claim.version = next(self._versions)
 
     def claims_of(self, tensors: Iterable[Tensor]) -> list[Claim]:
         """What is known about some tensors, each claim once."""
-        found = (self._claims.get(tensor) for tensor in tensors)
+        with self._turn:
+            found = [self._claims.get(tensor) for tensor in tensors]
         return list({id(claim): claim for claim in found if claim is not None}.values())
 
     def owners_of(self, tensors: Iterable[Tensor]) -> list[TrainedWeights]:
@@ -81,15 +104,19 @@ class TrainedWeights:
         self,
         host: Mapping[str, Tensor],
         device: Callable[[], Mapping[str, Tensor]],
+        turn: Turn,
         any_process: Callable[[bool], bool] | None = None,
     ) -> None:
         self._host = dict(host)
         self._device = device
+        self._turn = turn
         self._any_process = any_process
         """Where several processes have to fetch together: whether something is true in any of them."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
+        self._is_marked = False
+        """Whether all of the host's tensors say that they are stale."""
         self._shared: list[str] = []
         self.claim()
 
@@ -102,24 +129,32 @@ class TrainedWeights:
         """Say that the host's tensors belong to this run, and to no other."""
         self._claim = OWNERSHIP.claim(list(self._host.values()), self)
 
+    def expect_change(self) -> None:
+        """The device is about to change its weights: from now on whoever touches the host's tensors has to ask it."""
+        OWNERSHIP.note_change(self._claim)
+        self._stale = True
+        # A parameter class of the user's own is not replaced; such weights are copied back at once.
+        if self._can_wait and not self._is_marked:
+            self._mark()
+
+    def _mark(self) -> None:
+        # Only a touch, which brings the weights home, can make an alias: there is none to look for in between.
+        self._shared = list(self._host)
+        self._forget_lone_ones()
+        for name, tensor in self._host.items():
+            tensor.__dict__[_HOLDER] = self
+            tensor.__class__ = _STALE[self._plain[name]]
+        self._is_marked = True
+
     def changed(self, *, in_failure: bool = False) -> None:
         """The device has changed its weights; where a call has failed, other processes may not come by here."""
+        self.expect_change()
         alone = in_failure and self._any_process is not None
-        OWNERSHIP.note_change(self._claim)
-        if not self._stale:
-            self._stale = True
-            if not self._can_wait:
-                # A parameter class of the user's own is not replaced; such weights are copied back at once.
-                if not alone:
-                    self.fetch()
-                return
-            # Only a touch, which brings the weights home, can make an alias: there is none to look for in between.
-            self._shared = list(self._host)
-            self._forget_lone_ones()
-            for name, tensor in self._host.items():
-                tensor.__dict__[_HOLDER] = self
-                tensor.__class__ = _STALE[self._plain[name]]
-        if not alone and self._has_aliases_to_show():
+        if alone:
+            return
+        if not self._can_wait:
+            self.fetch()
+        elif self._has_aliases_to_show():
             self._show_aliases()
 
     def _has_aliases_to_show(self) -> bool:
@@ -128,13 +163,27 @@ class TrainedWeights:
 
     def fetch(self) -> bool:
         """Bring the device's weights to the host if they are newer; tells whether they were."""
+        patience = _PATIENCE
+        # Whoever has the turn may bring them home first, and then go on to wait for something that this thread has.
+        while self._stale and patience > 0:
+            if self._turn.take(_LOOK_AGAIN):
+                try:
+                    return self._fetch()
+                finally:
+                    self._turn.give()
+            patience -= _LOOK_AGAIN if PROCESS_WIDE.is_mine else 0.0
+        if self._stale:
+            raise BackendError(
+                "These weights belong to a model that another thread is running, and that thread waits for this one. Do not "
+                "use the weights of one model inside of forward of another one while they are trained in another thread."
+            )
+        return False
+
+    def _fetch(self) -> bool:
         if not self._stale:
             return False
+        _copy_all(self._host, self._device())
         self.discard()
-        device = self._device()
-        with torch.no_grad():
-            for name, tensor in self._host.items():
-                tensor.copy_(device[name])
         return True
 
     def _forget_lone_ones(self) -> None:
@@ -144,22 +193,43 @@ class TrainedWeights:
     def _show_aliases(self) -> None:
         """Copy at once what can be read through a tensor of the user's own, as ``weight.data`` or ``weight.view(-1)``."""
         self._forget_lone_ones()
-        device = self._device()
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-            for name in self._shared:
-                self._host[name].copy_(device[name])
+        _copy_all({name: self._host[name] for name in self._shared}, self._device())
 
     def discard(self) -> None:
         """Let the host keep what it has."""
-        self._stale = False
+        self._is_marked = False
         for name, tensor in self._host.items():
             tensor.__class__ = self._plain[name]
             tensor.__dict__.pop(_HOLDER, None)
+        self._stale = False
 
     def release(self) -> None:
         """Bring the last weights home and let go of the host's tensors."""
-        self.fetch()
+        try:
+            self.fetch()
+        except BackendError:
+            # What cannot be fetched is lost, and must not be asked for for ever.
+            self.discard()
+            raise
         OWNERSHIP.release(self._claim)
+
+
+_LOOK_AGAIN, _PATIENCE = 0.05, 60.0
+"""Seconds after which a thread that waits for weights looks whether they are home, and gives up where it is waited for."""
+
+
+def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> None:
+    """Copy all tensors or none: what does not fit is refused before the first one."""
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        for name, target in targets.items():
+            if target.shape != sources[name].shape:
+                raise BackendError(
+                    f"The weight {name} on the host has become {tuple(target.shape)}, and on the device it is "
+                    f"{tuple(sources[name].shape)}. destroy() the model before you change the shapes of its weights."
+                )
+        if targets:
+            # One call of C, which no exception of Python's can divide.
+            torch._foreach_copy_(list(targets.values()), [sources[name] for name in targets])
 
 
 OWNERSHIP = Ownership()
@@ -208,8 +278,12 @@ _USERS_OF_A_LONE_TENSOR = 2
 
 def _fetch(stale: Iterable[Tensor]) -> None:
     for tensor in stale:
-        if (holder := tensor.__dict__.get(_HOLDER)) is not None:
+        holder: TrainedWeights | None = tensor.__dict__.get(_HOLDER)
+        if holder is not None:
             holder.fetch()
+        if holder is None or not holder.stale:
+            # A mark that somebody has left behind would send whoever asks in circles.
+            tensor.__class__ = _PLAIN.get(type(tensor), type(tensor))
 
 
 def _flat(values: Iterable[Any]) -> Iterable[Any]:
@@ -247,3 +321,4 @@ class StaleTensor(Tensor):
 
 
 _STALE: dict[type, type] = {nn.Parameter: StaleParameter, Tensor: StaleTensor}
+_PLAIN = {stale: plain for plain, stale in _STALE.items()}

@@ -14,13 +14,14 @@ from torch import Tensor
 from pilotage.backends.base import Executable
 from pilotage.backends.native.cache import Entry
 from pilotage.backends.registry import Choice
-from pilotage.backends.state import DeviceState, Exchange
+from pilotage.backends.state import OPTIMIZER, DeviceState, Exchange
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.threads import ThreadTuner, using_threads
 from pilotage.backends.timing import CallTimes, Timed
 from pilotage.backends.walk import Calls
 from pilotage.distributed.line import Line
-from pilotage.errors import AttachmentError, InputError
+from pilotage.errors import AttachmentError, InputError, TornStateError
+from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
 from pilotage.program.channels_last import in_channels_last
@@ -35,6 +36,7 @@ from pilotage.program.structure import Structure
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.synthetic import SyntheticInputs
 from pilotage.runtime.whole_weights import whole_weights
+from pilotage.turns import PROCESS_WIDE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +189,14 @@ class Session:
                 stack.enter_context(each)
             return self.executable.run(self.attached, self.streams, inputs)
 
+    def refuse_torn(self) -> None:
+        """Raise where an update was broken off, and what it was changing was not loaded again."""
+        if self.state is not None and (torn := self.state.torn):
+            raise TornStateError(
+                f"A call was broken off in the middle of an update, and {' and '.join(sorted(torn))} on the device may be half old "
+                "and half new. Restore a checkpoint, or load weights and the state of the optimizer, or destroy() the model."
+            )
+
     @property
     def times(self) -> CallTimes | None:
         """When the parts of the last call were done; None where the executable cannot tell."""
@@ -244,6 +254,11 @@ class Session:
     def _surroundings(self) -> list[AbstractContextManager[object]]:
         """What has to be otherwise while a call runs; most often nothing, and then nothing is spent on it."""
         found: list[AbstractContextManager[object]] = []
+        if self.program.draws_random_numbers:
+            # Torch's generators are the process's, and so are the tables of a module that the eager tier runs.
+            found.append(PROCESS_WIDE)
+        elif self.program.written_buffers and not self.program.trains:
+            found.append(INTERRUPTS)
         # A captured graph has its casts built in; the eager tier's Python still needs autocast.
         if self.tier is not Tier.EAGER and torch.is_autocast_enabled(self._device_type):
             found.append(without_autocast(self._device_type))
@@ -261,6 +276,7 @@ class Session:
         """A copy of the optimizer's state on the host, as far as this instance has it."""
         if not self.program.trains or self.state is None:
             return self.parked
+        self.refuse_torn()
         slots = {slot: tensor.to("cpu", copy=True) for slot, tensor in self.state.slots.items()}
         counters = {counter: float(number) for counter, number in self.state.counters.items()}
         return OptimizerState(
@@ -292,6 +308,7 @@ class Session:
         if Counter.LOSS_SCALE in state.counters:
             state.counters[Counter.LOSS_SCALE].fill_(saved.loss_scale)
         state.hand_on()
+        state.repair(OPTIMIZER)
 
 
 def _under(autocast: torch.dtype | None) -> str:

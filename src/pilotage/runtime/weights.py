@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pilotage.backends.state import DeviceState
 from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
+from pilotage.turns import PROCESS_WIDE, Turn
 
 
 class WeightKeeper:
@@ -27,6 +28,18 @@ class WeightKeeper:
         """Gives all weights and buffers as they are on the device."""
         self._claims: list[Claim] = []
         self._generation = -1
+        self._found_turn: Turn | None = None
+
+    @property
+    def turn(self) -> Turn:
+        """The turn of everyone who trains or copies these weights."""
+        if self._found_turn is None:
+            self._found_turn = OWNERSHIP.turn_of(self._host().values())
+        return self._found_turn
+
+    def look_for_turn(self) -> None:
+        """Find out anew who else uses the module's tensors: some of them may be others by now."""
+        self._found_turn = None
 
     def take_over(
         self,
@@ -42,20 +55,23 @@ class WeightKeeper:
         self.send(state)
         self._device = whole or (lambda: {**state.parameters, **state.buffers()})
         if self._trains:
-            self._trained = TrainedWeights(self._host(), self._device, any_process)
+            self._trained = TrainedWeights(self._host(), self._device, self.turn, any_process)
 
     def send(self, state: DeviceState) -> None:
         """Send the module's weights and buffers to the device."""
-        self.fetch_for_reading()
-        state.load_weights(dict(self._module.named_parameters()), dict(self._module.named_buffers()))
-        self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of(self._host().values()))
+        with self.turn:
+            self.fetch_for_reading()
+            parameters, buffers = self._tables()
+            self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of([*parameters.values(), *buffers.values()]))
+            state.load_weights(parameters, buffers)
 
     @torch.no_grad()
     def send_buffers(self, state: DeviceState, names: Iterable[str]) -> None:
         """Send some of the module's buffers to the device, to every replica."""
-        self.fetch_for_reading()
-        host = dict(self._module.named_buffers())
-        state.load_buffers({name: host[name] for name in names})
+        with self.turn:
+            self.fetch_for_reading()
+            _, host = self._tables()
+            state.load_buffers({name: host[name] for name in names})
 
     def refresh(self, state: DeviceState) -> None:
         """Send the weights again if another training program has changed them since."""
@@ -66,11 +82,23 @@ class WeightKeeper:
 
     def _look_again(self, state: DeviceState) -> None:
         """Find out who trains these weights by now; a training program that has lost some takes them back."""
+        generation = OWNERSHIP.generation
         if self._trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self._trained]:
             self.send(state)
             self._trained.claim()
+            generation = OWNERSHIP.generation
         self._claims = OWNERSHIP.claims_of(self._host().values())
-        self._generation = OWNERSHIP.generation
+        self._generation = generation
+
+    def expect_change(self) -> None:
+        """The device is about to change its weights."""
+        if self._trained is not None:
+            self._trained.expect_change()
+
+    def discard_changes(self) -> None:
+        """Let the module keep the weights that it has: those of the device are worth nothing."""
+        if self._trained is not None:
+            self._trained.discard()
 
     def note_change(self, *, in_failure: bool = False) -> None:
         """The device has changed its weights, or some of them before a call failed."""
@@ -82,7 +110,8 @@ class WeightKeeper:
         if self._trained is not None:
             self._trained.fetch()
         else:
-            self._fetch_buffers(self._device())
+            with self.turn:
+                self._fetch_buffers(self._device())
 
     def fetch_if_needed(self) -> bool:
         """Bring the device's weights home if they are newer; tells whether they were."""
@@ -102,7 +131,13 @@ class WeightKeeper:
         self._device = dict
 
     def _host(self) -> dict[str, Tensor]:
-        return {**dict(self._module.named_parameters()), **dict(self._module.named_buffers())}
+        parameters, buffers = self._tables()
+        return {**parameters, **buffers}
+
+    def _tables(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        # While it is captured a module has other tensors in its tables.
+        with PROCESS_WIDE:
+            return dict(self._module.named_parameters()), dict(self._module.named_buffers())
 
     @torch.no_grad()
     def _fetch_buffers(self, buffers: Mapping[str, Tensor]) -> None:

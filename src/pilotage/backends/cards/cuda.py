@@ -13,7 +13,7 @@ from pilotage.backends.cards.executable import CardWork, MicroBatches, WalkedCar
 from pilotage.backends.cards.sharing import CardShare
 from pilotage.backends.cards.state import CardStates
 from pilotage.backends.cards.summation import collect, complete, hand_out
-from pilotage.backends.cuda_graph import can_be_recorded, trying_algorithms
+from pilotage.backends.cuda_graph import can_be_recorded, nothing_is_done, trying_algorithms
 from pilotage.backends.staging import InputStaging, OutputStaging
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
@@ -67,7 +67,7 @@ class CudaCard:
             self._state, self._recording = state, None
             return WalkedCard(self._share, self._walked)
         if self._recording is None:
-            with torch.cuda.device(self._share.device), trying_algorithms():
+            with torch.cuda.device(self._share.device), trying_algorithms(), nothing_is_done(state):
                 # What the first call has used would lie idle beside the memory of the recording.
                 torch.cuda.empty_cache()
                 self._recording = _RecordedShare(
@@ -100,7 +100,8 @@ class _RecordedShare:
             graph = torch.cuda.CUDAGraph()
             # One pool for all, as they are replayed in this order: a later one reads what an earlier one has computed.
             pool = self._graphs[0].pool() if self._graphs else None
-            with torch.cuda.graph(graph, stream=stream, pool=pool):
+            # Other threads may use the card meanwhile.
+            with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
                 walk.go_on(segment.steps)
             self._graphs.append(graph)
         self._parts = walk.parts
@@ -108,7 +109,7 @@ class _RecordedShare:
 
     def begin(self, state: DeviceState, streams: RandomStreams, batches: MicroBatches) -> None:
         """Make ready for a call; inputs are brought when they are needed."""
-        self._streams = streams
+        self._state, self._streams = state, streams
         self._pieces = list(zip(*batches, strict=True))
         self._staging.wait()
 
@@ -117,8 +118,12 @@ class _RecordedShare:
         steps = self._share.segments[segment]
         for number in steps.micro_batches:
             self._staging.bring(self._pieces, number)
+        if steps.updates:
+            self._state.begin_update()
         with self._drawing(steps.steps[0].replica):
             self._graphs[segment].replay()
+        if steps.updates:
+            self._state.end_update()
 
     def finish(self) -> tuple[list[list[Tensor]], MicroBatches]:
         """The parts of the outputs on the host, and the micro-batches as forward has left them."""

@@ -12,6 +12,7 @@ from pilotage.backends.cards.state import CardStates
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import Results, WalkedExecutable, micro_batches_of
+from pilotage.interrupts import INTERRUPTS
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 
@@ -76,13 +77,28 @@ class CardsExecutable:
         for share, card, own in zip(self._shares, self._cards, state.of_cards, strict=True):
             there = streams.on_card(share.device, share.replicas)
             card.begin(own, there, [batches[number] for number in share.micro_batches])
+        done, last = 0, len(self._shares[0].segments) - 1
         for number, segment in enumerate(self._shares[0].segments):
             if segment.updates:
                 self._add_up(state)
-            # All cards draw for an update what the first one draws, which is therefore the last one to move its stream on.
-            for card in reversed(self._cards) if segment.updates else self._cards:
+                self._update(state, number)
+                state.updates_of_call = (done := done + 1)
+                if number < last:
+                    INTERRUPTS.let_in()
+                continue
+            for card in self._cards:
                 card.go(number)
         return self._together(batches)
+
+    def _update(self, state: CardStates, segment: int) -> None:
+        try:
+            # All cards draw for an update what the first one draws, which is therefore the last one to move its stream on.
+            for card in reversed(self._cards):
+                card.go(segment)
+        except BaseException:
+            # Whatever became of the one that failed, others may have their update.
+            state.begin_update()
+            raise
 
     def _together(self, batches: MicroBatches) -> list[Tensor]:
         results = Results(self._schedule)

@@ -18,6 +18,7 @@ from pilotage.backends.stage_update import StageUpdate
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import Forgive, Results, StepFailure, micro_batches_of
+from pilotage.interrupts import INTERRUPTS
 from pilotage.options.choices import PipelineOrder
 from pilotage.program.cutting import StageProgram
 from pilotage.program.program import Action
@@ -67,11 +68,13 @@ class StagedExecutable:
         everyone = [streams.on_card(card, range(len(streams.states))) for card in self._cards]
         batches = [self._batches(stage, inputs) for stage in range(len(self._cards))]
         results, finite, done = Results(self._schedule), True, 0
+        state.updates_of_call = 0
         for is_update, group in groupby(self._schedule.steps, lambda step: step.action is Action.UPDATE):
             steps = list(group)
             if is_update:
                 self._stop_at_losses(steps[0], done, streams, finite=finite)
                 self._update(steps[0], state, everyone)
+                INTERRUPTS.let_in()
             else:
                 for work, own, there, here in zip(self._works, state.of_stages, everyone, batches, strict=True):
                     work.begin(own, there, steps, here)
@@ -144,9 +147,12 @@ class StagedExecutable:
             norms = [update.norm(own) for update, own in zip(self._updates, states, strict=True)]
             for update, own in zip(self._updates, states, strict=True):
                 update.clip(own, norms)
+        state.begin_update()
         for number, (update, own, there) in enumerate(zip(self._updates, states, streams, strict=True)):
             with self._passage.at(number):
                 update.run(own, there, step.replica)
+        state.end_update()
+        state.updates_of_call += 1
 
 
 def _draws(node: Node) -> bool:

@@ -40,6 +40,17 @@ class CardStates(DeviceState):
         """The state of each card."""
         return [self, *self._copies]
 
+    @property
+    def torn(self) -> frozenset[str]:
+        """What an update that was broken off may have left half done, on any card."""
+        return self._torn.union(*(copy.torn for copy in self._copies))
+
+    def repair(self, part: str) -> None:
+        """Told that a part of the state was loaded again, and handed on."""
+        super().repair(part)
+        for copy in self._copies:
+            copy.repair(part)
+
     def buffers(self, replica: int = 0) -> dict[str, Tensor]:
         """A replica's buffers by name, on its own card."""
         if replica in self._buffers:
