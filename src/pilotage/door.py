@@ -7,6 +7,7 @@ for images, labels in loader:
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pilotage.distributed.line import line_here
 from pilotage.distributed.peers import peers_here
 from pilotage.errors import LossError, OptionError
 from pilotage.events import Listener
+from pilotage.interrupts import INTERRUPTS
 from pilotage.logs import log_event
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.options.batching import Batching
@@ -59,9 +61,15 @@ class CompiledModel(NeverLost):
         """Train on with another optimizer; changes of the present one are noticed by themselves."""
         self._executor.follow(FollowedOptimizer(optimizer, self._executor.module))
 
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of the module's state dictionary, all of it from between two calls, even while another thread trains."""
+        with self._executor.turn, torch.no_grad():
+            return {name: _copied(value) for name, value in self.module.state_dict().items()}
+
     def optimizer_state_dict(self) -> dict[str, Any]:
         """What the optimizer has learnt, as tensors and plain numbers on the host; empty before the first call."""
-        state = self._executor.session.whole_optimizer_state() if self._executor.is_compiled else None
+        with self._executor.turn:
+            state = self._executor.session.whole_optimizer_state() if self._executor.is_compiled else None
         if state is None:
             return {}
         slots = {f"{slot.name}/{slot.parameter}": tensor for slot, tensor in state.slots.items()}
@@ -76,11 +84,13 @@ class CompiledModel(NeverLost):
 
     def save_checkpoint(self, folder: str | Path, step: int, *, keep: int = 3, position: Any = None) -> Path:
         """Write all that training goes on from, and keep the last few; ``position`` is plain data of the caller's."""
-        return Checkpoints(Path(folder), keep=keep).save(self._executor, step, position)
+        with self._executor.turn, INTERRUPTS.open():
+            return Checkpoints(Path(folder), keep=keep).save(self._executor, step, position)
 
     def restore_checkpoint(self, folder: str | Path) -> Checkpoint | None:
         """Go on from the last checkpoint that is whole in every instance, if there is one; compile the model first."""
-        return Checkpoints(Path(folder)).restore(self._executor)
+        with self._executor.turn:
+            return Checkpoints(Path(folder)).restore(self._executor)
 
     def detach(self) -> None:
         """Free the device; the next call takes it again."""
@@ -208,6 +218,10 @@ def execution(
         nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),
         pipeline=None if pipeline is None else _named(PipelineOrder, pipeline, "pipeline"),
     )
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
 
 
 def _named(choices: Any, chosen: Any, option: str) -> Any:

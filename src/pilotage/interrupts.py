@@ -45,7 +45,8 @@ class Interrupts:
         self._ours: list[Handler] = []
         self._waiting: dict[int, Handler] = {}
         self._since = 0.0
-        self._is_open = False
+        self._open_at = 0
+        """The depth at which signals are let in at once; 0 where there is none."""
 
     def __enter__(self) -> None:
         """Let signals wait from here on."""
@@ -60,8 +61,8 @@ class Interrupts:
             self._depth -= 1
             if self._depth == 0:
                 self._release()
-                if self._waiting:
-                    self._deliver()
+            if self._waiting and self._depth == self._open_at:
+                self._deliver()
 
     def let_in(self) -> None:
         """Run the handlers that wait: what is under way may be left at this point."""
@@ -70,22 +71,22 @@ class Interrupts:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Let signals in at any moment of the block, which waits for something and changes nothing."""
+        """Let signals in at any moment of the block, which takes long and changes nothing; what it holds itself is held."""
         if get_ident() != self._main:
             yield
             return
         self.let_in()
-        was_open, self._is_open = self._is_open, True
+        before, self._open_at = self._open_at, self._depth
         try:
             yield
         finally:
-            self._is_open = was_open
+            self._open_at = before
 
     def _hold(self) -> None:
         found = list(map(getsignal, _NUMBERS))
         if found != self._found:
             self._look_at(found)
-        self._is_open = False
+        self._open_at = 0
         try:
             # One call of C: no handler can run between two of these.
             list(map(set_handler, self._numbers, self._ours))
@@ -114,7 +115,8 @@ class Interrupts:
     def _note(self, number: int, frame: FrameType | None) -> None:
         now, handler = time.monotonic(), self._theirs[self._numbers.index(number)]
         is_impatient = number in self._waiting and now - self._since > _PATIENCE
-        if self._is_open or is_impatient:
+        is_open = self._depth > 0 and self._depth == self._open_at
+        if is_open or is_impatient:
             self._waiting.pop(number, None)
             handler(number, frame)
             return

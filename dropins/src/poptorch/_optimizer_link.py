@@ -118,8 +118,14 @@ class OptimizerLink:
 
     def before_run(self, executor: Executor) -> None:
         """Send a state that was loaded into the optimizer to the device, and report changes that nobody has read."""
-        if isinstance(self.optimizer, Optimizer) and self.optimizer.host_state_is_dirty:
-            self._send_loaded(self.optimizer, executor)
+        optimizer = self.optimizer
+        if isinstance(optimizer, Optimizer):
+            if optimizer.host_state_is_dirty:
+                self._send_loaded(optimizer, executor)
+            # Before the run: one that is broken off has made some updates too.
+            optimizer.ipu_state_is_dirty = True
+        # torch's schedulers ask for this mark, and warn of steps that they have not seen.
+        optimizer._opt_called = True  # type: ignore[attr-defined]
         if executor.host_steps is not None:
             self._unread.check(executor.host_steps.handovers)
 
@@ -139,13 +145,6 @@ class OptimizerLink:
             executor.set_plan(from_ipu_param(fresh, loaded["ipu_param"] or {}))
             self._unread.read(optimizer)
         optimizer.host_state_is_dirty = False
-
-    def after_run(self) -> None:
-        """Remember that the device knows more than the optimizer."""
-        # torch's schedulers ask for this mark, and warn of steps that they have not seen.
-        self.optimizer._opt_called = True  # type: ignore[attr-defined]
-        if isinstance(self.optimizer, Optimizer):
-            self.optimizer.ipu_state_is_dirty = True
 
     def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
         if compiled is None or not _knows(self._names, optimizer):
@@ -174,7 +173,8 @@ def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
 
 
 def _device_state(executor: Executor) -> Mapping[str, Any]:
-    plan, state = executor.plan, executor.session.whole_optimizer_state()
+    with executor.turn:
+        plan, state = executor.plan, executor.session.whole_optimizer_state()
     assert plan is not None
     assert state is not None
     named = to_ipu_state(plan, state)

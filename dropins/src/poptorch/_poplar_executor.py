@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import get_ident
 from types import MethodType
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from pilotage.distributed.line import line_here
 from pilotage.distributed.peers import peers_as
+from pilotage.interrupts import INTERRUPTS
 from pilotage.logs import log_event
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.choices import Tier
@@ -27,6 +29,7 @@ from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.stored import StoredModel
+from pilotage.turns import Turn
 from poptorch._anchors import Anchors
 from poptorch._args_parser import registered_parsers
 from poptorch._calls import InputAdvice, as_output, warn_of_host_outputs
@@ -48,6 +51,7 @@ from poptorch._progress import ProgressBar
 from poptorch._random_state import random_state, set_random_state
 from poptorch._snapshot import snapshot
 from poptorch._types_on_device import DeviceInputs
+from poptorch._weight_copies import WeightCopies
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
 from poptorch.poptorch_core import _validateOptions
@@ -60,8 +64,11 @@ _REMEDY = (
     "train as well, call copyWeightsToDevice() on the wrapped model after its steps."
 )
 
+_COMPILING = Turn()
+"""What libraries replace while a model is compiled, they replace for the whole process."""
 
-class PoplarExecutor(Observing, NeverLost):
+
+class PoplarExecutor(Observing, WeightCopies, NeverLost):
     """What `trainingModel` and `inferenceModel` return; called like the module that it wraps."""
 
     def __init__(
@@ -86,6 +93,8 @@ class PoplarExecutor(Observing, NeverLost):
         self._loss_advice = LossAdvice()
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
+        self._caller: int | None = None
+        """The thread of the last call."""
         self._profile = profile_of(self._options, training=training)
         self._channel = Channel("poptorch.trainingModel" if training else "poptorch.inferenceModel")
         execution = execution_of(options, training=training)
@@ -114,7 +123,8 @@ class PoplarExecutor(Observing, NeverLost):
         """Run the model on a batch; a training model is also updated."""
         self._refuse_offline()
         self._refuse_to_count_cycles()
-        with self._explained():
+        with self.engine.calling, self._explained():
+            self._caller = get_ident()
             call = self.engine.bind(*args, **kwargs)
             self._advice.on(call)
             if not self.engine.is_compiled:
@@ -127,16 +137,16 @@ class PoplarExecutor(Observing, NeverLost):
                 self._performance.note(start, time.perf_counter())
             if self._anchors:
                 outputs = self._anchors.take(outputs, self.engine)
-        if self._link is not None:
-            self._link.after_run()
-        return put_together(self.engine.output_structure, map(as_output, outputs))
+            return put_together(self.engine.output_structure, map(as_output, outputs))
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""
-        if self.isCompiled():
-            logger.warning("Call to compile() ignored: the model is already compiled. Use destroy() to compile anew.")
-            return
-        with self._explained():
+        with self.engine.turn, self._explained():
+            if self.isCompiled():
+                logger.warning(
+                    "Call to compile() ignored: the model is already compiled. Use destroy() to compile anew."
+                )
+                return
             call = self.engine.bind(*args, **kwargs)
             self._advice.on(call)
             self._compile(call)
@@ -152,19 +162,20 @@ class PoplarExecutor(Observing, NeverLost):
         """Write the compiled model to a file that `poptorch.load` runs."""
         from poptorch._files import save_executable
 
-        with self._channel.tracepoint("saveExecutableToFile"):
+        with self._channel.tracepoint("saveExecutableToFile"), self.engine.turn, INTERRUPTS.open():
             save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
 
     def adopt(self, stored: StoredModel) -> None:
         """Take over a program that was compiled before; the settings of an optimizer that is here go before its own."""
-        self.engine.adopt(stored.program, stored.optimizer, stored.code)
-        try:
-            if self._link is not None:
-                self._link.set(self._link.optimizer, self.engine)
-        except BaseException:
-            self.engine.destroy()
-            raise
-        self._settle()
+        with self.engine.turn:
+            self.engine.adopt(stored.program, stored.optimizer, stored.code)
+            try:
+                if self._link is not None:
+                    self._link.set(self._link.optimizer, self.engine)
+            except BaseException:
+                self.engine.destroy()
+                raise
+            self._settle()
 
     def loadExecutable(self, filename: str | Path, *, trusted: bool = False) -> None:
         """Take the program of a file instead of compiling; machine code in it only if it is trusted."""
@@ -197,10 +208,11 @@ class PoplarExecutor(Observing, NeverLost):
 
     def destroy(self) -> None:
         """Bring weights and optimizer state home and give up the program; the module can be wrapped again."""
-        if self._link is not None:
-            self._link.let_go(self.engine)
-        self.engine.destroy()
-        self.destroyed = True
+        with self.engine.turn:
+            if self._link is not None:
+                self._link.let_go(self.engine)
+            self.engine.destroy()
+            self.destroyed = True
 
     # Device
 
@@ -219,42 +231,13 @@ class PoplarExecutor(Observing, NeverLost):
         with translated():
             self.engine.detach()
 
-    # Weights, buffers, optimizer, random numbers
-
-    def copyWeightsToHost(self) -> None:
-        """Bring the device's weights and buffers to the module."""
-        with translated():
-            self.engine.fetch_weights()
-
-    def copyWeightsToHostIfNeeded(self) -> bool:
-        """Bring the device's weights to the module if they are newer; tells whether they were."""
-        return self.engine.fetch_weights_if_needed()
-
-    def copyWeightsToDevice(self) -> None:
-        """Send the module's weights and buffers to the device."""
-        with translated():
-            self.engine.send_weights()
-
-    def copyNamedBuffersToDevice(self) -> None:
-        """Send the buffers that ``updatableNamedBuffers`` names to the device."""
-        names = self._updatable_buffers()
-        if not names:
-            raise createPoptorchError("No buffers are named by poptorch.Options().updatableNamedBuffers.")
-        with translated():
-            self.engine.send_buffers(names)
-
-    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Any:
-        """Load weights into the module, and onto the device if it is attached."""
-        result = self._user_model.load_state_dict(state_dict, strict)
-        if self.engine.is_attached:
-            self.engine.send_weights()
-        return result
+    # Optimizer, random numbers
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Take over the optimizer's present values."""
         if not self.trains:
             raise createPoptorchError("An inference model has no optimizer. Use poptorch.trainingModel.")
-        with translated():
+        with self.engine.turn, translated():
             if self._link is None:
                 # A model that was read from a file is trained by the numbers in the file until it gets an optimizer.
                 self._link = OptimizerLink(self._user_model, self._options, optimizer, compiled=self.engine.plan)
@@ -263,23 +246,24 @@ class PoplarExecutor(Observing, NeverLost):
     @property
     def rng_state(self) -> list[int]:
         """The seed and the state of the model's random streams."""
-        with translated():
+        with self.engine.turn, translated():
             return random_state(self.engine)
 
     @rng_state.setter
     def rng_state(self, state: list[int]) -> None:
-        with translated():
+        with self.engine.turn, translated():
             set_random_state(self.engine, state)
 
     # The wrapped module
 
     def train(self, mode: bool = True) -> Self:
         """Put the module in training mode, or out of it; a compiled program is captured anew at the next call."""
-        self._user_model.train(mode)
-        changes = any(part.training != mode for part in self.engine.module.modules())
-        if changes and self._link is not None and self.isCompiled():
-            self._link.let_go(self.engine)
-        return super().train(mode)
+        with self.engine.turn:
+            self._user_model.train(mode)
+            changes = any(part.training != mode for part in self.engine.module.modules())
+            if changes and self._link is not None and self.isCompiled():
+                self._link.let_go(self.engine)
+            return super().train(mode)
 
     @property
     def model(self) -> nn.Module:
@@ -344,14 +328,15 @@ class PoplarExecutor(Observing, NeverLost):
         return outputs
 
     def _compile(self, call: BoundCall) -> None:
-        with self._compiling(call), self._channel.tracepoint("modelCompilation"):
-            self.engine.compile_for(call)
-            check_program(self._user_model, self.engine.session.program)
-            self._anchors.check(self.engine)
-            self._loss_advice.on(self.engine.session.captured)
-            warn_of_host_outputs(self.engine.session.program)
-            show_program(self.engine.session.program)
-        self._settle()
+        with self.engine.turn:
+            with _COMPILING, self._compiling(call), self._channel.tracepoint("modelCompilation"):
+                self.engine.compile_for(call)
+                check_program(self._user_model, self.engine.session.program)
+                self._anchors.check(self.engine)
+                self._loss_advice.on(self.engine.session.captured)
+                warn_of_host_outputs(self.engine.session.program)
+                show_program(self.engine.session.program)
+            self._settle()
 
     def _settle(self) -> None:
         """Do what follows on a new program."""
@@ -378,9 +363,6 @@ class PoplarExecutor(Observing, NeverLost):
             except BaseException:
                 self.engine.destroy()
                 raise
-
-    def _updatable_buffers(self) -> list[str]:
-        return list(self._options._Popart.options.get("updatableNamedBuffers", []))
 
     def _refuse_offline(self) -> None:
         if self._is_offline:

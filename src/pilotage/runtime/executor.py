@@ -366,6 +366,7 @@ class Executor:
                 self._session.state.load_values(plan)
         self.plan = plan
 
+    @in_turn
     def follow(self, optimizer: FollowedOptimizer) -> None:
         """Train on with the values of another optimizer, and read it before each call from now on."""
         self.set_plan(optimizer.first_plan(like=self._compiled_plan))

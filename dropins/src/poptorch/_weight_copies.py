@@ -1,0 +1,64 @@
+"""Weights and buffers of a wrapped model on their way between its module and the device."""
+
+from __future__ import annotations
+
+import copy
+from threading import get_ident
+from typing import Any
+
+from torch import nn
+
+from pilotage.runtime.executor import Executor
+from poptorch._errors import createPoptorchError, translated
+from poptorch.options import Options
+
+__all__ = ["WeightCopies"]
+
+
+class WeightCopies:
+    """Methods of an executor that copy weights and buffers."""
+
+    engine: Executor
+    _user_model: nn.Module
+    _options: Options
+    _caller: int | None
+    """The thread of the last call."""
+
+    def copyWeightsToHost(self) -> None:
+        """Bring the device's weights and buffers to the module."""
+        with translated():
+            self.engine.fetch_weights()
+
+    def copyWeightsToHostIfNeeded(self) -> bool:
+        """Bring the device's weights to the module if they are newer; tells whether they were."""
+        return self.engine.fetch_weights_if_needed()
+
+    def copyWeightsToDevice(self) -> None:
+        """Send the module's weights and buffers to the device."""
+        with translated():
+            self.engine.send_weights()
+
+    def copyNamedBuffersToDevice(self) -> None:
+        """Send the buffers that ``updatableNamedBuffers`` names to the device."""
+        names = self._updatable_buffers()
+        if not names:
+            raise createPoptorchError("No buffers are named by poptorch.Options().updatableNamedBuffers.")
+        with translated():
+            self.engine.send_buffers(names)
+
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> Any:
+        """Load weights into the module, and onto the device if it is attached."""
+        with self.engine.turn:
+            result = self._user_model.load_state_dict(state_dict, strict)
+            if self.engine.is_attached:
+                self.engine.send_weights()
+        return result
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The module's state dictionary from between two calls; a copy of it where another thread trains the model."""
+        with self.engine.turn:
+            state: dict[str, Any] = self._user_model.state_dict(*args, **kwargs)
+            return state if self._caller in (None, get_ident()) else copy.deepcopy(state)
+
+    def _updatable_buffers(self) -> list[str]:
+        return list(self._options._Popart.options.get("updatableNamedBuffers", []))
