@@ -10,6 +10,7 @@ from typing import Any
 from torch.overrides import TorchFunctionMode
 
 from pilotage.errors import CaptureError
+from pilotage.interrupts import INTERRUPTS
 from pilotage.program.location import called_from
 from pilotage.program.masks import MASK_FORMS
 from pilotage.program.positions import POSITION_FORMS, Copies
@@ -47,6 +48,8 @@ class StaticCalls(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Call a function."""
+        # Every call in forward comes by here: the place to leave a long capture.
+        INTERRUPTS.let_in()
         try:
             return self._forms.get(func, func)(*args, **(kwargs or {}))
         except CaptureError:

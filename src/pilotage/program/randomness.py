@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from pilotage.errors import CaptureError
-from pilotage.interrupts import INTERRUPTS
 from pilotage.program.location import called_from
 from pilotage.program.writes import written
 
@@ -42,8 +41,6 @@ class RandomDraws(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run one operation; a random one is drawn once for each state of the generator."""
-        # Every operation of a capture comes by here: the place to leave a long one.
-        INTERRUPTS.let_in()
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or kwargs.get("generator") is not None:
             return func(*args, **kwargs)
