@@ -11,7 +11,7 @@ from predict import Prediction
 from sklearn.metrics import ConfusionMatrixDisplay
 
 from pilotage.datasets.fashion_mnist import CLASSES, LabelledImages
-from pilotage.datasets.whole_files import write_whole
+from pilotage.whole_files import write_whole
 
 INK, QUIET, ACCENT = "#1f2933", "#9aa5b1", "#2563a8"
 SAMPLES_PER_CLASS = 12

@@ -16,8 +16,8 @@ from torch import Tensor
 from pilotage.backends.registry import choose
 from pilotage.datasets.fashion_mnist import Splits, load
 from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
-from pilotage.datasets.whole_files import write_whole
 from pilotage.errors import DatasetError, OptionError
+from pilotage.whole_files import write_whole
 
 Scores = Callable[[GarmentClassifier, Tensor], Tensor]
 

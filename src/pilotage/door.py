@@ -28,6 +28,7 @@ from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
 from pilotage.program.loss import mark_loss
 from pilotage.program.returned_loss import require_scalar
+from pilotage.runtime.checkpoint_run import CheckpointRun
 from pilotage.runtime.checkpoints import Checkpoint, Checkpoints
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
@@ -48,6 +49,7 @@ class CompiledModel(NeverLost):
         self._executor = executor
         self.module = module
         """The module as it was given; reading it shows the trained weights."""
+        self._run = CheckpointRun()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; a training program also updates the weights."""
@@ -83,14 +85,22 @@ class CompiledModel(NeverLost):
         )
 
     def save_checkpoint(self, folder: str | Path, step: int, *, keep: int = 3, position: Any = None) -> Path:
-        """Write all that training goes on from, and keep the last few; ``position`` is plain data of the caller's."""
+        """Write all that training goes on from, and keep the last few; ``position`` is plain data of the caller's.
+
+        Raises an OptionError if the folder holds checkpoints of another run. The first save of a run that was not
+        restored is a collective call: every instance and stage must make it.
+        """
         with self._executor.turn, INTERRUPTS.open():
-            return Checkpoints(Path(folder), keep=keep).save(self._executor, step, position)
+            return Checkpoints(Path(folder), keep=keep, run=self._run).save(self._executor, step, position)
 
     def restore_checkpoint(self, folder: str | Path) -> Checkpoint | None:
-        """Go on from the last checkpoint that is whole in every instance, if there is one; compile the model first."""
+        """Continue the run in a folder from its last checkpoint that every instance has; compile the model first.
+
+        Returns None if nothing was saved there yet. A damaged file is named in a warning if an older checkpoint is whole
+        in every instance; otherwise a ProgramFileError names every damaged file.
+        """
         with self._executor.turn:
-            return Checkpoints(Path(folder)).restore(self._executor)
+            return Checkpoints(Path(folder), run=self._run).restore(self._executor)
 
     def detach(self) -> None:
         """Free the device; the next call takes it again."""

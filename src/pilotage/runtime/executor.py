@@ -352,6 +352,10 @@ class Executor:
         self._is_settled = False
         self.session.set_optimizer_state(state)
 
+    def warn(self, message: str) -> None:
+        """Tell the listeners what the user should know."""
+        self._tell(Warned(message=message))
+
     @in_turn
     def set_plan(self, plan: OptimizerPlan) -> None:
         """Train on with other values of the optimizer; what was compiled in cannot change."""

@@ -93,7 +93,9 @@ def store(
 
 def read_stored(path: Path) -> StoredModel:
     """Read a file that `store` has written."""
-    content, tensors = read_archive(path)
+    content, mapped = read_archive(path)
+    # The model outlives the file, which somebody may overwrite.
+    tensors = {name: tensor.clone() for name, tensor in mapped.items()}
     program = program_from_data(content["program"], _named(tensors, "constant/"))
     slots = {_slot(name): tensor for name, tensor in _named(tensors, "slot/").items()}
     updates = content["updates"]

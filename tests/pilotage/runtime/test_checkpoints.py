@@ -72,7 +72,7 @@ def test_the_last_ones_are_kept_and_a_damaged_one_is_passed_over(tmp_path):
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == [f"checkpoint-{number:08d}-0000.pilotage" for number in (3, 4, 5)]
     last = tmp_path / files[-1]
-    last.write_bytes(last.read_bytes().replace(b'"step": 5', b'"step": 6'))
+    last.write_bytes(last.read_bytes().replace(b'"step\\": 5', b'"step\\": 6'))
     (tmp_path / files[1]).write_bytes((tmp_path / files[1]).read_bytes()[:100])
     (tmp_path / f".{files[0]}.half-written").write_bytes(b"")
     assert step.restore_checkpoint(tmp_path).step == 3

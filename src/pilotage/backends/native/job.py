@@ -57,7 +57,8 @@ class Job:
         tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
         tensors |= {f"buffer/{name}": tensor for name, tensor in self.buffers.items()}
         tensors |= {f"input/{number}": tensor for number, tensor in enumerate(self.inputs)}
-        write_archive(path, content, tensors)
+        # Of no use after a crash, so the disk need not be waited for.
+        write_archive(path, content, tensors, durable=False)
 
     @classmethod
     def read(cls, path: Path) -> Job:

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from pilotage.datasets.fashion_mnist.content import content_of
 from pilotage.datasets.fashion_mnist.files import DataFile
-from pilotage.datasets.whole_files import write_whole
 from pilotage.errors import DatasetError
+from pilotage.whole_files import write_whole
 
 UPSTREAM = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DEBIAN_DIRECTORY = Path("/usr/share/datasets/fashion-mnist")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.datasets.whole_files import write_whole
+from pilotage.whole_files import write_whole
 
 OVERWRITE_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
-from pilotage.datasets.whole_files import write_whole
+from pilotage.whole_files import write_whole
 for turn in itertools.count():
     write_whole(Path(sys.argv[1]), bytes([turn % 256]) * 3_000_000)
     if turn == 3:
