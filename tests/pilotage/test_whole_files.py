@@ -41,6 +41,32 @@ def test_the_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
 
 
+def test_a_file_is_forced_to_the_disk_before_it_gets_its_name_and_then_its_folder_is(tmp_path, monkeypatch):
+    done = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted_fsync(handle: int) -> None:
+        fsync(handle)
+        done.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+
+    def noted_replace(source: Path, target: Path) -> None:
+        assert source.read_bytes() == b"content"
+        replace(source, target)
+        done.append(target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    folder = tmp_path / "new"
+    write_whole(folder / "file", b"content")
+    parent, unfinished, named, last = done
+    assert (parent, unfinished.parent, named, last) == (tmp_path, folder, folder / "file", folder)
+    assert unfinished.name.startswith(".file.")
+
+    done.clear()
+    write_whole(folder / "file", lambda stream: stream.write(b"content"), durable=False)
+    assert done == [folder / "file"]
+
+
 @pytest.mark.slow
 def test_two_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
     target = tmp_path / "file"

@@ -52,6 +52,8 @@ class EventWriter:
     ) -> None:
         self._file.close()
         if kind is None:
+            with self._unfinished.open("rb") as written:
+                os.fsync(written.fileno())
             os.replace(self._unfinished, self.path)
         else:
             self._unfinished.unlink(missing_ok=True)

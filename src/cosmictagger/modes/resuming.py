@@ -59,8 +59,21 @@ def _asked_for(location: str) -> Resumption | None:
 
 def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes) -> Resumption | None:
     """Each instance has files of its own, and one that was killed may lack the last."""
-    common = set.intersection(*(set(steps) for steps in processes.gather(checkpoints.steps())))
+    everyone = processes.gather(checkpoints.steps())
+    common = set.intersection(*map(set, everyone))
     if not common:
+        _refuse_lost_steps(checkpoints, everyone)
         return _asked_for(location)
     path = checkpoints.path(max(common))
     return Resumption(path, load(path), is_own=True)
+
+
+def _refuse_lost_steps(checkpoints: Checkpoints, everyone: list[list[int]]) -> None:
+    """Raise where instances have saved more than once and share no step; a job may be killed in its first save."""
+    if max(map(len, everyone)) < 2:
+        return
+    listed = "; ".join(f"instance {number}: {steps or 'none'}" for number, steps in enumerate(everyone))
+    raise CheckpointError(
+        f"No step in {checkpoints.folder} has a checkpoint of every instance ({listed}). Put the missing files back, or start "
+        "with another run.id."
+    )

@@ -33,7 +33,8 @@ class Checkpoints:
         """Write a checkpoint, then the index, then remove what is too old."""
         path = self.folder / self._name(step)
         write_whole(path, lambda file: torch.save(dict(state), file))
-        steps = self._steps_of(self.instance)
+        # A higher step is left from an attempt that this run did not go on from, so it is older than what was just written.
+        steps = sorted(self._steps_of(self.instance), key=lambda each: (each > step, -each))
         names = [self._name(each) for each in steps[: self.keep]]
         lines = [f"latest: {path.name}", *(f"{each}: {name}" for each, name in zip(steps, names, strict=False))]
         write_whole(self.folder / self._index(), "".join(f"{line}\n" for line in lines).encode())

@@ -13,7 +13,10 @@ SUFFIX = ".part"
 
 def write_whole(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
     """Write beside the path, force it to the disk, and only then give it its name."""
+    missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        _force_folder(folder.parent)
     part = path.with_name(path.name + SUFFIX)
     with part.open("wb") as file:
         if isinstance(content, bytes):

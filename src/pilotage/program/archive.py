@@ -20,7 +20,16 @@ from torch import Tensor
 
 from pilotage.errors import ProgramFileError
 from pilotage.program import zip_archive
-from pilotage.program.dtypes import BY_NAME, STORED_AS, as_stored, from_stored, name_of, raw_bytes, stored_shape
+from pilotage.program.dtypes import (
+    BY_NAME,
+    STORED_AS,
+    as_stored,
+    check_storable,
+    from_stored,
+    name_of,
+    raw_bytes,
+    stored_shape,
+)
 from pilotage.program.mapped_file import MappedFile, mapped_file
 from pilotage.program.plain_data import from_text, to_text
 from pilotage.program.tensor_file import Entry, header_bytes, is_shape, placed, read_header
@@ -54,6 +63,8 @@ def write_archive(
 
     One tensor at a time is brought to the host. ``durable=False`` does not wait for the disk.
     """
+    for name, tensor in tensors.items():
+        check_storable(name, tensor)
     kinds = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()}
     entries = placed(
         {name: (STORED_AS.get(dtype, dtype), stored_shape(shape, dtype)) for name, (dtype, shape) in kinds.items()}
@@ -63,7 +74,7 @@ def write_archive(
     def write(file: BinaryIO) -> None:
         file.write(_header(path, content, kinds, entries, digests))
         for name in entries:
-            data = raw_bytes(as_stored(name, tensors[name]))
+            data = raw_bytes(as_stored(tensors[name]))
             digests[name] = hashlib.sha256(data).hexdigest()
             file.write(data)
         # Digests are all of one length, so that the header takes as much room as before.

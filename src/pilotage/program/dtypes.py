@@ -46,21 +46,24 @@ def name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def as_stored(name: str, tensor: Tensor) -> Tensor:
-    """A tensor as it is stored: on the host, dense, and of a type that safetensors knows."""
-    if tensor.layout is not torch.strided or tensor.device.type == "meta" or tensor.is_quantized:
+def check_storable(name: str, tensor: Tensor) -> None:
+    """Raise where a tensor could not be stored, or not be read again."""
+    if tensor.layout is not torch.strided or tensor.device.type == "meta":
         raise ProgramFileError(
-            f"The tensor {name} cannot be stored: it is {tensor.layout} on {tensor.device}, {tensor.dtype}. Only dense "
-            "tensors with values can."
+            f"The tensor {name} cannot be stored: it is {tensor.layout} on {tensor.device}. Only dense tensors with values can."
         )
     if tensor.dtype not in STORED_NAMES and tensor.dtype not in STORED_AS:
         raise ProgramFileError(
             f"The tensor {name} cannot be stored: {tensor.dtype} is not among {', '.join(sorted(BY_NAME))}."
         )
-    plain = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
+
+
+def as_stored(tensor: Tensor) -> Tensor:
+    """A tensor as it is stored: on the host, dense, and of a type that safetensors knows."""
+    plain = tensor.detach().to("cpu").resolve_conj().resolve_neg()
     if plain.dtype.is_complex:
-        return torch.view_as_real(plain)
-    return plain.view(STORED_AS.get(plain.dtype, plain.dtype))
+        return torch.view_as_real(plain).contiguous()
+    return plain.contiguous().view(STORED_AS.get(plain.dtype, plain.dtype))
 
 
 def stored_shape(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[int, ...]:
