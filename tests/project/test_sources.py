@@ -38,6 +38,7 @@ OPTIONAL = (
     "pandas",
     "pytest",
     "rich",
+    "safetensors",
     "scipy",
     "sklearn",
     "torchvision",

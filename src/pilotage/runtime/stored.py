@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.backends.native.transport import PackedCode
-from pilotage.errors import OptionError
+from pilotage.errors import OptionError, ProgramFileError
 from pilotage.options.choices import Tier
 from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.layout import Section, Slot
@@ -94,6 +94,12 @@ def store(
 def read_stored(path: Path) -> StoredModel:
     """Read a file that `store` has written."""
     content, mapped = read_archive(path)
+    if "program" not in content:
+        kind = "a checkpoint" if "step" in content else "other data"
+        raise ProgramFileError(
+            f"{path} holds {kind} and no compiled model. Name the file of a compiled model, or continue a checkpoint with "
+            "restore_checkpoint()."
+        )
     # The model outlives the file, which somebody may overwrite.
     tensors = {name: tensor.clone() for name, tensor in mapped.items()}
     program = program_from_data(content["program"], _named(tensors, "constant/"))

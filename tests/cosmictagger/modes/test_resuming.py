@@ -51,10 +51,21 @@ def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
     assert (found.path.name, found.state["global_step"]) == ("model-5-0.ckpt", 5)
 
 
-def test_instances_without_a_common_step_begin_anew(tmp_path):
+def test_instances_that_share_no_step_do_not_begin_anew(tmp_path):
     mine = Checkpoints(tmp_path, instance=0)
     mine.save(3, state(3))
-    assert found_state(mine, "", Instance(world=World(rank=0, size=2), per_instance_files=True)) is None
+    with pytest.raises(CheckpointError, match=r"No step in .*instance 0: \[3\]; instance 1: \[5, 1\]"):
+        found_state(mine, "", Instance(world=World(rank=0, size=2), per_instance_files=True))
+
+
+def test_instances_that_were_killed_in_their_first_save_begin_anew(tmp_path):
+    class First(Processes):
+        def gather(self, value):
+            return [value, []]
+
+    mine = Checkpoints(tmp_path, instance=0)
+    mine.save(3, state(3))
+    assert found_state(mine, "", First(world=World(rank=0, size=2), per_instance_files=True)) is None
 
 
 @pytest.mark.parametrize("name", RESTARTS)

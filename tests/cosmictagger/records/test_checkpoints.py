@@ -28,6 +28,17 @@ def test_the_newest_five_are_kept_and_indexed(tmp_path):
     assert load(checkpoints.latest())["global_step"] == 100
 
 
+def test_the_checkpoint_written_last_stays_where_abandoned_ones_have_higher_steps(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=3)
+    for step in (8, 9, 10):
+        checkpoints.save(step, state(step))
+    kept = []
+    for step in (1, 2, 3):
+        assert checkpoints.save(step, state(step)).is_file()
+        kept.append((checkpoints.steps(), find(str(tmp_path)).name))
+    assert kept == [([10, 9, 1], "model-1.ckpt"), ([10, 2, 1], "model-2.ckpt"), ([3, 2, 1], "model-3.ckpt")]
+
+
 def test_a_half_written_file_is_no_checkpoint_and_is_swept_away(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(1, state(1))

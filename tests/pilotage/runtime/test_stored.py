@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
+from pilotage.errors import ProgramFileError
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.stored import BareModule, differences, load_weights, read_stored, store
 
@@ -148,3 +149,28 @@ def test_a_file_runs_in_a_process_that_has_never_seen_the_class(tmp_path, assert
         [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=120, check=False
     )
     assert result.stdout == "[True, True]\n", result.stderr
+
+
+def test_what_was_read_outlives_a_file_that_is_overwritten_in_place(stored, tmp_path):
+    _, file = stored
+    expected = {name: tensor.clone() for name, tensor in file.weights.items()}
+    size = (tmp_path / "model").stat().st_size
+    with (tmp_path / "model").open("r+b") as place:
+        place.write(bytes(size))
+        place.truncate(0)
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in file.weights.items())
+
+
+def test_a_checkpoint_is_not_taken_for_a_compiled_model(stored, tmp_path):
+    step, _ = stored
+    path = step.save_checkpoint(tmp_path / "checkpoints", 3)
+    with pytest.raises(ProgramFileError, match="holds a checkpoint and no compiled model"):
+        read_stored(path)
+
+
+def test_a_compiled_model_is_not_taken_for_a_checkpoint(stored, tmp_path):
+    step, _ = stored
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "model").rename(tmp_path / "checkpoints" / "checkpoint-00000003-0000.pilotage")
+    with pytest.raises(ProgramFileError, match=r"checkpoint-00000003-0000\.pilotage is damaged: its name says step 3"):
+        step.restore_checkpoint(tmp_path / "checkpoints")
