@@ -30,8 +30,8 @@ from pilotage.program.dtypes import (
     raw_bytes,
     stored_shape,
 )
+from pilotage.program.json_text import from_text, to_text
 from pilotage.program.mapped_file import MappedFile, mapped_file
-from pilotage.program.plain_data import from_text, to_text
 from pilotage.program.tensor_file import Entry, header_bytes, is_shape, placed, read_header
 from pilotage.whole_files import write_whole
 

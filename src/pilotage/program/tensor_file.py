@@ -15,8 +15,8 @@ from typing import Any, TypeGuard
 import torch
 
 from pilotage.program.dtypes import STORED_NAMES
+from pilotage.program.json_text import MAXIMUM_TEXT, from_text, to_text, without_repetition
 from pilotage.program.mapped_file import MappedFile
-from pilotage.program.plain_data import MAXIMUM_TEXT, from_text, to_text, without_repetition
 
 METADATA = "__metadata__"
 _LENGTH = struct.Struct("<Q")

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from pilotage.errors import ProgramFileError
 from pilotage.program.dtypes import BY_NAME, checked_values
+from pilotage.program.json_text import MAXIMUM_TEXT, from_text
 from pilotage.program.mapped_file import MappedFile
-from pilotage.program.plain_data import MAXIMUM_TEXT, from_text
 from pilotage.program.tensor_file import is_shape
 
 FORMAT = 1

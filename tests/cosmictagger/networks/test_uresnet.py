@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
-from torch import nn
 
 from cosmictagger.configuration.choices import (
     Connection,

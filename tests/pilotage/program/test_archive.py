@@ -180,7 +180,7 @@ def test_data_that_are_nested_too_deep_are_neither_written_nor_read(tmp_path, mo
     with pytest.raises(ProgramFileError, match=r"p cannot be written: its data are nested more than 100 deep"):
         write_archive(tmp_path / "p", {"deep": nested(100)}, {})
     assert read_content(tmp_path / "p") == {"deep": nested(90)}
-    monkeypatch.setattr("pilotage.program.plain_data.MAXIMUM_DEPTH", 50)
+    monkeypatch.setattr("pilotage.program.json_text.MAXIMUM_DEPTH", 50)
     with pytest.raises(ProgramFileError, match=r"p is no program of Pilotage.*nested more than 50 deep"):
         read_archive(tmp_path / "p")
 
