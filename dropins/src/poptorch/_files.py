@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 from torch import nn
 
 from pilotage.options import environment
+from pilotage.program.permission import Permission
+from pilotage.program.plain_data import flag, refuse, text, well_formed
 from pilotage.runtime.stored import BareModule, StoredModel, differences, load_weights, read_stored, store
 from poptorch._errors import createPoptorchError, translated
 from poptorch._logging import logger
@@ -61,43 +63,65 @@ def load(
     *,
     model: nn.Module | None = None,
     trusted: bool = False,
+    allow_operations: Iterable[str] = (),
+    max_memory: int | None = None,
 ) -> PoplarExecutor:
     """Run a model that was saved: it needs neither its class nor a compilation.
 
-    With an instance of its class, ``.model`` is that instance, with the saved weights. Machine code in the file is used
-    only if it is ``trusted``; without it the captured program runs.
+    With an instance of its class, ``.model`` is that instance, with the saved weights. A file may come from anybody: its program
+    may only call operations that compute, besides those of ``allow_operations`` (``"library::name"``), and may need at most
+    ``max_memory`` bytes, or as many as the machine has. A file that is ``trusted`` may do anything, and its machine code is used.
     """
     path = Path(filename)
-    stored = _with_code_if_trusted(_read(path), trusted, path)
+    permission = _permission(trusted, allow_operations, max_memory)
+    stored = _with_code_if_trusted(_read(path, permission), trusted, path)
     require(
         stored.weights is not None,
         f"Invalid file {filename}: it was written with export_model=False and holds no model. Wrap the model as before "
         "and use loadExecutable.",
     )
-    options = options_from_data(stored.extra["options"])
+    with translated():
+        options = options_from_data(stored.extra["options"], trusted=trusted)
+        module = _module_for(stored, model, path)
     if edit_opts_fn is not None:
         edit_opts_fn(options)
     trains = stored.extra["training"]
-    executor = PoplarExecutor(_module_for(stored, model, path), options, training=trains, stored=stored)
-    _take_over(executor, stored, path)
+    executor = PoplarExecutor(module, options, training=trains, stored=stored)
+    _take_over(executor, stored, path, trusted)
     if trains:
         note_training(executor)
     return executor
 
 
-def load_executable(executor: PoplarExecutor, filename: str | Path, *, trusted: bool = False) -> None:
-    """Give a wrapped model the program of a file instead of compiling it; machine code in it only if it is trusted."""
+def load_executable(
+    executor: PoplarExecutor,
+    filename: str | Path,
+    *,
+    trusted: bool = False,
+    allow_operations: Iterable[str] = (),
+    max_memory: int | None = None,
+) -> None:
+    """Give a wrapped model the program of a file instead of compiling it, checked as in `load`."""
     if executor.isCompiled():
         raise createPoptorchError("The model is already compiled. Call destroy() before loadExecutable().")
     path = Path(filename)
-    stored = _with_code_if_trusted(_read(path), trusted, path)
+    permission = _permission(trusted, allow_operations, max_memory)
+    stored = _with_code_if_trusted(_read(path, permission), trusted, path)
     kinds = {True: "training", False: "inference"}
     if stored.extra["training"] != executor.trains:
         raise createPoptorchError(
             f"{filename} holds a model for {kinds[stored.extra['training']]}, and this one is for {kinds[executor.trains]}."
         )
     _refuse_other_weights(executor.model, stored, path)
-    _take_over(executor, stored, path)
+    _take_over(executor, stored, path, trusted)
+
+
+def _permission(trusted: bool, operations: Iterable[str], memory: int | None) -> Permission:
+    names = frozenset((operations,) if isinstance(operations, str) else operations)
+    wrong = [name for name in names if not isinstance(name, str) or name.count("::") != 1]
+    require(not wrong, f'Operations are allowed by their names, such as "library::name", not {wrong}.')
+    require(memory is None or (isinstance(memory, int) and memory > 0), f"max_memory is in bytes, not {memory!r}.")
+    return Permission(trusted=bool(trusted), operations=names, memory=memory)
 
 
 def _with_code_if_trusted(stored: StoredModel, trusted: bool, path: Path) -> StoredModel:
@@ -111,7 +135,8 @@ def _with_code_if_trusted(stored: StoredModel, trusted: bool, path: Path) -> Sto
 
 def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.Module:
     if model is None:
-        return BareModule.of(stored)
+        with well_formed(str(path)):
+            return BareModule.of(stored)
     if stored.extra["training"]:
         refuse_second_wrapping(model)
     _refuse_other_weights(model, stored, path)
@@ -120,8 +145,9 @@ def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.
     return model
 
 
-def _take_over(executor: PoplarExecutor, stored: StoredModel, path: Path) -> None:
-    saved = options_from_data(stored.extra["options"])
+def _take_over(executor: PoplarExecutor, stored: StoredModel, path: Path, trusted: bool) -> None:
+    with translated():
+        saved = options_from_data(stored.extra["options"], trusted=trusted)
     if stored.program.trains or stored.program.layout.groups:
         _refuse_other_settings(compiled_settings(saved), compiled_settings(executor.options), path)
     _refuse_other_settings(_anchors(saved), _anchors(executor.options), path)
@@ -171,10 +197,15 @@ def _refuse_other_weights(module: nn.Module, stored: StoredModel, path: Path) ->
         )
 
 
-def _read(path: Path) -> StoredModel:
+def _read(path: Path, permission: Permission) -> StoredModel:
     with translated():
-        stored = read_stored(path)
-    version = stored.extra.get("poptorch")
+        stored = read_stored(path, permission)
+        with well_formed(str(path)):
+            flag(stored.extra["training"], "training")
+            text(stored.extra["model"], "the class of the model")
+            version = text(stored.extra["poptorch"], "the version")
+        if stored.extra["training"] != stored.program.trains:
+            raise refuse("training", stored.extra["training"], "what its program does")
     require(
         version == __version__,
         f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, and this is {__version__}.",

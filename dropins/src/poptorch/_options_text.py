@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
 from enum import Enum
 from typing import Any
 
 import torch
 
+from pilotage.program.plain_data import DEEPEST, dtype, listed, refuse, table, text, well_formed, whole
 from poptorch import enums
+from poptorch._logging import logger
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
 
@@ -19,6 +23,9 @@ _FLAGS = (
     "_show_compilation_progress_bar",
     "_module_namescope_enabled",
 )
+_PLACES = ("cachePath", "enableEngineCaching", "engineOptions", "log_dir")
+"""Options that name a place in the file system, or go with one that does."""
+_MOST_MICRO_BATCHES = 1 << 20
 _COMPILED = ("automaticLossScalingSettings.enabled", "enableStochasticRounding")
 
 
@@ -43,20 +50,70 @@ def compiled_settings(options: Options) -> dict[str, Any]:
     }
 
 
-def options_from_data(data: dict[str, Any]) -> Options:
-    """Open options with these settings; what was compiled for no device is meant to run on one now."""
+def options_from_data(data: Any, *, trusted: bool = False) -> Options:
+    """Open options with these settings; what was compiled for no device is meant to run on one now.
+
+    Places in the file system that a file names are left aside unless it is trusted: where to keep compiled programs, where to write.
+    """
+    with well_formed("The options in the file"):
+        return _options_from_data(table(data, "the options"), trusted)
+
+
+def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
     options = Options()
-    for name, value in _from_data(data["own"]).items():
-        options._values[name] = value
+    groups = {
+        "own": options._values,
+        "popart": options._Popart.options,
+        "training": options.Training._values,
+        "tensor_locations": options.TensorLocations._values,
+    }
+    for name, group in groups.items():
+        settings = _from_data(data[name])
+        _check_like(group, settings, name)
+        group.update(settings if trusted else _without_places(settings))
+    for name, value in table(data["flags"], "flags").items():
+        if name not in _FLAGS:
+            raise refuse("a flag", name, f"one of {', '.join(_FLAGS)}")
+        setattr(options, name, _like(getattr(options, name), _from_data(value), name))
     options.deleteIfExists("ipu_version")
     if options.connection_type == ConnectionType.Never:
         options.connectionType(ConnectionType.Always)
-    options._Popart.options.update(_from_data(data["popart"]))
-    options.Training._values.update(_from_data(data["training"]))
-    options.TensorLocations._values.update(_from_data(data["tensor_locations"]))
-    for name, value in data["flags"].items():
-        setattr(options, name, _from_data(value))
+    _check_size(options)
     return options
+
+
+def _check_like(group: dict[str, Any], settings: Any, name: str) -> None:
+    """Raise unless settings are a table that has the types of the present ones, where there are."""
+    if not isinstance(settings, dict):
+        raise refuse(f"the options {name!r}", settings, "a table")
+    for key, value in settings.items():
+        text(key, "the name of an option", 256)
+        if key in group:
+            _like(group[key], value, key)
+
+
+def _like(present: Any, value: Any, name: str) -> Any:
+    if present is not None and not isinstance(value, type(present)):
+        raise refuse(f"the option {name}", value, f"a value of type {type(present).__name__}")
+    return value
+
+
+def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings without those that name a file or directory; a model's name, too, becomes part of one."""
+    kept = {name: value for name, value in settings.items() if name not in _PLACES}
+    if dropped := sorted(settings.keys() & {"cachePath", "engineOptions"}):
+        logger.info("The options %s of the file name places in its own file system and are left aside.", dropped)
+    model_name = kept.get("model_name", "")
+    if not isinstance(model_name, str) or os.sep in model_name or model_name in ("..", "."):
+        raise refuse("the name of the model", model_name, "a name without separators of folders")
+    return kept
+
+
+def _check_size(options: Options) -> None:
+    """Raise where one call would be cut into more parts than anybody asks for: each step of it is written out."""
+    counts = (options.device_iterations, options.replication_factor, options.Training.gradient_accumulation)
+    if not all(1 <= count for count in counts) or math.prod(counts) > _MOST_MICRO_BATCHES:
+        raise refuse("iterations, replicas and accumulation", counts, f"at most {_MOST_MICRO_BATCHES} micro-batches a call")
 
 
 def _to_data(value: Any) -> Any:
@@ -74,17 +131,31 @@ def _to_data(value: Any) -> Any:
     raise TypeError(f"The option value {value!r} cannot be written to a file.")
 
 
-def _from_data(data: Any) -> Any:
-    if isinstance(data, list):
-        return [_from_data(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    ((kind, content),) = data.items()
-    match kind:
-        case "enum":
-            name, member = content
-            return getattr(enums, name)[member]
-        case "dtype":
-            return getattr(torch, content)
-        case _:
-            return {_from_data(key): _from_data(item) for key, item in content}
+def _from_data(data: Any, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise refuse("an option", "…", f"a value that is nested at most {DEEPEST} deep")
+    match data:
+        case list():
+            return [_from_data(item, depth + 1) for item in listed(data, "an option")]
+        case None | bool() | float():
+            return data
+        case int():
+            return whole(data, "an option")
+        case str():
+            return text(data, "an option")
+        case {"enum": content} if len(data) == 1:
+            name, member = listed(content, "an option", 2)
+            return _enum(name)[member]
+        case {"dtype": content} if len(data) == 1:
+            return dtype(content)
+        case {"pairs": content} if len(data) == 1:
+            pairs = [listed(pair, "an option", 2) for pair in listed(content, "an option")]
+            return {_from_data(key, depth + 1): _from_data(item, depth + 1) for key, item in pairs}
+    raise refuse("an option", data, "a plain value, a list, a table, a data type or an enumeration of poptorch")
+
+
+def _enum(name: Any) -> type[Enum]:
+    found = vars(enums).get(text(name, "an enumeration"))
+    if not isinstance(found, type) or not issubclass(found, Enum):
+        raise refuse("an enumeration", name, "one of poptorch.enums")
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -177,12 +177,21 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
                 raise
             self._settle()
 
-    def loadExecutable(self, filename: str | Path, *, trusted: bool = False) -> None:
-        """Take the program of a file instead of compiling; machine code in it only if it is trusted."""
+    def loadExecutable(
+        self,
+        filename: str | Path,
+        *,
+        trusted: bool = False,
+        allow_operations: Iterable[str] = (),
+        max_memory: int | None = None,
+    ) -> None:
+        """Take the program of a file instead of compiling; it is checked as in `poptorch.load`."""
         from poptorch._files import load_executable
 
         with self._channel.tracepoint("loadExecutable"):
-            load_executable(self, filename, trusted=trusted)
+            load_executable(
+                self, filename, trusted=trusted, allow_operations=allow_operations, max_memory=max_memory
+            )
 
     def isCompiled(self) -> bool:
         """Whether the model is compiled."""

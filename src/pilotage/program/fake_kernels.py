@@ -17,8 +17,21 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException
 @contextmanager
 def known_shapes() -> Iterator[None]:
     """Let torch know these shapes inside of the block."""
+    with _registered(_KERNELS):
+        yield
+
+
+@contextmanager
+def every_shape() -> Iterator[None]:
+    """Let torch also know the shapes that it otherwise finds out by running a kernel on made-up data."""
+    with _registered({**_KERNELS, **_WITHOUT_KERNELS}):
+        yield
+
+
+@contextmanager
+def _registered(kernels: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
     with torch.library._scoped_library("aten", "FRAGMENT") as library:
-        for name, kernel in _KERNELS.items():
+        for name, kernel in kernels.items():
             # Some versions of torch know some of the shapes themselves.
             if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
                 torch.library.register_fake(f"aten::{name}", kernel, lib=library)
@@ -67,4 +80,32 @@ _KERNELS: Mapping[str, Callable[..., Any]] = {
     "_ctc_loss": _ctc_loss,
     "_ctc_loss.Tensor": _ctc_loss,
     "linalg_lstsq": _least_squares,
+}
+
+
+def _like_second(gradient: Tensor, given: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(given)
+
+
+def _orthogonal_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(matrix), matrix.new_empty((*matrix.shape[:-2], min(matrix.shape[-2:])))
+
+
+def _histogram(values: Tensor, bins: int = 100, **_: Any) -> tuple[Tensor, Tensor]:
+    return values.new_empty(bins), values.new_empty(bins + 1)
+
+
+def _bin_edges(values: Tensor, bins: list[int], **_: Any) -> list[Tensor]:
+    return [values.new_empty(count + 1) for count in bins]
+
+
+_WITHOUT_KERNELS: Mapping[str, Callable[..., Any]] = {
+    "multi_margin_loss_backward": _like_second,
+    "multilabel_margin_loss_backward": _like_second,
+    "fractional_max_pool3d_backward": _like_second,
+    "_ctc_loss_backward": _like_second,
+    "_ctc_loss_backward.Tensor": _like_second,
+    "geqrf": _orthogonal_factors,
+    "histogram.bin_ct": _histogram,
+    "_histogramdd_bin_edges": _bin_edges,
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pilotage.errors import MissingArgumentError, UnexpectedArgumentError
+from pilotage.program.plain_data import flag, listed, refuse, text, well_formed
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -35,15 +36,9 @@ class CallSignature:
     @classmethod
     def from_data(cls, data: list[list[Any]]) -> CallSignature:
         """The signature that was written as this data."""
-        parameters = [
-            inspect.Parameter(
-                name,
-                inspect._ParameterKind[kind],
-                default=default if has_default else inspect.Parameter.empty,
-            )
-            for name, kind, has_default, default in data
-        ]
-        return cls(inspect.Signature(parameters))
+        with well_formed("The signature of forward in the file"):
+            entries = [listed(entry, "a parameter of forward", 4) for entry in listed(data, "the signature of forward")]
+            return cls(inspect.Signature([_parameter(*entry) for entry in entries]))
 
     @property
     def names(self) -> list[str]:
@@ -84,6 +79,16 @@ class CallSignature:
 
     def _takes_by_name(self, name: str) -> bool:
         return name in self._parameters and self._parameters[name].kind in _BY_NAME
+
+
+def _parameter(name: Any, kind: Any, has_default: Any, default: Any) -> inspect.Parameter:
+    if default is not None and not isinstance(default, (bool, int, float, str)):
+        raise refuse(f"the default of {name!r}", default, "a number, a text, true, false or none")
+    return inspect.Parameter(
+        text(name, "a parameter of forward"),
+        inspect._ParameterKind[text(kind, "the kind of a parameter")],
+        default=default if flag(has_default, "has_default") else inspect.Parameter.empty,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ operation is bound once, as a default value of the function's last parameters, a
 
 from __future__ import annotations
 
+import keyword
 import linecache
 import re
 import weakref
@@ -16,67 +17,97 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from pilotage.errors import CaptureError
+
 FILE_NAME = "<pilotage graph"
 """How the file of such a function begins in a traceback; its lines read ``node = operation(...)``."""
 
 
 def straight_line(graph: GraphModule) -> Callable[..., list[Tensor]]:
     """A function that computes what the graph computes."""
-    bound: dict[str, Any] = {}
-    inputs = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-    body = list(_lines(graph, bound))
+    source = _Source(graph)
+    body = list(source.lines())
+    inputs = [_identifier(node.name) for node in graph.graph.nodes if node.op == "placeholder"]
+    bound = source.bound
     head = ", ".join([*inputs, "*", *(f"{name}={name}" for name in bound)] if bound else inputs)
-    source = "\n".join([f"def run({head}):", *(f"    {line}" for line in body)]) + "\n"
+    text = "\n".join([f"def run({head}):", *(f"    {line}" for line in body)]) + "\n"
     file_name = f"{FILE_NAME} {id(bound):x}>"
     # The traceback module reads source lines from this cache, which is how a failing operation is found.
-    linecache.cache[file_name] = (len(source), None, source.splitlines(keepends=True), file_name)
-    exec(compile(source, file_name, "exec"), bound)
+    linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
+    exec(compile(text, file_name, "exec"), bound)
     function: Callable[..., list[Tensor]] = bound["run"]
     weakref.finalize(function, linecache.cache.pop, file_name, None)
     return function
 
 
-def _lines(graph: GraphModule, bound: dict[str, Any]) -> Iterator[str]:
-    dropped = _last_uses(graph)
-    for node in graph.graph.nodes:
-        match node.op:
-            case "placeholder":
-                continue
-            case "get_attr":
-                bound[f"_constant_{node.name}"] = getattr(graph, str(node.target))
-                yield f"{node.name} = _constant_{node.name}"
-            case "output":
-                yield f"return {_text(node.args[0], bound)}"
-            case _:
-                yield f"{node.name} = {_call(node, bound)}"
-        if dropped[node]:
-            yield f"{' = '.join(dropped[node])} = None"
+class _Source:
+    """The lines of a graph's function, and what they use by name.
+
+    Only identifiers and numbers get into the text, and identifiers are checked here once more: a graph may come from a file.
+    """
+
+    def __init__(self, graph: GraphModule) -> None:
+        self._graph = graph
+        self._taken = {node.name for node in graph.graph.nodes}
+        self._calls: dict[Any, str] = {}
+        self.bound: dict[str, Any] = {}
+
+    def lines(self) -> Iterator[str]:
+        dropped = _last_uses(self._graph)
+        for node in self._graph.graph.nodes:
+            name = _identifier(node.name)
+            match node.op:
+                case "placeholder":
+                    continue
+                case "get_attr":
+                    yield f"{name} = {self._bind('_constant', getattr(self._graph, str(node.target)))}"
+                case "output":
+                    yield f"return {self._text(node.args[0])}"
+                case _:
+                    yield f"{name} = {self._call(node)}"
+            if dropped[node]:
+                yield f"{' = '.join(dropped[node])} = None"
+
+    def _call(self, node: Node) -> str:
+        target = node.target
+        if target not in self._calls:
+            kernel = target._op if isinstance(target, torch._ops.OpOverload) else target
+            self._calls[target] = self._bind(re.sub(r"[^A-Za-z0-9_]", "_", f"_call_{target}"), kernel)
+        words = [self._text(argument) for argument in node.args]
+        words += [f"{_identifier(key)}={self._text(value)}" for key, value in node.kwargs.items()]
+        return f"{self._calls[target]}({', '.join(words)})"
+
+    def _text(self, value: Any) -> str:
+        """A value as it is written in source; what is neither a number nor a list of them is bound to a name."""
+        match value:
+            case Node():
+                return value.name
+            case bool() | None:
+                return repr(value)
+            case int():
+                return int.__repr__(value)
+            case float() if value == value and abs(value) != float("inf"):
+                return float.__repr__(value)
+            case list():
+                return f"[{', '.join(map(self._text, value))}]"
+            case tuple():
+                return f"({''.join(f'{self._text(item)}, ' for item in value)})"
+        return self._bind("_value", value)
+
+    def _bind(self, name: str, value: Any) -> str:
+        """Give a value a name that nothing else in the function has."""
+        unique, number = name, 0
+        while unique in self._taken:
+            number += 1
+            unique = f"{name}_{number}"
+        self._taken.add(unique)
+        self.bound[unique] = value
+        return unique
 
 
-def _call(node: Node, bound: dict[str, Any]) -> str:
-    target = node.target
-    name = re.sub(r"\W", "_", f"_call_{target}")
-    bound[name] = target._op if isinstance(target, torch._ops.OpOverload) else target
-    words = [_text(argument, bound) for argument in node.args]
-    words += [f"{key}={_text(value, bound)}" for key, value in node.kwargs.items()]
-    return f"{name}({', '.join(words)})"
-
-
-def _text(value: Any, bound: dict[str, Any]) -> str:
-    """A value as it is written in source; what has no literal form is bound to a name."""
-    match value:
-        case Node():
-            return value.name
-        case bool() | int() | str() | None:
-            return repr(value)
-        case float() if value == value and abs(value) != float("inf"):
-            return repr(value)
-        case list():
-            return f"[{', '.join(_text(item, bound) for item in value)}]"
-        case tuple():
-            return f"({''.join(f'{_text(item, bound)}, ' for item in value)})"
-    name = f"_value_{len(bound)}"
-    bound[name] = value
+def _identifier(name: str) -> str:
+    if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
+        raise CaptureError(f"A graph uses the name {name!r}, which is not one in Python, so that it cannot be run.")
     return name
 
 

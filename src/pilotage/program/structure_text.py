@@ -7,9 +7,13 @@ their class. Where that class is not importable when a program is read, a plain 
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
+from functools import partial
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pilotage.errors import CaptureError, ProgramFileError
+from pilotage.program.plain_data import DEEPEST, listed, refuse, text
 from pilotage.program.structure import Constant, Parsed, Record, Sequence, Structure, Table, TensorLeaf
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -43,28 +47,38 @@ def structure_to_data(structure: Structure) -> Any:
             )
 
 
-def structure_from_data(data: Any) -> Structure:
+def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> Structure:
     """The structure that was written as this data."""
+    if not isinstance(data, dict) or len(data) != 1:
+        raise refuse("a structure", data, "an object with one key")
+    if depth > DEEPEST:
+        raise ProgramFileError(f"The program holds a structure that is nested more than {DEEPEST} deep.")
+    read = partial(structure_from_data, trusted=trusted, depth=depth + 1)
     ((kind, content),) = data.items()
     match kind:
         case "tensor":
             return TensorLeaf()
         case "constant":
-            return Constant(content)
+            return Constant(_plain(content))
         case "sequence":
-            name, *items = content
-            return Sequence(_class(name, tuple), tuple(map(structure_from_data, items)))
+            name, *items = listed(content, "a sequence")
+            return Sequence(_sequence_class(name, trusted), tuple(map(read, items)))
         case "table" | "record":
-            return _mapping(*content)
+            name, entries = listed(content, "a table", 2)
+            return _mapping(name, {_plain(key): read(item) for key, item in listed(entries, "the entries of a table")})
     raise ProgramFileError(f"The program holds a structure of the unknown kind {kind!r}.")
 
 
-def _mapping(name: str, entries: list[list[Any]]) -> Structure:
+def _plain(value: Any) -> Any:
+    if not isinstance(value, _PLAIN):
+        raise refuse("a constant among inputs and outputs", value, "a number, a text, true, false or none")
+    return value
+
+
+def _mapping(name: str, items: dict[Any, Structure]) -> Structure:
     """Without its data a class of the user's own cannot be made, so a plain dictionary stands in."""
-    table = {key: None for key, _ in entries}
-    items = {key: structure_from_data(item) for key, item in entries}
-    kind = _class(name, dict)
-    template = kind(table) if kind.__module__ in ("builtins", "collections") else table
+    table = dict.fromkeys(items)
+    template = OrderedDict(table) if _class(name) is OrderedDict else table
     keys = tuple(sorted(table)) if all(isinstance(key, str) for key in table) else tuple(table)
     return Table(template, keys, tuple(items[key] for key in keys))
 
@@ -73,10 +87,34 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class(name: str, otherwise: type) -> type:
-    """A container class by name, among what is loaded already: reading a file imports, and so runs, nothing new."""
-    module, _, qualified = name.partition(":")
+def _sequence_class(name: str, trusted: bool) -> type:
+    """A class for a list or tuple; one whose construction runs code of its own only where the file is trusted."""
+    found = _class(name)
+    if found is None or not issubclass(found, (tuple, list)):
+        return tuple
+    if trusted or _is_made_by_python(found):
+        return found
+    return list if issubclass(found, list) else tuple
+
+
+def _is_made_by_python(kind: type) -> bool:
+    """Whether making an instance runs nothing but Python's own: tuple, list, torch.Size, named tuples, and the like."""
+    makers: Any = (kind.__new__, kind.__init__)
+    own = [maker for maker in makers if isinstance(maker, FunctionType)]
+    return not own or (own == [kind.__new__] and kind.__bases__ == (tuple,) and _is_of_named_tuple(kind))
+
+
+def _is_of_named_tuple(kind: Any) -> bool:
+    """Whether ``collections.namedtuple`` wrote the constructor; it does so from a text that is no file."""
+    code = kind.__new__.__code__
+    return hasattr(kind, "_fields") and code.co_filename.startswith("<") and code.co_names == ("_tuple_new",)
+
+
+def _class(name: str) -> type | None:
+    """A class by name, among what is loaded already: reading a file imports, and so runs, nothing new."""
+    module, _, qualified = text(name, "the name of a class").partition(":")
     found: Any = sys.modules.get(module)
     for part in qualified.split("."):
-        found = getattr(found, part, None)
-    return found if isinstance(found, type) and issubclass(found, (tuple, list, dict)) else otherwise
+        # Not getattr: a module or a class may run code when it is asked for what it does not have.
+        found = getattr(found, "__dict__", {}).get(part) if isinstance(found, (ModuleType, type)) else None
+    return found if isinstance(found, type) else None

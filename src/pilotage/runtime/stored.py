@@ -14,12 +14,16 @@ from pilotage.errors import OptionError, ProgramFileError
 from pilotage.options.choices import Tier
 from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.layout import Section, Slot
+from pilotage.program.permission import UNTRUSTED, Permission
+from pilotage.program.plain_data import well_formed
 from pilotage.program.program import Program
+from pilotage.program.program_check import check_program
 from pilotage.program.program_text import program_from_data, program_to_data
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.session import OptimizerState
+from pilotage.runtime.stored_check import check_stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +95,8 @@ def store(
     write_archive(path, content, tensors)
 
 
-def read_stored(path: Path) -> StoredModel:
-    """Read a file that `store` has written."""
+def read_stored(path: Path, permission: Permission = UNTRUSTED) -> StoredModel:
+    """Read a file that `store` has written; raises where it is not one, or where its program may not do what it does."""
     content, mapped = read_archive(path)
     if "program" not in content:
         kind = "a checkpoint" if "step" in content else "other data"
@@ -102,7 +106,14 @@ def read_stored(path: Path) -> StoredModel:
         )
     # The model outlives the file, which somebody may overwrite.
     tensors = {name: tensor.clone() for name, tensor in mapped.items()}
-    program = program_from_data(content["program"], _named(tensors, "constant/"))
+    with well_formed(str(path)):
+        program = program_from_data(content["program"], _named(tensors, "constant/"), permission)
+        check_program(program, permission)
+        check_stored(content, tensors, program.layout)
+        return _stored(content, tensors, program)
+
+
+def _stored(content: dict[str, Any], tensors: dict[str, Tensor], program: Program) -> StoredModel:
     slots = {_slot(name): tensor for name, tensor in _named(tensors, "slot/").items()}
     updates = content["updates"]
     return StoredModel(

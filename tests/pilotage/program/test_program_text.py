@@ -101,7 +101,7 @@ def test_an_operation_that_torch_does_not_have_is_refused_by_name():
             "op": "call_function",
             "name": "f",
             "target": "aten::not_there.default",
-            "args": [],
+            "args": {"tuple": []},
             "kwargs": {"dict": {}},
             "line": None,
         }

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.fingerprint import Fingerprint
+from pilotage.program.permission import TRUSTED
 from pilotage.program.program import Action, Program
 from pilotage.program.program_text import program_from_data, program_to_data
 
@@ -65,7 +66,7 @@ class Job:
         """Read a job that was written."""
         content, tensors = read_archive(path)
         return cls(
-            program=program_from_data(content["program"], _named(tensors, "constant/")),
+            program=program_from_data(content["program"], _named(tensors, "constant/"), TRUSTED),
             fingerprint=Fingerprint(content["parts"]),
             cache=Path(content["cache"]),
             device=torch.device(content["device"]),

@@ -1,0 +1,128 @@
+"""Plain data from a file, checked as it is read: whoever wrote the file may have put anything into it."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from pilotage.errors import ProgramFileError
+
+LONGEST_TEXT = 4096
+LONGEST_LIST = 1 << 16
+DEEPEST = 32
+"""How far lists and tables may be nested."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}", re.ASCII)
+_WRONG_FORM = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+
+DTYPES: Mapping[str, torch.dtype] = {
+    str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)
+}
+
+
+@contextmanager
+def well_formed(what: str) -> Iterator[None]:
+    """Turn the errors that malformed data causes while it is read into one that says so."""
+    try:
+        yield
+    except ProgramFileError:
+        raise
+    except _WRONG_FORM as error:
+        raise ProgramFileError(f"{what} does not have the form of a program: {type(error).__name__}: {error}") from error
+
+
+def refuse(what: str, given: Any, expected: str) -> ProgramFileError:
+    """The error for a value that has no place in a file."""
+    shown = repr(given)
+    shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+    return ProgramFileError(f"The file holds {shown} as {what}. Expected {expected}. It was altered or is damaged.")
+
+
+def table(value: Any, what: str) -> dict[str, Any]:
+    """A dictionary with names as keys."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise refuse(what, value, "a table")
+    return value
+
+
+def listed(value: Any, what: str, longest: int = LONGEST_LIST) -> list[Any]:
+    """A list that is not too long."""
+    if not isinstance(value, (list, tuple)) or len(value) > longest:
+        raise refuse(what, value, f"a list of at most {longest} entries")
+    return list(value)
+
+
+def whole(value: Any, what: str, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
+    """A whole number within bounds."""
+    if type(value) is not int or not low <= value <= high:
+        raise refuse(what, value, f"a whole number from {low} to {high}")
+    return value
+
+
+def number(value: Any, what: str) -> float:
+    """A number; NaN and infinity too."""
+    if type(value) not in (int, float):
+        raise refuse(what, value, "a number")
+    return float(value)
+
+
+def written_number(value: Any, what: str) -> float:
+    """A number that was written as text, so that it comes back to the last bit."""
+    try:
+        return float(text(value, what, 64))
+    except ValueError:
+        raise refuse(what, value, "a number as text") from None
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False."""
+    if type(value) is not bool:
+        raise refuse(what, value, "true or false")
+    return value
+
+
+def text(value: Any, what: str, longest: int = LONGEST_TEXT) -> str:
+    """A line of printable text."""
+    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
+        raise refuse(what, value, f"printable text of at most {longest} characters")
+    return value
+
+
+def texts(value: Any, what: str) -> tuple[str, ...]:
+    """Lines of printable text."""
+    return tuple(text(item, what) for item in listed(value, what))
+
+
+def positions(value: Any, what: str, count: int) -> tuple[int, ...]:
+    """Numbers of entries in a list of this length."""
+    return tuple(whole(item, what, 0, count - 1) for item in listed(value, what))
+
+
+def identifier(value: Any, what: str) -> str:
+    """A name that can stand in Python source and means nothing there by itself."""
+    if not is_identifier(value):
+        raise refuse(what, value, "a name of ASCII letters, digits and underscores that is no keyword")
+    name: str = value
+    return name
+
+
+def is_identifier(value: Any) -> bool:
+    """Whether a value is such a name."""
+    return (
+        isinstance(value, str)
+        and _IDENTIFIER.fullmatch(value) is not None
+        and not keyword.iskeyword(value)
+        and not (value.startswith("__") and value.endswith("__"))
+    )
+
+
+def dtype(value: Any, what: str = "a data type") -> torch.dtype:
+    """A data type of torch by name."""
+    if not isinstance(value, str) or value not in DTYPES:
+        raise refuse(what, value, "the name of a data type of torch")
+    return DTYPES[value]
