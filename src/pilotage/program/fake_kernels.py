@@ -99,6 +99,14 @@ def _bin_edges(values: Tensor, bins: list[int], **_: Any) -> list[Tensor]:
     return [values.new_empty(count + 1) for count in bins]
 
 
+def _counts(values: Tensor, bins: list[int], **_: Any) -> Tensor:
+    return values.new_empty(bins)
+
+
+def _counts_between(values: Tensor, bins: list[Tensor], **_: Any) -> Tensor:
+    return values.new_empty([edges.numel() - 1 for edges in bins])
+
+
 _WITHOUT_KERNELS: Mapping[str, Callable[..., Any]] = {
     "multi_margin_loss_backward": _like_second,
     "multilabel_margin_loss_backward": _like_second,
@@ -108,4 +116,6 @@ _WITHOUT_KERNELS: Mapping[str, Callable[..., Any]] = {
     "geqrf": _orthogonal_factors,
     "histogram.bin_ct": _histogram,
     "_histogramdd_bin_edges": _bin_edges,
+    "_histogramdd_from_bin_cts": _counts,
+    "_histogramdd_from_bin_tensors": _counts_between,
 }

@@ -6,8 +6,10 @@ sees them, and the sizes of all values come to light before any of them is alloc
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,9 +21,10 @@ from pilotage.errors import ProgramFileError
 from pilotage.program.fake_kernels import every_shape
 from pilotage.program.layout import StateLayout
 from pilotage.program.layout_text import storage_bytes
-from pilotage.program.operation_checks import check_operation
+from pilotage.program.index_sources import check_sources
 from pilotage.program.permission import Permission
 from pilotage.program.program import Action, Computation, Program
+from pilotage.program.shape_checks import check_shapes, named_arguments
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import count_tensors
 
@@ -38,15 +41,26 @@ def check_program(program: Program, permission: Permission) -> None:
     state = sum(storage_bytes(spec) for spec in _state(program.layout))
     if state > allowed:
         raise _too_large("Its weights and the optimizer's state", state, allowed)
-    with every_shape(), torch.no_grad():
+    with every_shape(), torch.no_grad(), _quiet():
         for action, computation in program.computations.items():
             assert computation.graph is not None
             specifications = _arguments(program, action, computation)
-            run = _Run(computation.graph, specifications)
+            run = _Run(computation.graph, specifications, 0 if action is Action.UPDATE else len(program.inputs))
             needed = run.peak_bytes() + state
             if needed > allowed:
                 raise _too_large(f"A step ({action.value})", needed, allowed)
             _check_outputs(program, action, run.outputs)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch from logging what it cannot run: the error that is raised says it."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def machine_memory() -> int:
@@ -93,11 +107,14 @@ def _too_large(what: str, needed: int, allowed: int) -> ProgramFileError:
 class _Run:
     """One run of a graph on tensors without data."""
 
-    def __init__(self, graph: GraphModule, arguments: Sequence[TensorSpec]) -> None:
+    def __init__(self, graph: GraphModule, arguments: Sequence[TensorSpec], inputs: int) -> None:
         self._graph = graph
         self._nodes: list[Node] = list(graph.graph.nodes)
         self._arguments = arguments
+        self._given = inputs
+        self._inputs: frozenset[Node] = frozenset()
         self._values: dict[Node, Any] = {}
+        self._written: set[int] = set()
         self._memory = _Memory()
         self.outputs: Sequence[Any] = ()
 
@@ -109,6 +126,7 @@ class _Run:
                 f"A graph of the file takes {len(inputs)} tensors, and the program has {len(self._arguments)} for it. It was "
                 "altered or is damaged."
             )
+        self._inputs = frozenset(inputs[len(inputs) - self._given :])
         specifications = dict(zip(inputs, self._arguments, strict=True))
         last_uses = _last_uses(self._nodes)
         with FakeTensorMode(allow_fallback_kernels=False):
@@ -139,7 +157,10 @@ class _Run:
         kwargs = torch.fx.node.map_arg(node.kwargs, self._values.__getitem__)
         target: Any = node.target
         try:
-            check_operation(node, self._values)
+            if isinstance(target, torch._ops.OpOverload):
+                check_shapes(target, args, kwargs)
+                check_sources(node, self._values, self._inputs, self._written)
+                self._written.update(_written_storages(target, args, kwargs))
             return target(*map(_on_host, args), **{key: _on_host(value) for key, value in kwargs.items()})
         except ProgramFileError:
             raise
@@ -148,6 +169,15 @@ class _Run:
             raise ProgramFileError(
                 f"The program calls {target} with arguments that do not fit: {said[0]} The file was altered or is damaged."
             ) from error
+
+
+def _written_storages(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
+    if not operation._schema.is_mutable:
+        return
+    given = named_arguments(operation, args, kwargs)
+    for argument in operation._schema.arguments:
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            yield from (_storage(tensor)[0] for tensor in _tensors(given[argument.name]))
 
 
 def _on_host(value: Any) -> Any:

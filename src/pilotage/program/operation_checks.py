@@ -1,4 +1,0 @@
-"""x"""
-from typing import Any
-def check_operation(node: Any, values: Any) -> None:
-    """x"""

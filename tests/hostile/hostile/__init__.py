@@ -1,0 +1,1 @@
+"""Files that somebody has altered, and a sandbox in which to open them."""

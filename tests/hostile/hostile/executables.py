@@ -1,0 +1,40 @@
+"""What is done with an executable: it is loaded and, if it can be, run once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+import poptorch
+from pilotage.program.structure import put_together
+
+MEMORY = 256 << 20
+"""What the program of a file is allowed to need."""
+
+torch.set_num_threads(1)
+
+
+def load_and_run(path: Path) -> str:
+    """Load a file that nobody vouches for, and call it once with inputs of the shapes that it states."""
+    poptorch.setLogLevel("OFF")
+    model = poptorch.load(path, _on_the_processor, max_memory=MEMORY)
+    session = model.engine.session
+    program, parts = session.program, session.schedule.micro_batches
+    tensors = [
+        torch.ones((spec.shape[0] * parts, *spec.shape[1:]) if spec.shape else (), dtype=spec.dtype)
+        for spec in program.inputs
+    ]
+    if sum(tensor.numel() * tensor.element_size() for tensor in tensors) > MEMORY:
+        return "loaded"
+    arguments, keywords = put_together(program.arguments, tensors)
+    try:
+        model(*arguments, **keywords)
+    except Exception as error:
+        return f"stopped: {type(error).__name__}: {error}"
+    return "run"
+
+
+def _on_the_processor(options: poptorch.Options) -> None:
+    options.runOn("cpu", tier="graph", nonfinite_loss="ignore")
+    options.showCompilationProgressBar(False)

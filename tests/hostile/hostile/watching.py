@@ -1,0 +1,92 @@
+"""An audit hook that notes whatever a file should not be able to make a process do."""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+from pathlib import Path
+from types import CodeType
+
+GENERATED = ("<pilotage graph", "<eval_with_key>")
+"""Where source that is generated from graphs says that it comes from."""
+
+FORBIDDEN = (
+    "ctypes.dlopen",
+    "os.chmod",
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "os.kill",
+    "os.link",
+    "os.mkdir",
+    "os.posix_spawn",
+    "os.putenv",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.spawn",
+    "os.symlink",
+    "os.system",
+    "os.truncate",
+    "pickle.find_class",
+    "shutil",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "urllib",
+)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Watch:
+    """What happened since it was installed; an audit hook stays until the process ends."""
+
+    def __init__(self, own: Path) -> None:
+        self.violations: list[str] = []
+        libraries = {os.path.dirname(os.__file__), sys.prefix, sys.base_prefix, *filter(None, sys.path)}
+        self._readable = (str(own), *map(os.path.realpath, libraries), *libraries, "/proc", "/sys", "/dev", "/etc")
+        self._is_on = True
+
+    def install(self) -> None:
+        """Watch from here on."""
+        sys.addaudithook(self._hook)
+
+    def stop(self) -> None:
+        """Take no notice of what follows."""
+        self._is_on = False
+
+    def _hook(self, event: str, arguments: tuple) -> None:
+        if self._is_on and len(self.violations) < 20:
+            found = self._violation(event, arguments)
+            if found:
+                self.violations.append(found[:300])
+
+    def _violation(self, event: str, arguments: tuple) -> str:
+        if event == "open":
+            return self._opening(*arguments)
+        if event == "exec":
+            return "" if self._is_known(arguments[0]) else f"executes {arguments[0]}"
+        if event == "compile":
+            text = str(arguments[0])
+            return f"compiles {text}" if "MARKER" in text else ""
+        if event.startswith(FORBIDDEN):
+            return f"{event} {arguments}"
+        return ""
+
+    def _is_known(self, code: CodeType) -> bool:
+        """Whether code was generated from a graph, or is a library's, or, as FX evaluates types of schemas, calls nothing."""
+        if code.co_filename.startswith((*GENERATED, *self._readable)):
+            return True
+        return code.co_filename == "<string>" and not any(
+            each.opname.startswith(("CALL", "IMPORT", "MAKE")) for each in dis.get_instructions(code)
+        )
+
+    def _opening(self, path: object, mode: str | None, flags: int) -> str:
+        name = os.fspath(path) if isinstance(path, (str, bytes, os.PathLike)) else str(path)
+        name = os.fsdecode(name)
+        if name.isdigit() or name == os.devnull:
+            return ""
+        if (mode and set(mode) & set("wax+")) or (flags or 0) & _WRITES:
+            return f"opens {name} for writing"
+        return "" if os.path.abspath(name).startswith(self._readable) else f"reads {name}"
