@@ -11,6 +11,9 @@ from pathlib import Path
 
 import torch
 
+from pilotage.cache.private_files import read_private, write_whole
+from pilotage.errors import ProgramFileError
+
 _ROUNDS = 8
 """Calls that each number of threads is tried for."""
 
@@ -25,6 +28,10 @@ _MUCH_SLOWER = 1.6
 
 _LEAST_PATIENCE, _PATIENCE, _MOST_PATIENCE = 2.0, 5.0, 60.0
 """Seconds of work after which it looks again: where calls are slower; where the machine was busy, twice as many after each time; at all."""
+
+
+_LARGEST_NOTE = 2**16
+"""Bytes of the file that keeps what was found."""
 
 
 class ThreadTuner:
@@ -107,19 +114,17 @@ class ThreadTuner:
         if self._kept is None:
             return
         found = {"available": self._candidates[0], "threads": self.chosen, "seconds": seconds}
-        temporary = self._kept.with_suffix(f".{os.getpid()}")
         # A cache that cannot be written to costs the next run a few calls, and nothing else.
         with contextlib.suppress(OSError):
-            temporary.write_text(json.dumps(found))
-            temporary.replace(self._kept)
+            write_whole(self._kept, json.dumps(found).encode())
 
     def _read(self) -> int | None:
         if self._kept is None or self._is_busy():
             return None
         try:
-            found = json.loads(self._kept.read_text())
+            found = json.loads(read_private(self._kept, _LARGEST_NOTE))
             fits = found["available"] == self._candidates[0] and found["threads"] in self._candidates
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ProgramFileError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return int(found["threads"]) if fits else None
 

@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 from pilotage.errors import OptionError
+from pilotage.options import quantities
+
+_NO_LIMIT = ", or off for no limit"
 
 
 def data_directory() -> Path | None:
@@ -28,6 +31,23 @@ def executable_cache() -> Path | None:
     if value and value.lower() == "off":
         return None
     return Path(value).expanduser() if value else cache_directory() / "executables"
+
+
+def emulation_cache() -> Path:
+    """Where the library of the emulated Gaudi card is kept."""
+    return cache_directory() / "gaudi"
+
+
+def cache_size() -> int | None:
+    """How many bytes of compiled code one directory may hold: PILOTAGE_CACHE_SIZE, or 10 GiB; None where it is ``off``."""
+    value = os.environ.get("PILOTAGE_CACHE_SIZE") or "10GiB"
+    return None if value.lower() == "off" else quantities.size(value, "PILOTAGE_CACHE_SIZE", _NO_LIMIT)
+
+
+def cache_age() -> float | None:
+    """Seconds that compiled code is kept without being used: PILOTAGE_CACHE_AGE, or 90 days; None where it is ``off``."""
+    value = os.environ.get("PILOTAGE_CACHE_AGE") or "90d"
+    return None if value.lower() == "off" else quantities.duration(value, "PILOTAGE_CACHE_AGE", _NO_LIMIT)
 
 
 def run_directories() -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pilotage.cache.store import name_of
 from pilotage.program.program import Program
 from pilotage.program.program_text import program_to_data
 
@@ -24,7 +25,7 @@ class Fingerprint:
     @property
     def digest(self) -> str:
         """All parts in one short name."""
-        return _digest(sorted(self.parts.items()))[:32]
+        return name_of(self.parts)
 
     def differences(self, other: Mapping[str, str]) -> list[str]:
         """In which parts another fingerprint differs, in words."""

@@ -18,7 +18,17 @@ from pilotage.errors import CaptureError, ProgramFileError
 from pilotage.program.argument_text import argument_from_data, argument_to_data
 from pilotage.program.labels import add_label, labels_of
 from pilotage.program.permission import UNTRUSTED, Permission
-from pilotage.program.plain_data import LONGEST_TEXT, identifier, is_identifier, listed, refuse, table, text, texts, whole
+from pilotage.program.plain_data import (
+    LONGEST_TEXT,
+    identifier,
+    is_identifier,
+    listed,
+    refuse,
+    table,
+    text,
+    texts,
+    whole,
+)
 from pilotage.program.stages import scope_of, set_scope, set_stage, stage_of
 
 MOST_NODES = 500_000

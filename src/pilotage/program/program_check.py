@@ -19,9 +19,9 @@ from torch.fx import GraphModule, Node
 
 from pilotage.errors import ProgramFileError
 from pilotage.program.fake_kernels import every_shape
+from pilotage.program.index_sources import check_sources
 from pilotage.program.layout import StateLayout
 from pilotage.program.layout_text import storage_bytes
-from pilotage.program.index_sources import check_sources
 from pilotage.program.permission import Permission
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.shape_checks import check_shapes, named_arguments

@@ -48,14 +48,16 @@ def begin_ascent(
         directory=execution.cache_directory,
         must_compile=must_compile,
         tell=tell,
+        about={
+            "name": execution.name or type(module).__name__,
+            "kind": "training" if session.captured.trains else "inference",
+        },
     )
     if ascent is None:
         return
     session.ascent = ascent
     if choice.backend.computes_in_threads and rises:
-        session.threads = ThreadTuner(
-            torch.get_num_threads(), ascent.cache.folder(ascent.fingerprint).with_suffix(".threads")
-        )
+        session.threads = ThreadTuner(torch.get_num_threads(), ascent.cache.store.notes_of(ascent.fingerprint.digest))
     if code is not None:
         ascent.take_in(code)
     entry, origin = ascent.find(), "found in the cache"

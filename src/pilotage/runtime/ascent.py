@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import Event, Noted, Warned
 from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
+from pilotage.options.choices import Tier
 from pilotage.program.fingerprint import Fingerprint, fingerprint
 from pilotage.program.late_checks import with_late_checks
 from pilotage.program.program import Program
@@ -53,6 +54,9 @@ class Ascent:
 
     tell: Callable[[Event], None]
     must_compile: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What the program is, for people who look at the cache."""
+
     _worked: float = field(default=0.0, init=False)
     _process: CompilingProcess | None = field(default=None, init=False)
     _next_look: float = field(default=0.0, init=False)
@@ -61,7 +65,7 @@ class Ascent:
     def find(self) -> Entry | None:
         """What was compiled before; a miss is told with its reason."""
         try:
-            entry = self.cache.find(self.fingerprint)
+            entry = self._loaded()
         except ProgramFileError as error:
             self.tell(Warned(message=f"{error} It is compiled again."))
             return None
@@ -70,9 +74,27 @@ class Ascent:
             self.tell(Noted(message=f"No compiled code for this program in {self.cache.root}: {why}."))
         return entry
 
+    def _loaded(self) -> Entry | None:
+        """What is in the cache, ready to be called; raises ProgramFileError where it cannot be used."""
+        entry = self.cache.find(self.fingerprint)
+        if entry is not None and entry.tuning.tier is Tier.COMPILED:
+            try:
+                entry.code(self.device, self.program.computations)
+            except (ImportError, OSError, RuntimeError, ValueError, KeyError) as error:
+                self.cache.forget(self.fingerprint)
+                raise ProgramFileError(f"The compiled code in {entry.folder} cannot be loaded: {error}.") from error
+        return entry
+
     def take_in(self, code: PackedCode) -> None:
         """Take compiled code that came with the program; it is checked, and it is trusted."""
-        if not install(code, self.cache, self.fingerprint):
+        try:
+            is_taken = install(code, self.cache, self.fingerprint)
+        except OSError as error:
+            self.tell(
+                Warned(message=f"The compiled code in the file is not used: {self.cache.root} takes nothing ({error}).")
+            )
+            return
+        if not is_taken:
             self.tell(
                 Noted(message="The compiled code in the file is for another machine or version, and is not used.")
             )
@@ -103,26 +125,33 @@ class Ascent:
         return self._process is not None and self._process.is_running
 
     def start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
-        """Start the compiler."""
-        self._process = CompilingProcess(
-            Job(
-                program=self.program,
-                fingerprint=self.fingerprint,
-                cache=self.cache.root,
-                device=self.device,
-                runs=Counter(step.action for step in self.schedule.steps if step.iteration == 0 and step.replica == 0),
-                inputs=[tensor.detach() for tensor in sample],
-                buffers=dict(zip(self.program.layout.buffers, buffers, strict=True)),
-                threads=torch.get_num_threads(),
-                compiler_threads=max(1, min(self.cores - 1, 8)),
-                precision=precision_settings(),
-                must_compile=self.must_compile,
-            )
+        """Start the compiler; where that is not possible, the program stays as it is."""
+        try:
+            self._process = CompilingProcess(self._job(sample, buffers))
+        except OSError as error:
+            self._is_over = True
+            self.tell(Warned(message=f"The program stays on the graph tier: no compiler could be started ({error})."))
+
+    def _job(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> Job:
+        return Job(
+            program=self.program,
+            fingerprint=self.fingerprint,
+            cache=self.cache.root,
+            device=self.device,
+            runs=Counter(step.action for step in self.schedule.steps if step.iteration == 0 and step.replica == 0),
+            inputs=[tensor.detach() for tensor in sample],
+            buffers=dict(zip(self.program.layout.buffers, buffers, strict=True)),
+            threads=torch.get_num_threads(),
+            compiler_threads=max(1, min(self.cores - 1, 8)),
+            precision=precision_settings(),
+            must_compile=self.must_compile,
+            about=self.about,
         )
 
     def finish(self) -> Entry | None:
         """Wait for the compiler."""
-        assert self._process is not None
+        if self._process is None:
+            return None
         try:
             with INTERRUPTS.open():
                 self._process.wait()
@@ -145,7 +174,14 @@ class Ascent:
         if problem is not None:
             self.tell(Warned(message=f"Compiling failed, the program stays on the graph tier: {problem}"))
             return None
-        return self.cache.find(self.fingerprint)
+        try:
+            entry = self._loaded()
+        except ProgramFileError as error:
+            self.tell(Warned(message=f"The program stays on the graph tier: {error}"))
+            return None
+        if entry is None:
+            self.tell(Warned(message=f"The program stays on the graph tier: its code is gone from {self.cache.root}."))
+        return entry
 
 
 def ascent_for(
@@ -157,6 +193,7 @@ def ascent_for(
     directory: Path | None,
     must_compile: bool,
     tell: Callable[[Event], None],
+    about: Mapping[str, str] | None = None,
 ) -> Ascent | None:
     """The way up for a program, or None where there is none; the reason is told."""
     if (problem := missing_compiler(device)) is not None:
@@ -181,6 +218,7 @@ def ascent_for(
             patience=patience,
             tell=tell,
             must_compile=must_compile,
+            about=about or {},
         )
     except (OptionError, CaptureError) as error:
         if must_compile:

@@ -9,8 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pilotage.backends.native.cache import Entry
 from pilotage.backends.native.transport import PackedCode
 from pilotage.errors import OptionError, ProgramFileError
+from pilotage.events import Warned
+from pilotage.logs import log_event
 from pilotage.options.choices import Tier
 from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.layout import Section, Slot
@@ -81,7 +84,7 @@ def store(
     if with_random_streams:
         tensors |= {f"random/{number}": state for number, state in enumerate(session.streams.states)}
     if session.tier is Tier.COMPILED and session.entry is not None:
-        tensors |= {f"code/{name}": data for name, data in PackedCode.of(session.entry).tensors().items()}
+        tensors |= {f"code/{name}": data for name, data in _machine_code(session.entry).items()}
     content = {
         "program": program,
         "signature": executor.signature.to_data(),
@@ -93,6 +96,14 @@ def store(
         "extra": extra or {},
     }
     write_archive(path, content, tensors)
+
+
+def _machine_code(entry: Entry) -> dict[str, Tensor]:
+    try:
+        return PackedCode.of(entry).tensors()
+    except ProgramFileError as error:
+        log_event(Warned(message=f"The model is saved without its compiled code. {error}"))
+        return {}
 
 
 def read_stored(path: Path, permission: Permission = UNTRUSTED) -> StoredModel:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from pilotage.backends.native.kernels import CudaKernel, CudaKernelFacts, load_c
 from pilotage.backends.native.wrapper import Wrapper, load
 from pilotage.errors import ProgramFileError
 from pilotage.program.specification import TensorSpec
+
+Reader: TypeAlias = Callable[[str], bytes]
+"""Reads a file of the folder, by its name."""
 
 ALIGNMENT = 16
 """Kernels read and write this many bytes at once."""
@@ -53,11 +56,11 @@ def write_code(folder: Path, facts: CodeFacts) -> None:
     (folder / "code.json").write_text(json.dumps(data))
 
 
-def read_code(folder: Path) -> CodeFacts:
+def read_code(read: Reader) -> CodeFacts:
     """Read what `write_code` has written."""
-    data = json.loads((folder / "code.json").read_text())
+    data = json.loads(read("code.json"))
     return CodeFacts(
-        wrapper=Wrapper((folder / "wrapper.py").read_text(), tuple(data["kernels"])),
+        wrapper=Wrapper(read("wrapper.py").decode(), tuple(data["kernels"])),
         cpp_kernels=data["cpp"],
         cuda_kernels={name: (file, CudaKernelFacts.from_data(kernel)) for name, (file, kernel) in data["cuda"].items()},
         arguments=tuple(
@@ -75,8 +78,8 @@ class NativeCode:
     the state once, as long as it is the same tensors, and the inputs at every call.
     """
 
-    def __init__(self, folder: Path, device: torch.device) -> None:
-        facts = read_code(folder)
+    def __init__(self, folder: Path, device: torch.device, read: Reader | None = None) -> None:
+        facts = read_code(read or (lambda name: (folder / name).read_bytes()))
         kernels: dict[str, Any] = {name: load_cpp_kernel(folder / file) for name, file in facts.cpp_kernels.items()}
         for name, (file, kernel) in facts.cuda_kernels.items():
             kernels[name] = CudaKernel(folder / file, kernel, device.index or 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import hashlib
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -56,11 +56,10 @@ def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path,
         CodeFacts(
             wrapper=wrapper,
             cpp_kernels={
-                name: _keep(_library(kernel), folder / f"{number}.so")
-                for number, (name, kernel) in enumerate(cpp.items())
+                name: _keep(_library(kernel), folder, number) for number, (name, kernel) in enumerate(cpp.items())
             },
             cuda_kernels={
-                name: (_keep(recorder.machine_code, folder / f"{number}.cubin"), recorder.facts())
+                name: (_keep(recorder.machine_code, folder, number), recorder.facts())
                 for number, (name, recorder) in enumerate(recorders.items())
             },
             arguments=tuple(TensorSpec.of(argument) for argument in arguments),
@@ -138,9 +137,16 @@ def _library(kernel: Any) -> Path:
     return Path(kernel.__self__.__file__)
 
 
-def _keep(source: Path, target: Path) -> str:
-    shutil.copyfile(source, target)
-    return target.name
+def _keep(source: Path, folder: Path, number: int) -> str:
+    """Copy a kernel; returns its name, which no other code has.
+
+    A process that has loaded a library gets the same one again for the same path, whatever the file holds by then: after
+    a program was removed and compiled again, its new wrapper would call old kernels.
+    """
+    content = source.read_bytes()
+    name = f"{number}-{hashlib.sha256(content).hexdigest()[:16]}{source.suffix}"
+    (folder / name).write_bytes(content)
+    return name
 
 
 class _Recorder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ class Job:
     must_compile: bool = False
     """Compiled code is wanted even where it is slower."""
 
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What the program is, for people who look at the cache."""
+
     def write(self, path: Path) -> None:
         """Write the job to a file, with no pickle in it."""
         program, constants = program_to_data(self.program)
@@ -53,6 +56,7 @@ class Job:
             "compiler_threads": self.compiler_threads,
             "precision": dict(self.precision),
             "must_compile": self.must_compile,
+            "about": dict(self.about),
             "inputs": len(self.inputs),
         }
         tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
@@ -77,6 +81,7 @@ class Job:
             compiler_threads=content["compiler_threads"],
             precision=content["precision"],
             must_compile=content["must_compile"],
+            about=content["about"],
         )
 
 

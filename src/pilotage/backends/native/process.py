@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +13,23 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pilotage.backends.native.job import Job
+from pilotage.cache.locks import BuildFolder, remove_abandoned
 from pilotage.options import environment
+
+_SCRATCH = "pilotage-compiling-"
 
 
 class CompilingProcess:
     """Compiles one job beside whatever this process does."""
 
     def __init__(self, job: Job) -> None:
-        self._scratch = Path(tempfile.mkdtemp(prefix="pilotage-compiling-"))
-        job.write(self._scratch / "job")
+        build = _scratch()
+        self._scratch = build.path
+        try:
+            job.write(self._scratch / "job")
+        except BaseException:
+            build.remove()
+            raise
         self._messages = (self._scratch / "messages").open("w+b")
         # Standard input is the thread of life: the compiling process ends when it is closed, by whatever death of ours.
         self._process = subprocess.Popen(
@@ -33,7 +40,7 @@ class CompilingProcess:
             env=_environment(self._scratch, job.compiler_threads),
             start_new_session=True,
         )
-        self._end = weakref.finalize(self, _finish, self._process, self._messages, self._scratch)
+        self._end = weakref.finalize(self, _finish, self._process, self._messages, build)
 
     @property
     def is_running(self) -> bool:
@@ -66,7 +73,7 @@ def _environment(scratch: Path, threads: int) -> dict[str, str]:
     )
 
 
-def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, scratch: Path) -> None:
+def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, build: BuildFolder) -> None:
     if process.poll() is None:
         # Its own children, compilers among them, are in its process group.
         with contextlib.suppress(ProcessLookupError):
@@ -75,4 +82,14 @@ def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, scratch: Path)
     if process.stdin is not None:
         process.stdin.close()
     messages.close()
-    shutil.rmtree(scratch, ignore_errors=True)
+    build.remove()
+
+
+def _scratch() -> BuildFolder:
+    """A folder for one job; those of processes that were killed together with their compiler go."""
+    place = Path(tempfile.gettempdir())
+    for left in place.glob(f"{_SCRATCH}*"):
+        with contextlib.suppress(OSError):
+            if left.lstat().st_uid == os.geteuid():
+                remove_abandoned(left)
+    return BuildFolder.new(place, _SCRATCH)

@@ -10,7 +10,7 @@ import torch
 from pilotage.backends.native.precision import precision_settings
 from pilotage.version import VERSION
 
-FORMAT = "5"
+FORMAT = "6"
 """Changes when compiled code is written in another way."""
 
 

@@ -23,8 +23,7 @@ class PackedCode:
     @classmethod
     def of(cls, entry: Entry) -> PackedCode:
         """What lies in the cache of a program."""
-        found = sorted(path for path in entry.folder.rglob("*") if path.is_file())
-        return cls({path.relative_to(entry.folder).as_posix(): path.read_bytes() for path in found})
+        return cls(entry.files())
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Tensor]) -> PackedCode | None:

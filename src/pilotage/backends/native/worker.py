@@ -56,10 +56,11 @@ def main(path: str) -> None:
         torch.set_num_threads(job.threads)
         with cache.compiling(job.fingerprint):
             # Another process may have compiled it meanwhile.
-            if cache.folder(job.fingerprint).is_dir():
+            if cache.is_ready(job.fingerprint):
                 return
             with cache.building(job.fingerprint) as folder:
-                write_manifest(folder, job.fingerprint, _tune(job, folder, clock))
+                write_manifest(folder, job.fingerprint, _tune(job, folder, clock), job.about)
+            cache.tidy(job.fingerprint)
 
 
 def _end_with_parent(scratch: Path) -> None:

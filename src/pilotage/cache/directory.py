@@ -10,15 +10,23 @@ from pilotage.errors import OptionError
 
 
 def private_directory(path: Path) -> Path:
-    """Make sure of a directory that belongs to the user alone; compiled code is executed, so others must not reach it."""
+    """Create a directory that only this user can write to, or check one that exists.
+
+    Compiled code is executed, and libraries are loaded by their path: both are safe only where nobody else can write.
+    """
     path = path.expanduser().absolute()
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make(path)
     except OSError as error:
         raise OptionError(
             f"Compiled code cannot be kept in {path}: {error.strerror}. Name another directory."
         ) from error
-    path = path.resolve()
+    return checked_directory(path)
+
+
+def checked_directory(path: Path) -> Path:
+    """The real path of an existing directory; raises if anybody else could write to it or replace it."""
+    path = path.expanduser().resolve()
     for place in (path, *path.parents):
         if problem := _problem(place, is_own=place == path):
             raise OptionError(
@@ -26,6 +34,15 @@ def private_directory(path: Path) -> Path:
                 f"Use a directory of your own, or take the rights away: chmod go-w {place}."
             )
     return path
+
+
+def _make(path: Path) -> None:
+    """Create a directory and those above it, all of them private whatever the umask says."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(0, "it is not a directory", str(path))
 
 
 def _problem(place: Path, *, is_own: bool) -> str | None:

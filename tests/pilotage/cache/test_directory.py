@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pilotage.backends.native.directory import private_directory
+from pilotage.cache.directory import private_directory
 from pilotage.errors import OptionError
 
 

@@ -1,0 +1,192 @@
+"""A directory of sealed folders, each under the digest of what it was built for.
+
+<root>/<digest>/manifest.json     what it was built for, and a digest of every other file
+<root>/<digest>.lock              held by the process that builds it
+<root>/<digest>.threads           how many threads a program runs best in
+<root>/.<digest>.<letters>/       a build that is not complete, locked by its builder
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from pilotage.cache.directory import checked_directory, private_directory
+from pilotage.cache.locks import BuildFolder, abandoned, only_one, remove_abandoned
+from pilotage.cache.sealed import MANIFEST, SealedFolder, note_use, read_sealed
+from pilotage.errors import ProgramFileError
+
+_DIGEST = "[0-9a-f]{32}"
+_ENTRY = re.compile(_DIGEST)
+_NOTE = re.compile(rf"({_DIGEST})\.threads")
+_LEFTOVER = re.compile(rf"\.{_DIGEST}\..+|{_DIGEST}\.(lock|\d+)")
+
+
+class Store:
+    """One directory of compiled code."""
+
+    def __init__(self, root: Path, *, leftovers: str = "(?!)", create: bool = True) -> None:
+        self.root = private_directory(root) if create else checked_directory(root)
+        self._leftovers = re.compile(leftovers)
+        """Names that older versions gave to what nobody uses any more."""
+
+    def folder(self, name: str) -> Path:
+        """Where an entry lies, or would lie."""
+        return self.root / name
+
+    def find(self, name: str, parts: Mapping[str, str]) -> SealedFolder | None:
+        """An entry that is as it was written, and was written for these parts.
+
+        Raises ForeignFileError or ProgramFileError where something else is there, and gets it out of the way.
+        """
+        folder = self.folder(name)
+        if not os.path.lexists(folder):
+            return None
+        examined = folder.lstat()
+        try:
+            sealed = read_sealed(folder)
+            if sealed is not None:
+                _check_parts(sealed, parts)
+        except ProgramFileError:
+            self.discard(folder, examined)
+            raise
+        if sealed is not None:
+            note_use(folder)
+        return sealed
+
+    def discard(self, path: Path, examined: os.stat_result | None = None) -> bool:
+        """Get something out of the way and remove it if possible; links are not followed.
+
+        What somebody else has put there since it was examined stays.
+        """
+        try:
+            facts = path.lstat()
+            if examined is not None and not os.path.samestat(facts, examined):
+                return True
+            if not stat.S_ISDIR(facts.st_mode):
+                path.unlink()
+                return True
+            # In one step for whoever looks for it; and what cannot be removed, because others own it, is out of the way.
+            aside = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{path.name}."))
+        except OSError:
+            return False
+        with contextlib.suppress(OSError):
+            path.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+        return not aside.exists() and not os.path.lexists(path)
+
+    def remove(self, name: str) -> bool:
+        """Remove an entry and what was noted about it, unless a running program uses it; tells whether it is gone."""
+        folder = self.folder(name)
+        with _unused(folder) as is_free:
+            gone = is_free and self.discard(folder)
+        if gone:
+            with contextlib.suppress(OSError):
+                self.notes_of(name).unlink()
+        return gone
+
+    def building_alone(self, name: str) -> AbstractContextManager[None]:
+        """Be the only process that builds an entry; waits for another one that does."""
+        return only_one(self.root / f"{name}.lock")
+
+    @contextlib.contextmanager
+    def building(self, name: str) -> Iterator[Path]:
+        """A folder to build in; it takes its place once it is complete, and is removed if it never is."""
+        with BuildFolder.new(self.root, f".{name}.") as build:
+            yield build.path
+            self._place(build.path, self.folder(name))
+
+    def _place(self, build: Path, folder: Path) -> None:
+        try:
+            os.replace(build, folder)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                # Somebody else was faster; find() checks theirs.
+                return
+            if error.errno != errno.ENOTDIR:
+                raise
+            # A link or a file has the name.
+            self.discard(folder)
+            os.replace(build, folder)
+
+    def entries(self) -> list[Path]:
+        """Everything that has the name of an entry."""
+        return sorted(path for path in self.root.iterdir() if _ENTRY.fullmatch(path.name))
+
+    def leftovers(self) -> list[Path]:
+        """What interrupted builds, lock files and older versions have left, or what is being built just now."""
+        return sorted(path for path in self.root.iterdir() if self._is_leftover(path.name))
+
+    def notes_of(self, name: str) -> Path:
+        """The file that keeps the number of threads of a program."""
+        return self.root / f"{name}.threads"
+
+    def notes(self) -> list[tuple[str, Path]]:
+        """Such files, with the entries that they belong to."""
+        found = ((_NOTE.fullmatch(path.name), path) for path in self.root.iterdir())
+        return [(match[1], path) for match, path in found if match]
+
+    def sweep(self) -> None:
+        """Remove leftovers that nobody works on."""
+        for path in self.leftovers():
+            remove_abandoned(path)
+
+    def _is_leftover(self, name: str) -> bool:
+        return bool(_LEFTOVER.fullmatch(name) or self._leftovers.fullmatch(name))
+
+
+def size_of(path: Path) -> int:
+    """The bytes in a file, or below a directory; links count for nothing, and what cannot be read neither."""
+    try:
+        facts = path.lstat()
+        if not stat.S_ISDIR(facts.st_mode):
+            return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+        return sum(size_of(Path(entry.path)) for entry in os.scandir(path))
+    except OSError:
+        return 0
+
+
+def name_of(parts: Mapping[str, str]) -> str:
+    """The name of an entry for these parts."""
+    return hashlib.sha256(json.dumps(sorted(parts.items())).encode()).hexdigest()[:32]
+
+
+def _check_parts(sealed: SealedFolder, parts: Mapping[str, str]) -> None:
+    written: Any = sealed.manifest.get("parts")
+    if written == dict(parts):
+        return
+    if not isinstance(written, dict):
+        raise ProgramFileError(f"The compiled code in {sealed.folder} is not used: it does not say what it is for.")
+    names = sorted(name for name in {*parts, *written} if parts.get(name) != written.get(name))
+    raise ProgramFileError(
+        f"The compiled code in {sealed.folder} is not used: it was compiled for something else, with another "
+        f"{', '.join(names)}."
+    )
+
+
+@contextlib.contextmanager
+def _unused(folder: Path) -> Iterator[bool]:
+    """Whether no running program uses an entry; none can begin to meanwhile."""
+    manifest = folder / MANIFEST
+    if folder.is_symlink() or not folder.is_dir() or not os.path.lexists(manifest):
+        yield True
+        return
+    with abandoned(manifest) as is_free:
+        yield is_free
+
+
+def is_used(folder: Path) -> bool:
+    """Whether a running program uses an entry just now."""
+    with _unused(folder) as is_free:
+        return not is_free
