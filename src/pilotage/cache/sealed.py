@@ -14,7 +14,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pilotage.cache.locks import try_lock
-from pilotage.cache.private_files import digest_of, open_private, opened, read_bytes, refuse_other_kind
+from pilotage.cache.private_files import (
+    ForeignFileError,
+    digest_of,
+    open_private,
+    opened,
+    read_bytes,
+    refuse_other_kind,
+)
 from pilotage.errors import ProgramFileError
 
 MANIFEST = "manifest.json"
@@ -54,8 +61,8 @@ class SealedFolder:
         size, digest = self.manifest["files"][name]
         with _naming(self.folder), opened(self.folder / name) as descriptor:
             content = read_bytes(descriptor, size)
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise ProgramFileError(f"The compiled code in {self.folder} is damaged: {name} is not what was written.")
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise ProgramFileError(f"{name} is not what was written")
         return content
 
 
@@ -154,7 +161,7 @@ def _check_files(within: int, files: Mapping[str, list[Any]]) -> None:
             break
     if changed := sorted({*changed, *missing}):
         names = ", ".join(changed[:_NAMED]) + (" and more" if len(changed) > _NAMED else "")
-        raise ProgramFileError(f"damaged: {names} is not what was written")
+        raise ProgramFileError(f"{names} is not what was written")
 
 
 def _walk(within: int, prefix: str, folders: set[str], changed: list[str]) -> Iterator[tuple[str, int]]:
@@ -179,8 +186,10 @@ def _naming(folder: Path) -> Iterator[None]:
     """Put the folder's name in front of what is wrong with it."""
     try:
         yield
-    except ProgramFileError as error:
+    except (ForeignFileError, UnsealedError) as error:
         raise type(error)(f"The compiled code in {folder} is not used: {error}.") from error
+    except ProgramFileError as error:
+        raise ProgramFileError(f"The compiled code in {folder} is damaged: {error}.") from error
     except OSError as error:
         raise ProgramFileError(f"The compiled code in {folder} cannot be read: {error}.") from error
 

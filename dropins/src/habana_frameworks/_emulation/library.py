@@ -1,4 +1,7 @@
-"""The part of the emulation that torch can only be told in C++: built once for each torch, kept in the user's cache."""
+"""The part of the emulation that torch can only be told in C++: built once for each torch, kept in the user's cache.
+
+It is checked before it is loaded: who owns it, who could have changed it, and its digest.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,17 @@ import torch
 from torch.utils import cpp_extension
 
 from habana_frameworks._emulation import underneath
-from pilotage.backends.native.directory import private_directory
+from pilotage.cache.limits import Limits, tidy
+from pilotage.cache.places import EARLIER_NAMES
+from pilotage.cache.sealed import SealedFolder, seal
+from pilotage.cache.store import Store, name_of
+from pilotage.errors import PilotageError, ProgramFileError
 from pilotage.events import Warned
 from pilotage.logs import log_event
-from pilotage.options.environment import cache_directory
+from pilotage.options.environment import emulation_cache
 
 _SOURCES = Path(__file__).parent
+_FILE = "emulation.so"
 _FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared")
 
 
@@ -43,10 +51,7 @@ TellOfReading = ctypes.CFUNCTYPE(None)
 def library() -> ctypes.CDLL:
     """Load the library, which registers the device with torch; build it first where it is not there yet."""
     underneath.check()
-    path = _place()
-    if not path.exists():
-        _build(path)
-    loaded = ctypes.CDLL(str(path))
+    loaded = _loaded()
     for name in ("memory_allocated", "memory_peak", "take_graphs"):
         getattr(loaded, name).restype = ctypes.c_int64
     loaded.came_late.restype = ctypes.c_bool
@@ -55,12 +60,60 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def _place() -> Path:
-    content = hashlib.sha256(repr((torch.__version__, torch.__file__, _FLAGS, _compiler())).encode())
+def _loaded() -> ctypes.CDLL:
+    limits = Limits.chosen()
+    try:
+        return ctypes.CDLL(str(_kept(limits).folder / _FILE))
+    except (OSError, PilotageError) as error:
+        # A home that cannot be written to, or that others can write to: the library is built for this process.
+        _warn(f"The emulated Gaudi device is built for this process only. {error}")
+    with tempfile.TemporaryDirectory(prefix="pilotage-gaudi-") as folder:
+        _build(Path(folder, _FILE))
+        # The file can go once it is loaded.
+        return ctypes.CDLL(str(Path(folder, _FILE)))
+
+
+@cache
+def _kept(limits: Limits) -> SealedFolder:
+    """The library in the user's cache, checked; whoever keeps this keeps it from being removed."""
+    store = Store(emulation_cache(), leftovers=EARLIER_NAMES)
+    parts = _parts()
+    name = name_of(parts)
+    if (found := _found(store, name, parts)) is not None:
+        return found
+    # Of several processes that start together, one builds.
+    with store.building_alone(name):
+        if _found(store, name, parts) is None:
+            with store.building(name) as folder:
+                _build(folder / _FILE)
+                seal(folder, {"parts": parts, "about": {"name": "emulated Gaudi card", "kind": "library"}})
+            tidy(store, limits, keep=name)
+        found = store.find(name, parts)
+    if found is None:
+        raise ProgramFileError(f"The library that was built just now is gone from {store.root}.")
+    return found
+
+
+def _found(store: Store, name: str, parts: dict[str, str]) -> SealedFolder | None:
+    try:
+        return store.find(name, parts)
+    except ProgramFileError as error:
+        _warn(f"{error} It is built again.")
+        return None
+
+
+def _parts() -> dict[str, str]:
+    """What the library depends on."""
+    sources = hashlib.sha256()
     for source in sorted(_SOURCES.glob("*.[hc]*")):
         if source.suffix in (".h", ".cpp"):
-            content.update(source.read_bytes())
-    return private_directory(cache_directory() / "gaudi") / f"emulation-{content.hexdigest()[:24]}.so"
+            sources.update(source.read_bytes())
+    return {
+        "torch": torch.__version__,
+        "torch's place": str(torch.__file__),
+        "compiler": " ".join((_compiler(), *_FLAGS)),
+        "sources": sources.hexdigest(),
+    }
 
 
 def _compiler() -> str:
@@ -74,16 +127,14 @@ def _build(path: Path) -> None:
             f"The emulated Gaudi device is built with a C++ compiler on first use, and there is no {_compiler()!r} here. "
             "Install g++ (12 or newer), or name a compiler in CXX."
         )
-    log_event(
-        Warned(message=f"Building the emulated Gaudi device with {compiler}: once for this torch, half a minute.")
-    )
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder, path.name)
-        built = subprocess.run(_command(compiler, made), capture_output=True, text=True)
-        if built.returncode != 0:
-            raise ImportError(f"{compiler} could not build the emulated Gaudi device:\n{built.stderr[-4000:]}")
-        # Two processes may build at once; each puts a whole file in place.
-        made.replace(path)
+    _warn(f"Building the emulated Gaudi device with {compiler}: once for this torch, half a minute.")
+    built = subprocess.run(_command(compiler, path), capture_output=True, text=True)
+    if built.returncode != 0:
+        raise ImportError(f"{compiler} could not build the emulated Gaudi device:\n{built.stderr[-4000:]}")
+
+
+def _warn(message: str) -> None:
+    log_event(Warned(message=message))
 
 
 def _command(compiler: str, target: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from types import ModuleType
 
 from pilotage.cli.doctor.finding import Finding, Verdict
@@ -51,6 +52,7 @@ def _examine_compiling(device: str) -> Finding:
 
     from pilotage.backends.native.cache import NativeCache
     from pilotage.backends.native.requirements import missing_compiler
+    from pilotage.cache.inventory import take_inventory
     from pilotage.options import environment
 
     if (problem := missing_compiler(torch.device(device))) is not None:
@@ -63,10 +65,15 @@ def _examine_compiling(device: str) -> Finding:
     except PilotageError as error:
         remedy = "Programs stay on the graph tier until then."
         return Finding(name="compiled tier", value=str(error), verdict=Verdict.WARNING, remedy=remedy)
+    items = take_inventory(cache.store)
+    wrong = Counter(item.state.value for item in items if item.state.is_wrong)
     value = f"{len(cache.folders())} programs kept in {cache.root}"
-    return Finding(
-        name="compiled tier", value=value, facts={"cache": str(cache.root), "programs": len(cache.folders())}
-    )
+    facts = {"cache": str(cache.root), "programs": len(cache.folders()), "wrong": dict(wrong)}
+    if not wrong:
+        return Finding(name="compiled tier", value=value, facts=facts)
+    found = ", ".join(f"{count} {state}" for state, count in wrong.items())
+    remedy = "None of these is executed. `pilotage cache check` names them, `pilotage cache clear` removes them."
+    return Finding(name="compiled tier", value=f"{value}; {found}", verdict=Verdict.WARNING, remedy=remedy, facts=facts)
 
 
 def _examine_training() -> Finding:
