@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pilotage.data.epochs import Epochs
     from pilotage.data.normalized import Normalized
     from pilotage.distributed.environments import world_here
+    from pilotage.distributed.meeting import join_world
     from pilotage.distributed.single_instance import log_in_single_instance
+    from pilotage.distributed.values import broadcast_value, gather_values
     from pilotage.distributed.world import World
     from pilotage.door import CompiledModel, inference, record_of, training
     from pilotage.program.forward_marks import keep_for_backward
@@ -30,10 +32,13 @@ __all__ = [
     "Normalized",
     "PilotageError",
     "World",
+    "broadcast_value",
     "enter_stage",
     "exchange_timeout",
     "explained_exchange",
+    "gather_values",
     "inference",
+    "join_world",
     "keep_for_backward",
     "log_in_single_instance",
     "mark_loss",
@@ -47,10 +52,13 @@ _HOMES = {
     "Epochs": "pilotage.data.epochs",
     "Normalized": "pilotage.data.normalized",
     "World": "pilotage.distributed.world",
+    "broadcast_value": "pilotage.distributed.values",
     "enter_stage": "pilotage.program.stages",
     "exchange_timeout": "pilotage.distributed.patience",
     "explained_exchange": "pilotage.distributed.explaining",
+    "gather_values": "pilotage.distributed.values",
     "inference": "pilotage.door",
+    "join_world": "pilotage.distributed.meeting",
     "keep_for_backward": "pilotage.program.forward_marks",
     "log_in_single_instance": "pilotage.distributed.single_instance",
     "mark_loss": "pilotage.program.loss",

@@ -35,13 +35,16 @@ def all_reduce(value: Value, op: str = "sum", communicator_id: int | None = None
 
 
 def all_gather(value: Any, communicator_id: int | None = None) -> list[Any]:
-    """What each instance has here, in the order of instances; anything that can be pickled."""
+    """What each instance has here, in the order of instances: numbers, strings, containers, NumPy arrays, tensors.
+
+    Other objects are refused: sending them takes pickle, and reading a pickle can run the sender's code.
+    """
     group = communicator(communicator_id)
     return [value] if len(group.members) == 1 else peers().gather(value, group.group)
 
 
 def broadcast(value: Any, source: int = 0, communicator_id: int | None = None) -> Any:
-    """What one instance has here, everywhere; anything that can be pickled."""
+    """What one instance has here, everywhere; of the kinds that `all_gather` takes."""
     group = communicator(communicator_id)
     _check_source(source, group)
     return all_gather(value if world_here().rank == source else None, communicator_id)[group.members.index(source)]

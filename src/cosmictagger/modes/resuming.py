@@ -34,7 +34,9 @@ def found_state(checkpoints: Checkpoints, location: str, processes: Processes) -
     """The run's own newest checkpoint, or else the one that was asked for."""
     if processes.per_instance_files:
         return _of_instances(checkpoints, location, processes)
-    return processes.first(_newest(checkpoints, location) if processes.writes else None)
+    newest = _newest(checkpoints, location) if processes.writes else None
+    told = processes.first(None if newest is None else (str(newest.path), newest.state, newest.is_own))
+    return None if told is None else Resumption(Path(told[0]), told[1], is_own=told[2])
 
 
 def check_seed(seed: int, found: Resumption) -> None:

@@ -6,7 +6,6 @@ import os
 
 import torch
 import torch.distributed as dist
-from torch.distributed.rendezvous import rendezvous
 
 import pilotage
 from cosmictagger.configuration.choices import ComputeMode
@@ -75,18 +74,11 @@ def _join_instances() -> Processes:
 
 
 def _meet(world: World, backend: str) -> None:
-    if world.address is None or world.port is None:
+    if world.directory is None and (world.address is None or world.port is None):
         raise DeviceError(
             f"This is process {world.rank} of {world.size}, started by {world.launcher}, and where they meet is not known. "
             "Set MASTER_ADDR to the host of process 0 and MASTER_PORT to a free port there."
         )
     if "xpu" in backend:
         torch.xpu.set_device(world.local_rank % torch.xpu.device_count())
-    place = f"tcp://{world.address}:{world.port}?rank={world.rank}&world_size={world.size}"
-    timeout = pilotage.exchange_timeout()
-    with pilotage.explained_exchange(world, f"meeting the others at {world.address}:{world.port}"):
-        store, rank, size = next(iter(rendezvous(place, timeout=timeout)))
-        # torchrun keeps its store when it starts processes again, with the addresses of those that are gone.
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        store = dist.PrefixStore(f"cosmictagger attempt {attempt}", store)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timeout)
+    pilotage.join_world(world, backend)

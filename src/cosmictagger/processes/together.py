@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -61,22 +61,18 @@ class Processes:
         return (total / self.size).to(values.dtype)
 
     def gather(self, value: Value) -> list[Value]:
-        """What each process has here, by rank."""
+        """What each process has here, by rank: plain values and tensors."""
         if not self.shares:
             return [value]
-        found: list[Any] = [None] * self.size
         with self.exchanging("gathering"):
-            dist.all_gather_object(found, value)
-        return found
+            return pilotage.gather_values(value)
 
     def first(self, value: Value) -> Value:
-        """What the first process has here, everywhere."""
+        """What the first process has here, everywhere: a plain value or tensors."""
         if not self.shares:
             return value
-        told: list[Any] = [value if self.writes else None]
         with self.exchanging("hearing from rank 0"):
-            dist.broadcast_object_list(told, src=0, device=torch.device("cpu"))
-        return told[0]  # type: ignore[no-any-return]
+            return pilotage.broadcast_value(value)  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def share_buffers(self, module: nn.Module) -> None:

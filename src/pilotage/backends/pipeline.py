@@ -164,8 +164,8 @@ class PipelinedExecutable:
         """The outputs of all stages, and whether all of them have seen finite losses."""
         mine = [*own, torch.tensor(finite)]
         if not self._messages:
-            everyone = self._line.gather(tuple(TensorSpec.of(tensor).dense for tensor in mine))
-            self._messages = [Message(specifications) for specifications in everyone]
+            everyone = self._line.gather([TensorSpec.of(tensor).dense.plain for tensor in mine])
+            self._messages = [Message(tuple(TensorSpec(*each) for each in theirs)) for theirs in everyone]
         outputs: dict[int, Tensor] = dict(zip(self._own, own, strict=True))
         for stage in sorted(set(self._part.owners)):
             theirs, is_finite = self._heard_from(stage, mine)

@@ -16,6 +16,7 @@ from pilotage.backends.streams import RandomStreams
 from pilotage.program.layout import Section
 from pilotage.program.program import Computation, Program
 from pilotage.program.schedule import Step
+from pilotage.program.specification import TensorSpec
 from pilotage.program.stage_part import Half, StagePart
 from pilotage.program.steps import pool
 from pilotage.program.straight_line import straight_line
@@ -60,7 +61,7 @@ class StageWork:
         """What is exchanged with the stage before, and with the one behind, tensor by tensor."""
         forward, backward = self._part.forward, self._part.backward
         back, forth = ((), ()) if backward is None else (backward.sent, backward.received)
-        return (forward.received, back), (forward.sent, forth)
+        return (_plain(forward.received), _plain(back)), (_plain(forward.sent), _plain(forth))
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -177,3 +178,7 @@ class _Passage(torch.autograd.Function):
     def backward(ctx: Any, carrier: Tensor) -> tuple[Tensor | None, None, None, None]:
         result = ctx.work.backward(ctx.number, carrier)
         return result if ctx.needs_input_grad[0] else None, None, None, None
+
+
+def _plain(specifications: Sequence[TensorSpec]) -> tuple[object, ...]:
+    return tuple(each.plain for each in specifications)

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import torch.distributed as dist
 
+from pilotage.distributed.handshake import prove
 from pilotage.distributed.world import World
 
 
@@ -42,7 +43,7 @@ def groups_of(world: World, timeout: timedelta) -> Groups:
 def new_groups(world: World, backend: str, timeout: timedelta) -> Groups:
     """Groups that talk by a library of torch.distributed; all processes have to make them, at the same time."""
     if world.processes_per_instance == 1:
-        return Groups(dist.new_group(backend=backend, timeout=timeout), None)
+        return Groups(_new(None, backend, timeout), None)
     ranks, stages = range(world.size), range(world.stages_per_replica)
     # Each process has to take part in the making of every group, its own or not.
     instances = [_new([world.process_of(rank, stage) for rank in ranks], backend, timeout) for stage in stages]
@@ -59,6 +60,7 @@ def new_group_among(world: World, members: tuple[int, ...], timeout: timedelta) 
     return made[world.stage or 0]
 
 
-def _new(processes: list[int], backend: str, timeout: timedelta) -> dist.ProcessGroup:
+def _new(processes: list[int] | None, backend: str, timeout: timedelta) -> dist.ProcessGroup:
     group: dist.ProcessGroup = dist.new_group(processes, backend=backend, timeout=timeout)
+    prove(group)
     return group

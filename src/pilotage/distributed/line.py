@@ -15,7 +15,8 @@ from torch import Tensor
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.groups import groups_of, new_groups
 from pilotage.distributed.patience import exchange_timeout
-from pilotage.distributed.peers import Peers, gathered, send_to_all
+from pilotage.distributed.peers import Peers, send_to_all
+from pilotage.distributed.values import gather_values
 from pilotage.distributed.world import World
 
 
@@ -65,10 +66,10 @@ class Line:
                     tensor.copy_(here)
 
     def gather(self, value: Any) -> list[Any]:
-        """What each stage has here; plain values that can be pickled."""
+        """What each stage has here; plain values and tensors."""
         group = self._group()
         with self.peers.explained("gathering from all stages", group=group):
-            return gathered(value, group)
+            return gather_values(value, group)
 
     def any(self, flag: bool) -> bool:
         """Whether it is true in any of the stages."""

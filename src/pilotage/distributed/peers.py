@@ -18,12 +18,15 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pilotage.distributed.environments import world_from
-from pilotage.distributed.environments.variables import meeting_place
+from pilotage.distributed.environments.variables import is_on_one_host, meeting_place
 from pilotage.distributed.explaining import Explained
 from pilotage.distributed.groups import groups_of, new_group_among, new_groups
-from pilotage.distributed.interfaces import chosen_interface
+from pilotage.distributed.handshake import is_protected, protect
+from pilotage.distributed.job_directory import JobDirectory
+from pilotage.distributed.meeting import meet
 from pilotage.distributed.patience import exchange_timeout
 from pilotage.distributed.rest import let_threads_rest
+from pilotage.distributed.values import gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -61,20 +64,11 @@ class Peers:
         if everyone is not None:
             if everyone not in self._checked:
                 self._check_size()
+                self._check_members()
                 self._checked.add(everyone)
             return
-        address, port = self._meeting_place()
-        interface = chosen_interface(address, port, os.environ)
-        if interface is not None:
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-        with self.explained("meeting the others", port):
-            dist.init_process_group(
-                "gloo",
-                init_method=f"tcp://{_bracketed(address)}:{port}",
-                rank=self.world.process,
-                world_size=self.world.processes,
-                timeout=self.answer,
-            )
+        meet(self.world, "gloo", self.answer)
+        with self.explained("meeting the others"):
             groups_of(self.world, self.answer)
         atexit.register(leave)
 
@@ -111,16 +105,16 @@ class Peers:
             send_to_all(tensors, process, group)
 
     def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-        """What each instance has here, by rank; plain values that can be pickled."""
+        """What each instance has here, by rank; plain values and tensors."""
         group = group or self._instances()
         with self.explained("gathering", group=group):
-            return gathered(value, group)
+            return gather_values(value, group)
 
     def gather_everywhere(self, value: Any) -> list[Any]:
-        """What each process of all instances has here, by its number; plain values that can be pickled."""
+        """What each process of all instances has here, by its number; plain values and tensors."""
         self.join()
         with self.explained("gathering"):
-            return gathered(value, None)
+            return gather_values(value)
 
     def group_among(self, members: tuple[int, ...]) -> dist.ProcessGroup:
         """Some of the instances; all of them have to call it."""
@@ -174,14 +168,11 @@ class Peers:
                 f"{self.world.process} of {self.world.processes}. Start the group with the numbers of the launcher, or leave it to Pilotage."
             )
 
-    def _meeting_place(self) -> tuple[str, int]:
-        world = self.world
-        if world.address is None or world.port is None:
-            raise DistributedError(
-                f"This is rank {world.rank} of {world.size}, by {world.launcher}, but where the instances meet is not known. "
-                "Set MASTER_ADDR to the host of rank 0 and MASTER_PORT to a free port there, or start the job by poprun."
-            )
-        return world.address, world.port
+    def _check_members(self) -> None:
+        """Prove that a group which the user's script has made holds processes of this job only, where that can be proved."""
+        if self.world.directory is not None and not is_protected():
+            with self.explained("meeting the others"):
+                protect(JobDirectory.at(self.world.directory).key)
 
     def explained(
         self, doing: str, port: int | None = None, group: dist.ProcessGroup | None = None
@@ -203,7 +194,8 @@ def peers_as(rank: int, size: int) -> Peers | None:
     world = world_from(os.environ)
     if world is None or (world.rank, world.size) != (rank, size):
         address, port = meeting_place(os.environ)
-        world = World(rank=rank, size=size, address=address, port=port, launcher="the options")
+        one_host = is_on_one_host(os.environ, address)
+        world = World(rank=rank, size=size, address=address, port=port, one_host=one_host, launcher="the options")
     return Peers(world=world)
 
 
@@ -217,19 +209,8 @@ def send_to_all(tensors: Sequence[Tensor], process: int, group: dist.ProcessGrou
             tensor.copy_(dense)
 
 
-def gathered(value: Any, group: dist.ProcessGroup | None) -> list[Any]:
-    """What each process of a group has here; plain values that can be pickled."""
-    found: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, value, group=group)
-    return found
-
-
 def leave() -> None:
     """Part from the others; nothing happens where they never met."""
     if dist.is_initialized():
         dist.destroy_process_group()
         let_threads_rest()
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

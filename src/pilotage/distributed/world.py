@@ -35,6 +35,12 @@ class World:
     port: int | None = None
     """Where on that host."""
 
+    one_host: bool = False
+    """Whether all processes are known to be on this host."""
+
+    directory: str | None = None
+    """The private directory of a job on one host, where the launcher has made one; the processes meet in it."""
+
     launcher: str = "nobody"
     """Whose environment this was read from."""
 

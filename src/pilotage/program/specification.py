@@ -39,6 +39,11 @@ class TensorSpec:
         return TensorSpec.of(torch.empty_like(self.empty(torch.device("meta"))))
 
     @property
+    def plain(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+        """The fields as plain values, which processes can send each other."""
+        return self.shape, self.stride, self.dtype
+
+    @property
     def elements(self) -> int:
         """How many numbers the tensor holds."""
         count = 1

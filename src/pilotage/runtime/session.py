@@ -289,7 +289,8 @@ class Session:
         gather = self.line.gather if self.line is not None else (None if self.shares is None else self.gather)
         if state is None or gather is None:
             return state
-        return replace(state, slots={slot: tensor for part in gather(state.slots) for slot, tensor in part.items()})
+        everyone = gather({(slot.name, slot.parameter): tensor for slot, tensor in state.slots.items()})
+        return replace(state, slots={Slot(*names): tensor for part in everyone for names, tensor in part.items()})
 
     def set_optimizer_state(self, state: OptimizerState) -> None:
         """Let training go on from another state of the optimizer."""

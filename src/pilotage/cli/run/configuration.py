@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pilotage.cli.run.arguments import add_arguments
+from pilotage.cli.run.small_files import read_small_file
 from pilotage.errors import OptionError
 
 __all__ = ["export_configuration", "with_imported"]
@@ -44,10 +45,7 @@ def export_configuration(given: Namespace) -> None:
 
 
 def _read(file: Path) -> Namespace:
-    try:
-        text = file.read_text()
-    except OSError as error:
-        raise OptionError(f"The file {str(file)!r} cannot be read: {error.strerror}.") from None
+    text = read_small_file(str(file), "file")
     words = []
     for number, line in enumerate(text.splitlines(), 1):
         name, equals, value = line.partition("=")
@@ -68,7 +66,7 @@ def _parsed(file: Path, words: list[tuple[int, str, str]]) -> Namespace:
         if name not in known or known[name].dest in _NOT_IN_FILES:
             raise OptionError(f"Line {number} of {str(file)!r} names {name!r}, which is no option for a file.")
         if name == "verbose":
-            if not value.isdecimal():
+            if not (value.isdecimal() and len(value) == 1):
                 raise OptionError(f"Line {number} of {str(file)!r} has verbose = {value!r}. Give a number, 0 to 2.")
             options += ["-v"] * int(value)
         elif name == "debug":

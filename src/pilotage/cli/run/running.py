@@ -14,13 +14,14 @@ from pathlib import Path
 import pilotage
 from pilotage.cli.run.arguments import SERVER_OPTIONS
 from pilotage.cli.run.configuration import export_configuration, with_imported
+from pilotage.cli.run.small_files import read_small_file
 from pilotage.distributed.host_list import expand_hosts
 from pilotage.distributed.interfaces import HOST_SUBNET
 from pilotage.distributed.launcher.job import Job
 from pilotage.distributed.launcher.launch import launch
 from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.distributed.launcher.topology import topology
-from pilotage.distributed.patience import EXCHANGE_TIMEOUT
+from pilotage.distributed.patience import EXCHANGE_TIMEOUT, MOST_SECONDS
 from pilotage.errors import OptionError
 
 __all__ = ["job_of", "notices", "run"]
@@ -97,11 +98,7 @@ def _hosts(options: Namespace) -> tuple[str, ...]:
         return tuple(expand_hosts(options.host))
     if options.host_file is None:
         return ("localhost",)
-    try:
-        lines = Path(options.host_file).read_text().split()
-    except OSError as error:
-        raise OptionError(f"The host file {options.host_file!r} cannot be read: {error.strerror}.") from None
-    return tuple(expand_hosts(",".join(lines)))
+    return tuple(expand_hosts(",".join(read_small_file(options.host_file, "host file").split())))
 
 
 def _names_hosts(options: Namespace) -> bool:
@@ -116,8 +113,10 @@ def _environment(options: Namespace) -> dict[str, str]:
     if options.host_subnet is not None and _names_hosts(options):
         found[HOST_SUBNET] = options.host_subnet
     if options.exchange_timeout is not None:
-        if options.exchange_timeout < 1:
-            raise OptionError(f"--exchange-timeout is {options.exchange_timeout}. It has to be at least 1 second.")
+        if not 1 <= options.exchange_timeout <= MOST_SECONDS:
+            raise OptionError(
+                f"--exchange-timeout is {options.exchange_timeout}. It has to be at least 1 second and at most {MOST_SECONDS}."
+            )
         found[EXCHANGE_TIMEOUT] = str(options.exchange_timeout)
     if options.offline_mode:
         found["PILOTAGE_BACKEND"] = "cpu"

@@ -20,7 +20,8 @@ def mpich_world(environment: Mapping[str, str]) -> World | None:
         return None
     size = number(environment, "PMI_SIZE")
     address, port = meeting_place(environment)
-    if address is None and _first(environment, _LOCAL_SIZES) == size:
+    one_host = _first(environment, _LOCAL_SIZES) == size
+    if address is None and one_host:
         address = "127.0.0.1"
     return World(
         rank=number(environment, "PMI_RANK"),
@@ -28,6 +29,7 @@ def mpich_world(environment: Mapping[str, str]) -> World | None:
         local_rank=_first(environment, _LOCAL_RANKS),
         address=address,
         port=port or port_of_job(environment.get("PALS_APID") or environment.get("PMI_JOBID") or ""),
+        one_host=one_host,
         launcher="MPICH",
     )
 

@@ -19,7 +19,8 @@ def openmpi_world(environment: Mapping[str, str]) -> World | None:
         return None
     size = number(environment, "OMPI_COMM_WORLD_SIZE")
     address, port = meeting_place(environment)
-    if address is None and number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 0) == size:
+    one_host = number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 0) == size
+    if address is None and one_host:
         address = "127.0.0.1"
     job = next((environment[name] for name in _JOBS if environment.get(name)), "")
     return World(
@@ -28,5 +29,6 @@ def openmpi_world(environment: Mapping[str, str]) -> World | None:
         local_rank=number(environment, "OMPI_COMM_WORLD_LOCAL_RANK", 0),
         address=address,
         port=port or port_of_job(job),
+        one_host=one_host,
         launcher="OpenMPI",
     )

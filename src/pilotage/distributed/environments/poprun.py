@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import meeting_place, number
+from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number
+from pilotage.distributed.job_directory import JOB_DIRECTORY
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 
@@ -35,6 +36,7 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
             f"is {first}: all instances have equally many replicas."
         )
     address, port = meeting_place(environment)
+    directory = environment.get(JOB_DIRECTORY) or None
     stages = number(environment, STAGES, 1)
     # A job that a stage starts in turn, and that has none, finds the variable of the one around it.
     is_stage = stages > 1 and environment.get(STAGE)
@@ -47,6 +49,8 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
         stage=number(environment, STAGE) if is_stage else None,
         address=address,
         port=port,
+        one_host=directory is not None or is_on_one_host(environment, address),
+        directory=directory,
         launcher="poprun",
     )
 
@@ -62,5 +66,5 @@ def poprun_variables(world: World) -> dict[str, str]:
         UNIFORM: 1,
         STAGE: world.stage,
     }
-    meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port}
+    meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port, JOB_DIRECTORY: world.directory}
     return {name: str(value) for name, value in {**told, **meeting}.items() if value is not None}

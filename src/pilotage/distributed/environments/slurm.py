@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import meeting_place, number, port_of_job
+from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number, port_of_job
 from pilotage.distributed.host_list import expand_hosts
 from pilotage.distributed.world import World
 
@@ -17,6 +17,7 @@ def slurm_world(environment: Mapping[str, str]) -> World | None:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
     if address is None and nodes:
         address = expand_hosts(nodes)[0]
+    hosts = number(environment, "SLURM_STEP_NUM_NODES", 0) or number(environment, "SLURM_NNODES", 0)
     job = f"{environment.get('SLURM_JOB_ID', '')}.{environment['SLURM_STEP_ID']}"
     return World(
         rank=number(environment, "SLURM_PROCID"),
@@ -24,5 +25,6 @@ def slurm_world(environment: Mapping[str, str]) -> World | None:
         local_rank=number(environment, "SLURM_LOCALID", 0),
         address=address,
         port=port or port_of_job(job),
+        one_host=hosts == 1 if hosts else is_on_one_host(environment, address),
         launcher="SLURM",
     )

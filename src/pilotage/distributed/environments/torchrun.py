@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import meeting_place, number
+from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number
 from pilotage.distributed.world import World
 
 
@@ -13,11 +13,14 @@ def torchrun_world(environment: Mapping[str, str]) -> World | None:
     if not {"RANK", "WORLD_SIZE"} <= environment.keys():
         return None
     address, port = meeting_place(environment)
+    size = number(environment, "WORLD_SIZE")
+    on_this_host = number(environment, "LOCAL_WORLD_SIZE", 0)
     return World(
         rank=number(environment, "RANK"),
-        size=number(environment, "WORLD_SIZE"),
+        size=size,
         local_rank=number(environment, "LOCAL_RANK", 0),
         address=address,
         port=port,
+        one_host=on_this_host == size if on_this_host else is_on_one_host(environment, address),
         launcher="torchrun",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 from pilotage.errors import OptionError
@@ -24,6 +25,19 @@ def meeting_place(environment: Mapping[str, str]) -> tuple[str | None, int | Non
     """Where MASTER_ADDR and MASTER_PORT say that all instances meet."""
     address = environment.get("MASTER_ADDR") or None
     return address, (number(environment, "MASTER_PORT") if environment.get("MASTER_PORT") else None)
+
+
+def is_on_one_host(environment: Mapping[str, str], address: str | None) -> bool:
+    """Whether processes that meet at this address have to be on one host: no other host can reach a loopback address.
+
+    In a pod of Kubernetes that does not follow: operators give that address to the first process only.
+    """
+    if address is None or "KUBERNETES_SERVICE_HOST" in environment:
+        return False
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def port_of_job(job: str) -> int:

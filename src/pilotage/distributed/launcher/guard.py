@@ -1,7 +1,8 @@
 """Stands beside one instance on its host: starts it, passes signals on, and sees to it that nothing outlives the job.
 
 Runs by itself, from this file or from its text, on hosts that have nothing but Python. The launcher holds the other end
-of standard input: when that closes, for whatever reason, the instance and all that it has started is ended.
+of standard input. The first line says what to start; it may hold secrets, which a command line would show to everybody.
+When standard input closes, for whatever reason, the instance and all that it has started is ended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,14 +28,18 @@ END_WITH_PARENT = 1
 """prctl's PR_SET_PDEATHSIG."""
 
 
-def main(text: str) -> int:
-    """Run the instance that the text describes and return its exit status, 128 + N where signal N ended it."""
-    told = json.loads(text)
+def main() -> int:
+    """Run the instance that the first line describes and return its exit status, 128 + N where signal N ended it."""
+    signals = Signals()
+    line = first_line()
+    if not line:
+        print("Standard input ended before it said what to start: a remote shell has to pass it on.", file=sys.stderr)
+        return NOT_FOUND
+    told = json.loads(line)
     environment = {**os.environ, **told["environment"]}
     if told["numa_aware"]:
         bind_to_node(told["local_rank"])
     environment = {**shares(environment, told), **environment}
-    signals = Signals()
     try:
         process = subprocess.Popen(
             told["command"],
@@ -47,9 +53,13 @@ def main(text: str) -> int:
         print(f"The instance cannot be started: {error}", file=sys.stderr)
         return NOT_FOUND
     signals.pass_to(process)
-    threading.Thread(target=end_when_input_closes, args=(process,), daemon=True).start()
+    ended = threading.Event()
+    threading.Thread(target=end_when_input_closes, args=(process, ended), daemon=True).start()
     status = process.wait()
     send(process, signal.SIGKILL)
+    if ended.is_set() and told["job_directory"] is not None:
+        # A launcher that was killed cannot do it.
+        shutil.rmtree(told["job_directory"], ignore_errors=True)
     return status if status >= 0 else 128 - status
 
 
@@ -75,10 +85,22 @@ class Signals:
             send(self._process, number)
 
 
-def end_when_input_closes(process: subprocess.Popen[bytes]) -> None:
+def first_line() -> str:
+    """What the launcher says first; empty where it is gone before it has said it."""
+    found = b""
+    while not found.endswith(b"\n"):
+        more = os.read(0, 1 << 16)
+        if not more:
+            return ""
+        found += more
+    return found.decode()
+
+
+def end_when_input_closes(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
     """Wait until the launcher is gone, and end the instance: gently, then not."""
     while os.read(0, 1024):
         pass
+    ended.set()
     send(process, signal.SIGTERM)
     try:
         process.wait(PATIENCE)
@@ -144,4 +166,4 @@ def processors(text: str) -> set[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())

@@ -14,6 +14,9 @@ from pilotage.errors import OptionError
 DEVICES_PER_LINK_DOMAIN = 64
 """As many IPUs are linked directly; a limit that a slip of the pen does not get over."""
 
+MOST_PROCESSES = 65_536
+"""Catches typos in the number of instances; the largest clusters have fewer hosts."""
+
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -65,6 +68,11 @@ class Job:
         for name in ("instances", "replicas", "stages_per_replica", "link_domains"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise OptionError(f"The number of {_SHOWN[name]} is {getattr(self, name)}. It has to be at least 1.")
+        if self.instances * self.stages_per_replica > MOST_PROCESSES:
+            raise OptionError(
+                f"{self.instances} instances with {self.stages_per_replica} IPUs per replica are "
+                f"{self.instances * self.stages_per_replica} processes. A job has at most {MOST_PROCESSES}."
+            )
         if self.replicas % self.instances:
             raise OptionError(
                 f"{self.replicas} replicas cannot be divided evenly among {self.instances} instances. Choose a multiple of "
@@ -100,12 +108,17 @@ class Job:
         """How many instances each host gets."""
         return self.instances // len(self.hosts)
 
-    def places(self, address: str, port: int) -> list[Place]:
-        """Where each process goes, if they meet at this address: all stages of an instance, then those of the next."""
-        stages = range(self.stages_per_replica) if self.stages_per_replica > 1 else [None]
-        return [self._place(rank, stage, address, port) for rank in range(self.instances) for stage in stages]
+    @property
+    def on_one_host(self) -> bool:
+        """Whether all instances are on this machine."""
+        return all(map(is_here, self.hosts))
 
-    def _place(self, rank: int, stage: int | None, address: str, port: int) -> Place:
+    def places(self, address: str, port: int, directory: str | None = None) -> list[Place]:
+        """Where each process goes, if they meet at this address or in this directory: the stages of one instance after another."""
+        stages = range(self.stages_per_replica) if self.stages_per_replica > 1 else [None]
+        return [self._place(rank, stage, address, port, directory) for rank in range(self.instances) for stage in stages]
+
+    def _place(self, rank: int, stage: int | None, address: str, port: int, directory: str | None) -> Place:
         world = World(
             rank=rank,
             size=self.instances,
@@ -115,6 +128,8 @@ class Job:
             stage=stage,
             address=address,
             port=port,
+            one_host=directory is not None,
+            directory=directory,
             launcher="poprun",
         )
         return Place(host=self.hosts[rank // self.instances_per_host], world=world)

@@ -10,14 +10,16 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from pilotage.distributed.environments.variables import number, port_of_job
 from pilotage.distributed.interfaces import address_in
-from pilotage.distributed.launcher.commands import command_line, variables
+from pilotage.distributed.job_directory import JobDirectory
+from pilotage.distributed.launcher.commands import command_line, description, variables
 from pilotage.distributed.launcher.job import Job, Place, is_here
 from pilotage.distributed.launcher.output import TaggedOutput
-from pilotage.distributed.launcher.processes import Ending, Processes
+from pilotage.distributed.launcher.processes import Ending, Processes, Start
 from pilotage.distributed.launcher.remote import check_remote_shell, chosen_remote_shell
 from pilotage.errors import OptionError
 
@@ -29,33 +31,43 @@ def launch(job: Job, *, warn: Say, inform: Say, detail: Say) -> int:
     check_before_start(job)
     status = 0
     for restart in range(job.max_restarts + 1):
-        places = job.places(*meeting_place(job))
-        output = TaggedOutput(sys.stdout.buffer, sys.stderr.buffer, [_tag(job, place) for place in places])
-        commands = [command_line(job, place, restart) for place in places]
-        for place in places:
-            inform(f"{place.name} goes to {place.host}: {' '.join(job.command)}")
-            given = variables(job, place, restart).items()
-            detail(f"{place.name} is given {' '.join(f'{name}={shlex.quote(value)}' for name, value in given)}")
-        processes = Processes(commands, output)
-        with processes.passing_on_signals():
-            failures = processes.wait()
-        if not failures:
-            return 0
-        status = failures[0].status
-        warn(_report(failures[0], places, output))
-        for other in _hidden(failures, places, output):
-            warn(_report(other, places, output, also=True))
-        if processes.interrupted is not None:
-            return 128 + processes.interrupted
+        with JobDirectory.make() if job.on_one_host else nullcontext() as directory:
+            status, interrupted = _attempt(job, restart, directory, warn=warn, inform=inform, detail=detail)
+        if interrupted or not status:
+            return status
         if restart < job.max_restarts:
             warn(f"The job is started again, for the {restart + 1}. time of at most {job.max_restarts}.")
     return status
 
 
+def _attempt(
+    job: Job, restart: int, directory: JobDirectory | None, *, warn: Say, inform: Say, detail: Say
+) -> tuple[int, bool]:
+    """Start all instances and wait for them; returns the exit status, and whether a signal has ended them."""
+    places = job.places(*meeting_place(job), None if directory is None else str(directory.path))
+    output = TaggedOutput(sys.stdout.buffer, sys.stderr.buffer, [_tag(job, place) for place in places])
+    starts = [Start(command_line(job, place), description(job, place, restart)) for place in places]
+    for place in places:
+        inform(f"{place.name} goes to {place.host}: {' '.join(job.command)}")
+        given = variables(job, place, restart).items()
+        detail(f"{place.name} is given {' '.join(f'{name}={shlex.quote(value)}' for name, value in given)}")
+    processes = Processes(starts, output)
+    with processes.passing_on_signals():
+        failures = processes.wait()
+    if not failures:
+        return 0, False
+    warn(_report(failures[0], places, output))
+    for other in _hidden(failures, places, output):
+        warn(_report(other, places, output, also=True))
+    if processes.interrupted is not None:
+        return 128 + processes.interrupted, True
+    return failures[0].status, False
+
+
 def check_before_start(job: Job) -> None:
     """Refuse, in one line and before anything runs, what cannot go well."""
     program = job.command[0]
-    if all(map(is_here, job.hosts)):
+    if job.on_one_host:
         if shutil.which(program) is None:
             raise OptionError(f"The program {program!r} is not there, or cannot be executed. Nothing was started.")
         script = next((word for word in job.command[1:] if not word.startswith("-")), "")
@@ -65,7 +77,7 @@ def check_before_start(job: Job) -> None:
     if "PILOTAGE_REMOTE_SHELL" in os.environ:
         # Whatever reaches the hosts may have names of its own for them.
         return
-    if not all(map(is_here, job.hosts)):
+    if not job.on_one_host:
         check_remote_shell(job.remote_shell or chosen_remote_shell(os.environ), os.environ)
     for host in job.hosts:
         _check_host(host)
@@ -90,7 +102,7 @@ def meeting_place(job: Job) -> tuple[str, int]:
 
 
 def _address(job: Job) -> str:
-    if all(map(is_here, job.hosts)):
+    if job.on_one_host:
         return "127.0.0.1"
     if job.subnet is None or not is_here(job.hosts[0]):
         return job.hosts[0]

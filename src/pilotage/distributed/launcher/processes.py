@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import queue
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from pilotage.distributed.launcher.guard import PATIENCE
 from pilotage.distributed.launcher.output import TaggedOutput
+from pilotage.errors import OptionError
 
 _ENDED = (0, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
 """How processes end that do so well, or because they are told to."""
@@ -26,18 +29,27 @@ class Ending:
     """Its exit status, 128 + N where signal N ended it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How one process is started."""
+
+    command: Sequence[str]
+    line: bytes
+    """What it reads first from standard input, which then stays open."""
+
+
 class Processes:
     """The processes of one job on their way."""
 
-    def __init__(self, commands: Sequence[Sequence[str]], output: TaggedOutput) -> None:
+    def __init__(self, starts: Sequence[Start], output: TaggedOutput) -> None:
         self._endings: queue.SimpleQueue[Ending] = queue.SimpleQueue()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._readers: list[threading.Thread] = []
         self.interrupted: int | None = None
         """The signal that was passed on, if there was one."""
         try:
-            for command in commands:
-                self._processes.append(_start(command))
+            for start in starts:
+                self._processes.append(_started(start))
         except BaseException:
             self.end()
             raise
@@ -105,12 +117,37 @@ class Processes:
             reader.join(PATIENCE)
 
 
-def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _started(start: Start) -> subprocess.Popen[bytes]:
     # In a group of its own, so that Ctrl-C in a terminal reaches it once, through the launcher.
-    return subprocess.Popen(
-        command,
+    process = subprocess.Popen(
+        start.command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         process_group=0,
     )
+    assert process.stdin is not None
+    try:
+        _tell(process.stdin.fileno(), start.line)
+    except BaseException:
+        process.stdin.close()
+        process.kill()
+        process.communicate()
+        raise
+    return process
+
+
+def _tell(pipe: int, line: bytes) -> None:
+    """Write the line at once: whatever carries it to another host may take its time to read, and the others wait."""
+    capacity = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+    if len(line) > capacity:
+        try:
+            capacity = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, len(line))
+        except OSError:
+            raise OptionError(
+                f"The command and the variables of an instance take {len(line)} bytes, and the system passes on at most about "
+                "1 MiB at once. Set fewer or shorter variables. Nothing was started."
+            ) from None
+    # A process that is gone already is reported by its status.
+    with suppress(BrokenPipeError):
+        os.write(pipe, line)

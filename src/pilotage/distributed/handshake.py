@@ -1,0 +1,87 @@
+"""Proof that every process of a group belongs to the job.
+
+Gloo connects processes by TCP, and a listening socket of gloo takes whoever comes first with the right number, even another
+user of the host. So before anything else is exchanged, each pair of processes asks the other to sign a random challenge
+with the key of the job, which only the job's own user can read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary, WeakSet
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pilotage.errors import DistributedError
+
+__all__ = ["is_protected", "protect", "prove"]
+
+_BYTES = 32
+_KEYS: WeakKeyDictionary[dist.ProcessGroup, bytes] = WeakKeyDictionary()
+"""The key of each world of torch.distributed that has one; it goes with the world."""
+
+_PROVEN: WeakSet[dist.ProcessGroup] = WeakSet()
+
+
+def is_protected() -> bool:
+    """Whether the world's processes have proved that they belong to the job."""
+    everyone = dist.group.WORLD
+    return everyone is not None and everyone in _KEYS and everyone in _PROVEN
+
+
+def protect(key: bytes) -> None:
+    """Prove that all processes of the world belong to the job; groups that are made in it later use the same key."""
+    everyone = dist.group.WORLD
+    assert everyone is not None
+    _KEYS[everyone] = key
+    prove(everyone)
+
+
+def prove(group: dist.ProcessGroup | None) -> None:
+    """Prove that all processes of a group belong to the job, once; all of its processes have to call this.
+
+    Nothing happens in a world without a key, for a group that this process is not in, and in groups that carry no tensors
+    of the host: the libraries of cards connect by their own means.
+    """
+    everyone = dist.group.WORLD
+    key = None if everyone is None else _KEYS.get(everyone)
+    if key is None or not isinstance(group, dist.ProcessGroup) or group in _PROVEN:
+        return
+    if torch.device("cpu") in group._device_types:
+        _challenge_all(group, key)
+    _PROVEN.add(group)
+
+
+def _challenge_all(group: dist.ProcessGroup, key: bytes) -> None:
+    me = dist.get_rank()
+    others = [process for process in dist.get_process_group_ranks(group) if process != me]
+    asked = {process: secrets.token_bytes(_BYTES) for process in others}
+    asking = _exchanged(asked, group)
+    answers = _exchanged({other: _signed(key, group, me, other, asking[other]) for other in others}, group)
+    for other in others:
+        if not hmac.compare_digest(answers[other], _signed(key, group, other, me, asked[other])):
+            raise DistributedError(
+                f"What is connected in the place of process {other} does not have the key of this job. Another user of this host "
+                "may have tried to join the job. Nothing was taken from there; start the job again."
+            )
+
+
+def _signed(key: bytes, group: dist.ProcessGroup, sender: int, receiver: int, challenge: bytes) -> bytes:
+    text = f"{group.group_name} {sender} {receiver} ".encode()
+    return hmac.digest(key, text + challenge, "sha256")
+
+
+def _exchanged(messages: Mapping[int, bytes], group: dist.ProcessGroup) -> dict[int, bytes]:
+    """Send each process its message; returns what came from each."""
+    received: dict[int, Tensor] = {other: torch.zeros(_BYTES, dtype=torch.uint8) for other in messages}
+    sent = [torch.frombuffer(bytearray(message), dtype=torch.uint8) for message in messages.values()]
+    waiting = [dist.irecv(tensor, other, group=group) for other, tensor in received.items()]
+    waiting += [dist.isend(tensor, other, group=group) for other, tensor in zip(messages, sent, strict=True)]
+    for work in waiting:
+        if work is not None:
+            work.wait()
+    return {other: tensor.numpy().tobytes() for other, tensor in received.items()}
