@@ -115,7 +115,6 @@ class _Trails:
     """Follows the loss through autograd's graph, from each value back to it."""
 
     def __init__(self, root: Node, elements: int, operations: Mapping[Node, Operation]) -> None:
-        self._root = root
         self._elements = elements
         self._operations = operations
         self._known: dict[Node, _Trail | None] = {root: _Trail(_Kind.WHOLE)}

@@ -66,6 +66,8 @@ def mark_loss(loss: Tensor) -> Tensor:
     marks = _marks.get()
     if marks is None:
         return loss
+    if not isinstance(loss, Tensor):
+        raise LossError(f"mark_loss takes the tensor to train on, not {type(loss).__name__}.")
     marked = loss.view_as(loss)
     marks.found.append(Loss.of(marked, running_place()))
     return marked

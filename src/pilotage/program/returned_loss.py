@@ -101,7 +101,11 @@ def _entry_called_loss(value: Any) -> Tensor | None:
 
 def _look_up_loss(value: Any) -> tuple[bool, Any]:
     # Attributes first: a Hugging Face output is a dictionary without the entries that are None.
-    if dataclasses.is_dataclass(value) and "loss" in (field.name for field in dataclasses.fields(value)):
+    if (
+        dataclasses.is_dataclass(value)
+        and not isinstance(value, type)
+        and "loss" in (field.name for field in dataclasses.fields(value))
+    ):
         return True, getattr(value, "loss", None)
     if isinstance(value, tuple) and "loss" in getattr(value, "_fields", ()):
         return True, getattr(value, "loss", None)

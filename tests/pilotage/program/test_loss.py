@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import pilotage
+from pilotage.errors import LossError
 from pilotage.program.loss import Marks, mark_loss
 
 
@@ -32,6 +33,11 @@ def test_a_mark_of_a_constant_has_no_place_in_the_graph():
     with Marks() as marks:
         mark_loss(torch.ones(()))
     assert marks.found[0].edge is None
+
+
+def test_only_a_tensor_can_be_marked():
+    with Marks(), pytest.raises(LossError, match="not float"):
+        mark_loss(3.0)
 
 
 def test_marks_end_with_their_block_even_when_it_raises():

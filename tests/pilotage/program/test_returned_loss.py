@@ -292,7 +292,7 @@ def test_many_outputs_are_described_in_short():
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_anchors_and_the_check_for_finite_losses_look_at_what_is_returned(tier):
+def test_the_check_for_finite_losses_looks_at_what_is_returned(tier):
     module = Computing(lambda x: cross_entropy(x) * float("inf"))
     step = pilotage.training(module, sgd(module), nonfinite_loss="raise", tier=tier, backend="cpu")
     with pytest.raises(pilotage.errors.NonFiniteLossError):
