@@ -133,7 +133,12 @@ def mutate(draw, cache, outside):
                 os.chown(path, 12345, 12345, follow_symlinks=False)
         case "add":
             if path.is_dir() and not path.is_symlink():
-                _put(draw, path / "more.so", draw(st.sampled_from(["file", "fifo", "socket", "directory", "link"])), outside)
+                _put(
+                    draw,
+                    path / "more.so",
+                    draw(st.sampled_from(["file", "fifo", "socket", "directory", "link"])),
+                    outside,
+                )
         case ("edit" | "rewrite") as how if manifests := [each for each in files if each.name == "manifest.json"]:
             _forge(draw, pick(draw, manifests), how)
 
