@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -33,10 +33,11 @@ class Others(Protocol):
         ...
 
 
-def settle_weights(others: Others, tensors: Mapping[str, Tensor]) -> list[str]:
+def settle_weights(others: Others, tensors: Mapping[str, Tensor], own: Collection[str] = ()) -> list[str]:
     """Compare the tensors of all processes and, where they differ, take those of the first; returns the names of these.
 
-    Tensors are compared by digest, so that equal ones cost next to nothing.
+    Tensors are compared by digest, so that equal ones cost next to nothing. Those named by ``own``, such as statistics of
+    normalisation, are kept where nothing else differs: the processes go on from a training in which each had its own.
     """
     others.meet()
     shapes = {name: (tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors.items()}
@@ -48,6 +49,8 @@ def settle_weights(others: Others, tensors: Mapping[str, Tensor]) -> list[str]:
                 f"{_difference(everyone[0][0], theirs)}. All instances have to build the same one."
             )
     unequal = [name for name in tensors if len({digests[name] for _, digests in everyone}) > 1]
+    if all(name in own for name in unequal):
+        return []
     others.broadcast([tensors[name] for name in unequal])
     return unequal
 

@@ -174,7 +174,8 @@ class Executor:
             if unequal := settle_stages(self.line, self.module):
                 self._tell(Warned(message=unequal))
                 self._weights.send(self.session.attached)
-        if self.peers is not None and (unequal := settle(self.peers, self.session.attached)):
+        own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
+        if self.peers is not None and (unequal := settle(self.peers, self.session.attached, own)):
             self._tell(Warned(message=unequal))
         self._is_settled = True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from torch import nn
 
 from pilotage.backends.state import DeviceState
@@ -25,13 +27,16 @@ def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
     return peers
 
 
-def settle(peers: Peers, state: DeviceState) -> str | None:
-    """Take the state of instance 0 wherever instances differ; returns what is to be said about it."""
+def settle(peers: Peers, state: DeviceState, own_buffers: Collection[str] = ()) -> str | None:
+    """Take the state of instance 0 wherever instances differ; returns what is to be said about it.
+
+    Each instance keeps its own of some buffers, as long as weights and optimizer state are equal everywhere.
+    """
     # What is shared out, no other instance has.
     own = {} if state.shares is not None else state.slots
     slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
     counters = {counter.value: tensor for counter, tensor in state.counters.items()}
-    unequal = settle_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters})
+    unequal = settle_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)
     if not unequal:
         return None
     state.hand_on()

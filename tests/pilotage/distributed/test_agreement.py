@@ -34,6 +34,20 @@ def test_where_instances_differ_they_take_what_the_first_one_has(world):
     assert strides == (48, 1, 12, 3)
 
 
+def settle_statistics(weights_differ: bool):
+    peers = peers_here()
+    tensors = {
+        "weight": torch.ones(3) * (peers.world.rank if weights_differ else 1),
+        "running_mean": torch.tensor([float(peers.world.rank)]),
+    }
+    return settle_weights(peers, tensors, own=["running_mean"]), tensors["running_mean"].item()
+
+
+def test_statistics_of_its_own_are_kept_as_long_as_nothing_else_differs(world):
+    assert world(settle_statistics, 2, weights_differ=False) == [([], 0.0), ([], 1.0)]
+    assert world(settle_statistics, 2, weights_differ=True) == [(["weight", "running_mean"], 0.0)] * 2
+
+
 def settle_another_model():
     peers = peers_here()
     try:

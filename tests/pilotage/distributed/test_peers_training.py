@@ -280,6 +280,47 @@ def test_buffers_that_are_promised_equal_and_would_differ_are_refused(world):
     assert all("norm.running_mean" in message for message in world(refuse_buffers, 2))
 
 
+def go_on_from_own_state(tier: str):
+    """What an unbroken training ends with, and one that goes on half-way from what each instance has kept."""
+    given = list(batches(4))
+
+    def trainer():
+        torch.manual_seed(1)
+        module = NormClassifier(norm=True, dropout=0.0)
+        options = {"tier": tier, "distributed": True, "broadcast_buffers": False}
+        return module, pilotage.training(module, sgd(module), **options)
+
+    def call(step, images, targets):
+        place = {"instance": peers_here().world.rank, "instances": 2, "replicas": 1}
+        step(part_of(images[:2], **place), part_of(targets[:2], **place))
+
+    module, step = trainer()
+    for number, batch in enumerate(given):
+        call(step, *batch)
+        if number == 0:
+            kept = {name: tensor.clone() for name, tensor in module.state_dict().items()}, step.optimizer_state_dict()
+    whole = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    step.destroy()
+    again, step = trainer()
+    again.load_state_dict(kept[0])
+    for number, batch in enumerate(given[1:]):
+        if number == 0:
+            place = {"instance": peers_here().world.rank, "instances": 2, "replicas": 1}
+            step.compile(*(part_of(tensor[:2], **place) for tensor in batch))
+            step.load_optimizer_state_dict(kept[1])
+        call(step, *batch)
+    return whole, {name: tensor.clone() for name, tensor in again.state_dict().items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+def test_an_instance_goes_on_with_the_statistics_that_it_had(world, tier):
+    (first, first_again), (second, second_again) = world(go_on_from_own_state, 2, tier=tier)
+    assert not torch.equal(first["norm.running_mean"], second["norm.running_mean"])
+    for whole, again in ((first, first_again), (second, second_again)):
+        assert [name for name, tensor in whole.items() if not torch.equal(tensor, again[name])] == []
+
+
 def test_options_that_do_not_fit_the_world_are_refused():
     module = tutorial_classifier()
     plan = read_optimizer(sgd(module), {id(parameter): name for name, parameter in module.named_parameters()})
