@@ -2,11 +2,13 @@
 
 import csv
 import os
+import re
 import signal
 import time
 from pathlib import Path
 
 import pytest
+import torch
 
 WORDS = (
     "run.id=x",
@@ -36,6 +38,19 @@ def losses(folder):
     return tables
 
 
+def tensors_of(folder, step, instances=2):
+    """Every tensor of every instance in the checkpoint of a step."""
+    place = folder / "checkpoints"
+    if (place / f"model-{step}-0.ckpt").is_file():
+        return [torch.load(place / f"model-{step}-{number}.ckpt")["state_dict"] for number in range(instances)]
+    state = torch.load(place / f"model-{step}.ckpt")
+    return [{**state["state_dict"], **own} for own in state["statistics"]]
+
+
+def unequal(some, others):
+    return [name for name, tensor in some.items() if not torch.equal(tensor, others[name])]
+
+
 def process_of(folder, variable, value):
     """The process that trains into a folder as this one of several."""
     for place in Path("/proc").glob("[0-9]*"):
@@ -59,19 +74,25 @@ def kill_after(started, folder, pattern, variable, value):
     os.kill(found, signal.SIGKILL)
 
 
+ROUTES = {
+    "poprun": ("IPU", "model-*-1.ckpt", "POPDIST_REPLICA_INDEX_OFFSET"),
+    "torchrun": ("CPU", "model-*.ckpt", "RANK"),
+}
+
+
 @pytest.mark.timeout(1500)
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("by", "place", "pattern", "variable"),
+    ("by", "buffers"),
     [
-        ("poprun", "IPU", "model-*-1.ckpt", "POPDIST_REPLICA_INDEX_OFFSET"),
-        ("torchrun", "CPU", "model-*.ckpt", "RANK"),
+        ("poprun", "own"),
+        ("torchrun", "own"),
+        pytest.param("torchrun", "shared", marks=pytest.mark.long),
     ],
 )
-def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(
-    start, tmp_path, few_events, by, place, pattern, variable
-):
-    shared = () if place == "IPU" else ("run.distributed=true",)
+def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(start, tmp_path, few_events, by, buffers):
+    place, pattern, variable = ROUTES[by]
+    shared = () if place == "IPU" else ("run.distributed=true", f"run.broadcast_buffers={buffers == 'shared'}")
     given = (
         *WORDS,
         *shared,
@@ -85,8 +106,13 @@ def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(
     kill_after(killed, tmp_path / "killed", pattern, variable, 1)
     codes, said = killed.finish()
     assert codes == [0], said
-    assert "Resumed from" in said
+    found = re.search(r"resumed at step (\d+), (\d+) steps to go", said)
+    assert int(found[1]) + int(found[2]) == STEPS
     assert losses(tmp_path / "killed") == losses(tmp_path / "whole")
+    expected, found = (tensors_of(tmp_path / run, STEPS) for run in ("whole", "killed"))
+    assert [unequal(*pair) for pair in zip(expected, found, strict=True)] == [[], []]
+    # Each instance has statistics of its own; otherwise there would have been nothing to lose.
+    assert buffers == "shared" or any("running" in name for name in unequal(*expected))
 
 
 @pytest.mark.timeout(1500)

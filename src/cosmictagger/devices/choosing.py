@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +71,8 @@ class _Choice:
         return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate, family)
 
     @property
-    def _share(self) -> Callable[[nn.Module], None] | None:
-        return self.processes.share_buffers if self.processes.shares else None
+    def _share(self) -> Callable[[nn.Module], AbstractContextManager[None]] | None:
+        return self.processes.shared_buffers if self.processes.shares else None
 
     def _plain(
         self, device: torch.device, boundary: Callable[[], object] | None = None, name: str | None = None
@@ -99,7 +100,7 @@ class _Choice:
             "cuda",
             self.settings.gradient_accumulation,
             instances=self.processes.size,
-            share=self._share,
+            share=self.processes.shared_buffers,
         )
 
     def _graphcore(self) -> Device:

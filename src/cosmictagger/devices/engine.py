@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ class EngineDevice:
         accumulation: int = 1,
         *,
         instances: int = 1,
-        share: Callable[[nn.Module], None] | None = None,
+        share: Callable[[nn.Module], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._network, self._optimizer = network, optimizer
         self._observed, self._share = Observed(network, numbers), share
@@ -73,7 +74,7 @@ class EngineDevice:
                 outputs="all",
                 nonfinite_loss="ignore",
                 distributed=instances > 1,
-                # Each instance keeps statistics of its own; the first one's are saved.
+                # Each instance keeps statistics of its own, and a checkpoint holds those of all.
                 broadcast_buffers=instances == 1,
             )
         self._restored: dict[str, Any] | None = None
@@ -85,7 +86,6 @@ class EngineDevice:
         given = joined_tensors(batches, self._device)
         compilation = self._compile(given)
         set_rate(self._optimizer, rate)
-        self._training.set_optimizer(self._optimizer)
         metrics, loss = self._training(*given)
         return Outcome(
             loss=float(loss.mean()) * self._instances,
@@ -108,10 +108,8 @@ class EngineDevice:
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
-        if self._share is not None:
-            self._share(self._network)
         before = self._evaluation.record.compilation_seconds
-        with torch.inference_mode(False):
+        with torch.inference_mode(False), self._share(self._network):
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
         return Evaluation(
             loss=float(loss),

@@ -31,8 +31,8 @@ class PlainDevice:
     """Torch's own eager execution on one device; also the only one that scales losses.
 
     Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
-    behind each backward and behind each update, for devices that gather operations until they are told to run them. Before each
-    evaluation all processes take over the same statistics. ``name`` is what the device calls itself, for the report: a card may
+    behind each backward and behind each update, for devices that gather operations until they are told to run them. All processes
+    evaluate with the same statistics. ``name`` is what the device calls itself, for the report: a card may
     be an emulated one.
     """
 
@@ -103,10 +103,10 @@ class PlainDevice:
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
         self._network.eval()
-        self._processes.share_buffers(self._network)
-        with torch.inference_mode():
-            prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
-        self._mark()
+        with self._processes.shared_buffers(self._network):
+            with torch.inference_mode():
+                prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
+            self._mark()
         return Evaluation(loss=float(loss), metrics=metrics.cpu(), prediction=prediction.cpu())
 
     def state(self) -> dict[str, Any]:

@@ -73,7 +73,9 @@ def _training(
         LOGGER.info("No checkpoint file found, restarting from scratch")
         return training
     training.restore(found.state, everything=found.is_own, restarted=found.is_own and is_restarted())
-    LOGGER.info("Resumed from %s at step %d", found.path, training.step)
+    LOGGER.info("Resumed from %s", found.path)
+    # The number of iterations counts from here, as in the original, unless a launcher has restarted the job.
+    LOGGER.info("resumed at step %d, %d steps to go", training.step, training.left(chosen.run.iterations))
     return training
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -74,13 +75,38 @@ class Processes:
         with self.exchanging("hearing from rank 0"):
             return pilotage.broadcast_value(value)  # type: ignore[no-any-return]
 
-    @torch.no_grad()
-    def share_buffers(self, module: nn.Module) -> None:
-        """Take over the first process's buffers: statistics of normalisation, to be validated with alike everywhere."""
-        if self.shares:
-            with self.exchanging("sharing statistics"):
-                for buffer in module.buffers():
-                    dist.broadcast(buffer, src=0)
+    @contextmanager
+    def shared_buffers(self, module: nn.Module) -> Iterator[None]:
+        """Lend a module the first process's buffers, so that all processes validate with the same statistics.
+
+        Each process has its own again afterwards: training goes on with them, and checkpoints hold them.
+        """
+        if not self.shares:
+            yield
+            return
+        own = [buffer.detach().clone() for buffer in module.buffers()]
+        with self.exchanging("sharing statistics"), torch.no_grad():
+            for buffer in module.buffers():
+                dist.broadcast(buffer, src=0)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, kept in zip(module.buffers(), own, strict=True):
+                    buffer.copy_(kept)
+
+    def gather_tensors(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+        """What each process has of tensors that all of them have on the host, by rank."""
+        if not self.shares:
+            return [dict(tensors)]
+        found: list[dict[str, Tensor]] = [{} for _ in range(self.size)]
+        with self.exchanging("gathering statistics"):
+            for name, tensor in tensors.items():
+                parts = [torch.empty_like(tensor) for _ in found]
+                dist.all_gather(parts, tensor)
+                for process, part in zip(found, parts, strict=True):
+                    process[name] = part
+        return found
 
     def leave(self) -> None:
         """Part, once everybody is done."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,9 @@ from cosmictagger.records.trace import TRACED, traced
 from cosmictagger.training.journal import Journal
 from cosmictagger.training.metrics import KEYS
 from cosmictagger.training.schedule import Schedule
+
+_STATISTICS = "statistics"
+"""Under this name a checkpoint of several processes holds what each of them has beside the weights."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,9 +97,13 @@ class Training:
         """This process and its peers."""
         return self.agreement.processes
 
+    def left(self, iterations: int) -> int:
+        """How many of so many steps, counted from where the run began, are still to be done."""
+        return max(iterations - (self.step - self.began), 0)
+
     def run(self, iterations: int) -> None:
         """Do so many steps from where the run began, and save the last one."""
-        left = max(iterations - (self.step - self.began), 0)
+        left = self.left(iterations)
         with progress(left, "training", shown=self.processes.writes) as bar:
             for number in range(left):
                 self._iterate(number, bar)
@@ -167,8 +174,14 @@ class Training:
         """Write a checkpoint of everything, once the weights of all processes were found equal."""
         state = self.state()
         self.agreement.check(self.step, self._entries, state["state_dict"])
+        if self.processes.shares and not self.processes.per_instance_files:
+            # Weights are equal everywhere, statistics of normalisation are each process's own.
+            state[_STATISTICS] = self.processes.gather_tensors(self._statistics(state["state_dict"]))
         if self.processes.writes or self.processes.per_instance_files:
             self.checkpoints.save(self.step, state)
+
+    def _statistics(self, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {name: tensor for name, tensor in weights.items() if name not in self.agreement.parameters}
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on as if nothing had happened; tensors and plain values alone."""
@@ -184,7 +197,7 @@ class Training:
 
     def restore(self, state: dict[str, Any], *, everything: bool = True, restarted: bool = False) -> None:
         """Go on from a checkpoint; without ``everything``, the data begin anew. ``restarted`` runs make up for an attempt."""
-        self.device.restore(state)
+        self.device.restore({**state, "state_dict": self._own_weights(state)})
         self.step = int(state["global_step"])
         self.began = int(state.get("began", 0)) if restarted else self.step
         if not everything or "data" not in state:
@@ -194,6 +207,12 @@ class Training:
             self.held_out.restore(state["data"]["held_out"])
         self.samples = int(state["data"]["samples"])
         torch.set_rng_state(state["random"])
+
+    def _own_weights(self, state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The weights of a checkpoint, with the statistics that this process had in a run of as many processes."""
+        everybodys = state.get(_STATISTICS, [])
+        own = everybodys[self.processes.rank] if len(everybodys) == self.processes.size else {}
+        return {**state["state_dict"], **own}
 
 
 class _Parts:

@@ -26,6 +26,12 @@ answer = (
     together.first({"from": rank}),
     (together.writes, together.shares, together.backend),
 )
+norm = torch.nn.BatchNorm1d(2)
+norm.running_mean.fill_(rank + 1)
+with together.shared_buffers(norm):
+    lent = norm.running_mean.tolist()
+gathered = [part["running_mean"].tolist() for part in together.gather_tensors(dict(norm.named_buffers()))]
+answer = (*answer, lent, norm.running_mean.tolist(), gathered)
 together.leave()
 open(f"{folder}/{rank}.json", "w").write(json.dumps(answer))
 """
@@ -60,8 +66,11 @@ def test_two_processes_share_numbers_and_decisions(tmp_path):
     for process in running:
         process.join()
     for rank in range(2):
-        mean, everybody, first, (writes, shares, backend) = json.loads(Path(tmp_path, f"{rank}.json").read_text())
+        *told, lent, own, gathered = json.loads(Path(tmp_path, f"{rank}.json").read_text())
+        mean, everybody, first, (writes, shares, backend) = told
         assert mean == [0.5, 4.0]
         assert everybody == ["process 0", "process 1"]
         assert first == {"from": 0}
         assert (writes, shares, backend) == (rank == 0, True, "gloo")
+        assert (lent, own) == ([1.0, 1.0], [rank + 1.0] * 2)
+        assert gathered == [[1.0, 1.0], [2.0, 2.0]]

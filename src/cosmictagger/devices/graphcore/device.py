@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -45,7 +46,7 @@ class GraphcoreDevice:
         inference_options: poptorch.Options,
         accumulation: int = 1,
         replicas: int = 1,
-        share: Callable[[nn.Module], None] | None = None,
+        share: Callable[[nn.Module], AbstractContextManager[None]] | None = None,
     ) -> None:
         self._network, self._optimizer, self._kind = network, optimizer, kind
         self._accumulation, self._replicas, self._share = accumulation, replicas, share
@@ -108,13 +109,12 @@ class GraphcoreDevice:
         given = tensors(batch, HOST)
         if self._training is not None and self._weights_are_new:
             self._training.copyWeightsToHost()
-        if self._share is not None:
-            self._share(self._network)
-        compilation = self._compile_inference(given)
-        if (self._weights_are_new or self._share is not None) and not compilation:
-            self._inference.copyWeightsToDevice()
+        with nullcontext() if self._share is None else self._share(self._network):
+            compilation = self._compile_inference(given)
+            if (self._weights_are_new or self._share is not None) and not compilation:
+                self._inference.copyWeightsToDevice()
+            prediction, metrics, loss = self._inference(*given)
         self._weights_are_new = False
-        prediction, metrics, loss = self._inference(*given)
         return Evaluation(
             loss=float(loss.float().mean()),
             metrics=_averaged(metrics, self._replicas),
