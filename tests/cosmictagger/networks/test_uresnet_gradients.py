@@ -22,9 +22,6 @@ from cosmictagger.training.step import TrainingStep
 MOST = 2.0
 """How many times as far from float64 as the plain network."""
 
-A21_OF_5_LEVELS = replace(PRESETS["a21"], depth=5)
-URESNET_OF_4_LEVELS = replace(PRESETS["uresnet"], depth=4)
-
 
 @pytest.fixture
 def threads(request):
@@ -84,3 +81,28 @@ def errors(plain_network, options, event):
     _, loss = TrainingStep(ours, LossBalanceScheme.focal)(image, label)
     found = gradient_of(ours, loss)
     return tuple(float((each - truth).norm() / truth.norm()) for each in (found, plain))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("preset", "downsample", "threads"), [("a21", 3, 1), ("a21", 2, 2), ("uresnet", 3, 1)], indirect=["threads"]
+)
+def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(
+    preset, downsample, threads, plain_network
+):
+    options = replace(PRESETS[preset], depth=2, blocks_deepest_layer=2)
+    ours, plain = errors(plain_network, options, generated_event(downsample))
+    assert ours <= MOST * plain
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
+@pytest.mark.parametrize("downsample", [3, 2, 1])
+@pytest.mark.parametrize("preset", ["a21", "uresnet"])
+@pytest.mark.parametrize("event", [generated_event, real_event])
+def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downsample, event, threads, plain_network):
+    # Pictures can be halved five times at downsample 3, and six times, as the presets do, at the others.
+    options = replace(PRESETS[preset], depth=5) if downsample == 3 else PRESETS[preset]
+    ours, plain = errors(plain_network, options, event(downsample))
+    assert ours <= MOST * plain

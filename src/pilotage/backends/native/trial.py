@@ -28,7 +28,7 @@ class Trial:
         self.state = DeviceState(program.layout, program.plan, job.device, 1, pools)
         self._inputs = [tensor.to(job.device) for tensor in job.inputs]
         generator = torch.Generator().manual_seed(0)
-        weights = {name: _made_up(spec, generator) for name, spec in program.layout.parameters.items()}
+        weights = {name: _made_up(spec, generator) for name, spec in job.program.layout.parameters.items()}
         self.state.load_weights(weights, job.buffers)
 
     @property

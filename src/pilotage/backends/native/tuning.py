@@ -21,12 +21,16 @@ class Tuning:
     reason: str = ""
     """Why there is no compiled code, where there is none."""
 
+    note: str = ""
+    """What could not be checked of the results, and why."""
+
     @property
     def gain(self) -> str:
         """The measurement in words."""
         if not self.seconds:
             return self.reason
-        return ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds.items())
+        measured = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds.items())
+        return f"{measured}; {self.note}" if self.note else measured
 
     def to_data(self) -> dict[str, Any]:
         """The tuning as plain data."""

@@ -7,28 +7,32 @@ graph, measures again, and leaves the result in the cache. It ends when its pare
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.fx import GraphModule
 
 from pilotage.backends.native.agreement import Yardstick
 from pilotage.backends.native.cache import NativeCache, write_manifest
 from pilotage.backends.native.code import NativeCode
 from pilotage.backends.native.compiler import compile_graph
+from pilotage.backends.native.exact import Kinds, exactly, in_float64, learning, widened
 from pilotage.backends.native.job import Job
 from pilotage.backends.native.measuring import best_seconds, best_seconds_in_threads
 from pilotage.backends.native.nudging import nudged
 from pilotage.backends.native.precision import set_precision
 from pilotage.backends.native.trial import Trial
 from pilotage.backends.native.tuning import Tuning
+from pilotage.monitoring.processor import memory_of
 from pilotage.options.choices import Tier
 from pilotage.program.channels_last import has_channels_last, in_channels_last
 from pilotage.program.program import Action
@@ -73,7 +77,8 @@ def _end_with_parent(scratch: Path) -> None:
 def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
     plain = Trial(job, job.program)
     expected = _results(plain)
-    yardstick = Yardstick(expected, _nudged_results(job, (1, 2)), plain.names(len(expected)))
+    exact, note = _exact_results(job)
+    yardstick = Yardstick(expected, _nudged_results(job, (1, 2)), plain.names(len(expected)), exact)
     ways = {Way(Tier.GRAPH, channels_last=False): plain}
     problems: list[str] = []
     if has_channels_last(job.program):
@@ -97,7 +102,57 @@ def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
         channels_last=chosen.channels_last,
         seconds={str(way): value for way, value in seconds.items()},
         reason="; ".join(problems),
+        note=note,
     )
+
+
+def _exact_results(job: Job) -> tuple[list[Tensor] | None, str]:
+    """What the program computes in float64, or None; and what there is to say about it."""
+    needed, free = _bytes_in_float64(job), _free_bytes(job)
+    if needed > free:
+        sizes = f"it takes about {needed >> 20} MiB, and {free >> 20} MiB are free"
+        return None, f"results were not compared with float64: {sizes}"
+    kinds: Kinds = {}
+    problems: dict[str, str] = {}
+    learned = {action: learning(graph, kinds) for action, graph in _graphs(job).items()}
+    exact = {action: exactly(graph, kinds, problems) for action, graph in _graphs(job).items()}
+    try:
+        _results(Trial(job, job.program, learned))
+        wide = replace(job, inputs=[widened(each) for each in job.inputs])
+        found = _results(Trial(wide, in_float64(job.program), exact))
+    except (RuntimeError, TypeError, ValueError) as error:
+        return None, f"results were not compared with float64: {_first_line(error)}"
+    if problems:
+        why = "; ".join(f"{name} ({reason})" for name, reason in problems.items())
+        return found, f"computed in the graph's own types where float64 was the measure: {why}"
+    return found, ""
+
+
+def _graphs(job: Job) -> dict[Action, GraphModule]:
+    return {
+        action: computation.graph
+        for action, computation in job.program.computations.items()
+        if computation.graph is not None
+    }
+
+
+def _bytes_in_float64(job: Job) -> int:
+    """About what the program will take in float64, from what the process has taken so far."""
+    if job.device.type == "cpu":
+        taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    else:
+        taken = torch.get_device_module(job.device).max_memory_allocated(job.device)
+    halves = {torch.float16, torch.bfloat16}
+    kept = {each.dtype for each in (*job.program.inputs, *job.program.layout.parameters.values())}
+    return int(taken) * (4 if kept & halves or job.program.autocast in halves else 2)
+
+
+def _free_bytes(job: Job) -> int:
+    if job.device.type == "cpu":
+        return memory_of()[1]
+    device = torch.get_device_module(job.device)
+    free, _ = device.mem_get_info(job.device)
+    return int(free + device.memory_reserved(job.device) - device.memory_allocated(job.device))
 
 
 def _agreeing(ways: Mapping[Way, Trial], yardstick: Yardstick, job: Job, problems: list[str]) -> dict[Way, Trial]:

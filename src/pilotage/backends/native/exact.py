@@ -1,0 +1,131 @@
+"""A graph computed in float64, to see how far from the truth its own results and those of other ways are.
+
+All numbers with a point are held in float64, and the graph's own conversions to fewer digits are left out. What has to be as in
+the graph is computed in the graph's own types, from rounded arguments: random draws, and operations that have no float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Interpreter, Node
+from torch.utils import _pytree as pytree
+
+from pilotage.program.layout import StateLayout
+from pilotage.program.program import Program
+from pilotage.program.specification import TensorSpec
+
+Kinds = dict[Node, Any]
+"""The types of what each node of a graph makes."""
+
+_WIDE: Mapping[torch.dtype, torch.dtype] = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+_ABOUT_BITS = frozenset({torch.ops.aten.view.dtype})
+"""Operations on how a number is stored, and not on its value."""
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type with the most digits that stands for another."""
+    return _WIDE.get(dtype, dtype)
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """The same numbers with room for more digits."""
+    return tensor.to(wide(tensor.dtype))
+
+
+def in_float64(program: Program) -> Program:
+    """The program with a state that has room for more digits."""
+    layout = program.layout
+    return replace(program, layout=_layout(layout))
+
+
+def learning(graph: GraphModule, kinds: Kinds) -> Callable[..., list[Tensor]]:
+    """The graph, which also notes the types of what it makes."""
+    return lambda *arguments: list(_Learning(graph, kinds).run(*arguments))
+
+
+def exactly(graph: GraphModule, kinds: Kinds, problems: dict[str, str]) -> Callable[..., list[Tensor]]:
+    """The graph in float64, given such arguments; ``problems`` gets the operations that have none, and why."""
+    return lambda *arguments: list(_Exact(graph, kinds, problems).run(*arguments))
+
+
+class _Learning(Interpreter):
+    def __init__(self, graph: GraphModule, kinds: Kinds) -> None:
+        super().__init__(graph)
+        self._kinds = kinds
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        self._kinds[n] = pytree.tree_map_only(Tensor, lambda each: each.dtype, result)
+        return result
+
+
+class _Exact(Interpreter):
+    def __init__(self, graph: GraphModule, kinds: Kinds, problems: dict[str, str]) -> None:
+        super().__init__(graph)
+        self._kinds, self._problems = kinds, problems
+
+    def run_node(self, n: Node) -> Any:
+        if n.op == "get_attr":
+            return pytree.tree_map_only(Tensor, widened, super().run_node(n))
+        if not isinstance(n.target, torch._ops.OpOverload):
+            return super().run_node(n)
+        if torch.Tag.nondeterministic_seeded in n.target.tags or n.target in _ABOUT_BITS:
+            return self._as_in_the_graph(n, n.target)
+        args, kwargs = pytree.tree_map_only(torch.dtype, wide, self.fetch_args_kwargs_from_env(n))
+        try:
+            return n.target(*args, **kwargs)
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            result = self._as_in_the_graph(n, n.target)
+            self._problems.setdefault(str(n.target), str(error).strip().partition("\n")[0])
+            return result
+
+    def _as_in_the_graph(self, n: Node, operation: torch._ops.OpOverload) -> Any:
+        """Run an operation on arguments of the types that it has in the graph."""
+        rounded: dict[int, tuple[Tensor, Tensor]] = {}
+        """What an argument was rounded to, and the argument, by the identity of the former."""
+
+        def narrow(node: Node) -> Any:
+            return pytree.tree_map(narrow_one, self.env[node], self._kinds[node])
+
+        def narrow_one(value: Any, kind: Any) -> Any:
+            if not isinstance(value, Tensor) or value.dtype == kind:
+                return value
+            found = value.to(kind)
+            rounded[id(found)] = (found, value)
+            return found
+
+        args, kwargs = torch.fx.map_arg((n.args, n.kwargs), narrow)
+        result = operation(*args, **kwargs)
+        if operation._schema.is_mutable:
+            for found, value in rounded.values():
+                value.copy_(found)
+        return pytree.tree_map_only(
+            Tensor, lambda each: rounded[id(each)][1] if id(each) in rounded else widened(each), result
+        )
+
+
+def _layout(layout: StateLayout) -> StateLayout:
+    return replace(
+        layout,
+        parameters={name: _spec(each) for name, each in layout.parameters.items()},
+        buffers={name: _spec(each) for name, each in layout.buffers.items()},
+        slots={slot: _spec(each) for slot, each in layout.slots.items()},
+        accumulation_type=wide(layout.accumulation_type),
+    )
+
+
+def _spec(specification: TensorSpec) -> TensorSpec:
+    return replace(specification, dtype=wide(specification.dtype))
