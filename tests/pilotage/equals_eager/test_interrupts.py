@@ -111,9 +111,9 @@ def warm_cache(tmp_path_factory):
     return folder
 
 
-def how_many(key_press, action):
+def how_many(key_press, action, **places):
     """How many instructions of ours an action takes."""
-    with key_press(0) as press:
+    with key_press(0, **places) as press:
         action()
     return press.passed
 
@@ -203,17 +203,21 @@ def test_a_read_after_an_interrupted_call_that_followed_a_read_is_right(door, ke
 
 
 @DOORS
-def test_an_interrupt_in_the_first_call_leaves_the_module_as_it_was(door, key_press, assert_equal, fake_tensors):
+@pytest.mark.parametrize("places", [("/pilotage/", "/poptorch/"), ("/program/tables.py", "/program/model.py")])
+def test_an_interrupt_in_the_first_call_leaves_the_module_as_it_was(
+    door, places, key_press, assert_equal, fake_tensors
+):
     # The rest of torch that capture needs is imported by the first one of a process.
     Trained(door).train()
     before = Trained(door)
     names = {name: set(vars(part)) for name, part in before.module.named_modules()}
-    state, numbers = copy.deepcopy(before.module.state_dict()), how_many(key_press, before.train)
-    for number in range(1, numbers, numbers // 6):
+    state, numbers = copy.deepcopy(before.module.state_dict()), how_many(key_press, before.train, places=places)
+    for number in range(1, numbers, numbers // 8):
         model = Trained(door)
         generator = torch.get_rng_state()
-        with key_press(number):
+        with key_press(number, places) as press:
             model.train()
+        assert press.was_felt == press.was_sent
         assert not fake_tensors([[part._parameters, part._buffers] for part in model.module.modules()])
         assert {name: set(vars(part)) for name, part in model.module.named_modules()} == names
         assert torch.equal(torch.get_rng_state(), generator)

@@ -118,10 +118,11 @@ class WithLoss(nn.Module):
         return output, functional.mse_loss(output, torch.ones_like(output))
 
 
-def training(module, door="pilotage", lr=0.05):
+def training(module, door="pilotage", lr=0.05, tier="graph", cache=None):
     if door == "pilotage":
-        return pilotage.training(module, torch.optim.SGD(module.parameters(), lr=lr), backend="cpu", tier="graph")
-    options = poptorch.Options().runOn("cpu", tier="graph").showCompilationProgressBar(False)
+        optimizer = torch.optim.SGD(module.parameters(), lr=lr)
+        return pilotage.training(module, optimizer, backend="cpu", tier=tier, cache_directory=cache)
+    options = poptorch.Options().runOn("cpu", tier=tier).showCompilationProgressBar(False)
     return poptorch.trainingModel(module, options, poptorch.optim.SGD(module.parameters(), lr=lr))
 
 
@@ -145,11 +146,34 @@ def same(state, other):
 @DOORS
 def test_training_calls_of_several_threads_follow_each_other(door, assert_equal):
     module = WithLoss(network())
-    states = states_of_training(module, 60)
+    states = states_of_training(module, 180)
     model = training(module, door)
-    at_once(*[lambda: [model(X) for _ in range(20)]] * 3)
-    assert_equal(dict(module.state_dict()), dict(states[60]))
-    assert (model._executor.record.updates, model._executor.record.compilations) == (60, 1)
+    model(X)
+    at_once(*[lambda: [model(X) for _ in range(59)]] * 3)
+    assert_equal(dict(module.state_dict()), dict(states[178]))
+    assert (model._executor.record.updates, model._executor.record.compilations) == (178, 1)
+
+
+@DOORS
+def test_first_training_calls_of_several_threads_follow_each_other(door, assert_equal):
+    module = WithLoss(network())
+    states = states_of_training(module, 3)
+    model = training(module, door)
+    at_once(*[lambda: model(X)] * 3)
+    assert_equal(dict(module.state_dict()), dict(states[3]))
+    assert (model._executor.record.updates, model._executor.record.compilations) == (3, 1)
+
+
+@pytest.mark.long
+def test_training_calls_of_several_threads_follow_each_other_in_compiled_code(tmp_path, assert_equal):
+    modules = [WithLoss(network()) for _ in range(2)]
+    alone, model = [training(module, tier="compiled", cache=tmp_path) for module in modules]
+    for _ in range(178):
+        alone(X)
+    model(X)
+    at_once(*[lambda: [model(X) for _ in range(59)]] * 3)
+    assert_equal(dict(modules[1].state_dict()), dict(modules[0].state_dict()))
+    assert model.record.latest_tier == "compiled"
 
 
 @DOORS
