@@ -92,7 +92,8 @@ def harmless(outcome: Outcome) -> bool:
         outcome.ended in ("done", "refused")
         and not outcome.violations
         and outcome.growth < MEMORY + SLACK
-        and outcome.said.partition(":")[0] not in ("KeyError", "IndexError", "TypeError", "AttributeError", "UnboundLocalError")
+        and outcome.said.partition(":")[0]
+        not in ("KeyError", "IndexError", "TypeError", "AttributeError", "UnboundLocalError")
     )
 
 
@@ -105,7 +106,9 @@ def test_what_nobody_has_altered_runs_in_the_sandbox(originals, sandbox):
 def test_the_sandbox_notices_what_it_should(tmp_path, sandbox):
     """The observer itself is tried: on a function that does all that a file must not."""
     with Sandbox("hostile.misdeeds:do", tmp_path / "empty", tmp_path / "nothing", seconds=2, memory=1 << 30) as watched:
-        outcomes = {name: watched.attempt(tmp_path / name) for name in ("write", "execute", "start", "hang", "crash", "grow")}
+        outcomes = {
+            name: watched.attempt(tmp_path / name) for name in ("write", "execute", "start", "hang", "crash", "grow")
+        }
     assert "opens MARKER for writing" in outcomes["write"].violations
     assert any("touched" in found for found in outcomes["write"].violations)
     assert any("executes" in found for found in outcomes["execute"].violations)

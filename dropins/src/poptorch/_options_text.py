@@ -112,8 +112,10 @@ def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
 def _check_size(options: Options) -> None:
     """Raise where one call would be cut into more parts than anybody asks for: each step of it is written out."""
     counts = (options.device_iterations, options.replication_factor, options.Training.gradient_accumulation)
-    if not all(1 <= count for count in counts) or math.prod(counts) > _MOST_MICRO_BATCHES:
-        raise refuse("iterations, replicas and accumulation", counts, f"at most {_MOST_MICRO_BATCHES} micro-batches a call")
+    if not all(count >= 1 for count in counts) or math.prod(counts) > _MOST_MICRO_BATCHES:
+        raise refuse(
+            "iterations, replicas and accumulation", counts, f"at most {_MOST_MICRO_BATCHES} micro-batches a call"
+        )
 
 
 def _to_data(value: Any) -> Any:

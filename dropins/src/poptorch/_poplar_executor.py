@@ -189,9 +189,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         from poptorch._files import load_executable
 
         with self._channel.tracepoint("loadExecutable"):
-            load_executable(
-                self, filename, trusted=trusted, allow_operations=allow_operations, max_memory=max_memory
-            )
+            load_executable(self, filename, trusted=trusted, allow_operations=allow_operations, max_memory=max_memory)
 
     def isCompiled(self) -> bool:
         """Whether the model is compiled."""

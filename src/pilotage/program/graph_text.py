@@ -6,6 +6,7 @@ into Python source and runs it, so nothing of a file gets into a graph before it
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -121,8 +122,11 @@ class _Reader:
                 return self.graph.create_node("call_function", function, args, kwargs, name)
             case "output" if len(args) == 1 and not kwargs:
                 self._is_finished = True
-                return self.graph.output(*args)
-        raise refuse("a node", [kind, target], "a placeholder, a constant of the file, a call of an operation or an output")
+                end: Node = self.graph.output(*args)
+                return end
+        raise refuse(
+            "a node", [kind, target], "a placeholder, a constant of the file, a call of an operation or an output"
+        )
 
 
 def _describe(node: Node, entry: dict[str, Any]) -> None:
@@ -140,11 +144,15 @@ def _describe(node: Node, entry: dict[str, Any]) -> None:
 
 def _attributes(constants: Mapping[str, Tensor]) -> frozenset[str]:
     """The names of constants, which become attributes of a module: none of its own may be among them."""
-    taken = {*dir(GraphModule), *vars(torch.nn.Module())}
     for name in constants:
-        if not is_identifier(name) or name in taken or name in ("graph", "code"):
+        if not is_identifier(name) or name in _attributes_of_graphs():
             raise refuse("the name of a constant", name, "a name that modules have no other use for")
     return frozenset(constants)
+
+
+@functools.cache
+def _attributes_of_graphs() -> frozenset[str]:
+    return frozenset(dir(GraphModule(torch.nn.Module(), Graph())))
 
 
 def _check_call(
@@ -164,7 +172,13 @@ def _check_call(
     if not kwargs.keys() <= open_names:
         unknown = sorted(kwargs.keys() - open_names)
         raise refuse(f"a keyword of {name}", unknown[0], f"one of {', '.join(sorted(open_names)) or 'none'}")
-    missing = [each.name for each in arguments if each.name in open_names - kwargs.keys() and not each.has_default_value()]
+    given = {**dict(zip(by_position, args, strict=False)), **kwargs}
+    for argument in arguments:
+        if isinstance(given.get(argument.name), str) and "str" not in str(argument.type):
+            raise refuse(f"{argument.name} of {name}", given[argument.name], f"a value of type {argument.type}")
+    missing = [
+        each.name for each in arguments if each.name in open_names - kwargs.keys() and not each.has_default_value()
+    ]
     if missing:
         raise refuse(f"the arguments of {name}", [*args, *kwargs], f"also {', '.join(missing)}")
 

@@ -65,7 +65,9 @@ def _check_bags(node: Node, values: Mapping[Node, Any], written: Collection[int]
     of_forward = _arguments(forward)
     table = values[of_forward["weight"]]
     fits = (
-        all(_made_by(arguments[each], place) is forward for each, place in _RESULTS_OF_BAGS.items() if each in arguments)
+        all(
+            _made_by(arguments[each], place) is forward for each, place in _RESULTS_OF_BAGS.items() if each in arguments
+        )
         and all(_same(arguments[each], of_forward[each]) for each in ("indices", "offsets"))
         and arguments.get("num_weights", table.shape[0]) == table.shape[0]
         and ("weight" not in arguments or values[arguments["weight"]].shape == table.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from dataclasses import dataclass
 
 import torch
@@ -39,10 +41,39 @@ UNTRUSTED = Permission()
 TRUSTED = Permission(trusted=True)
 
 
+@functools.cache
 def is_allowed(operation: torch._ops.OpOverload) -> bool:
     """Whether every file may call an operation: it computes, on tensors that it is given, and does nothing else."""
     schema = operation._schema
     library, _, name = schema.name.partition("::")
     if library != "aten":
         return library in OWN_LIBRARIES or schema.name in OWN_OPERATIONS
-    return name in ALLOWED and not any(argument.is_out for argument in schema.arguments)
+    if name not in ALLOWED or any(argument.is_out for argument in schema.arguments):
+        return False
+    returned = {str(each.type) for each in schema.returns}
+    takes_plain = all(set(_WORDS.findall(str(argument.type))) <= _PLAIN for argument in schema.arguments)
+    # Variants for Python's own numbers, texts and lists share their names with those for tensors.
+    return takes_plain and returned <= _RETURNED and (not returned or returned != {"int"})
+
+
+_WORDS = re.compile(r"\w+")
+_PLAIN = frozenset(
+    [
+        "Tensor",
+        "bool",
+        "float",
+        "int",
+        "number",
+        "complex",
+        "str",
+        "SymInt",
+        "Device",
+        "Generator",
+        "Layout",
+        "MemoryFormat",
+        "ScalarType",
+        "List",
+        "Optional",
+    ]
+)
+_RETURNED = frozenset({"Tensor", "List[Tensor]", "int"})

@@ -33,7 +33,9 @@ def well_formed(what: str) -> Iterator[None]:
     except ProgramFileError:
         raise
     except _WRONG_FORM as error:
-        raise ProgramFileError(f"{what} does not have the form of a program: {type(error).__name__}: {error}") from error
+        raise ProgramFileError(
+            f"{what} does not have the form of a program: {type(error).__name__}: {error}"
+        ) from error
 
 
 def refuse(what: str, given: Any, expected: str) -> ProgramFileError:

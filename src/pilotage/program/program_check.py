@@ -79,9 +79,7 @@ def _state(layout: StateLayout) -> Iterator[TensorSpec]:
 
 def _arguments(program: Program, action: Action, computation: Computation) -> list[TensorSpec]:
     state = [
-        spec
-        for section in computation.sections
-        for spec in program.layout.section(section, whole=computation.whole)
+        spec for section in computation.sections for spec in program.layout.section(section, whole=computation.whole)
     ]
     return state if action is Action.UPDATE else [*state, *program.inputs]
 
@@ -171,7 +169,9 @@ class _Run:
             ) from error
 
 
-def _written_storages(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
+def _written_storages(
+    operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Iterator[int]:
     if not operation._schema.is_mutable:
         return
     given = named_arguments(operation, args, kwargs)

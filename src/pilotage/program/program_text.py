@@ -154,7 +154,9 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
 
 def _plan_from_data(data: dict[str, Any], layout: StateLayout) -> OptimizerPlan:
     return OptimizerPlan(
-        groups=tuple(_group_from_data(table(group, "a group"), layout) for group in listed(data["groups"], "the groups")),
+        groups=tuple(
+            _group_from_data(table(group, "a group"), layout) for group in listed(data["groups"], "the groups")
+        ),
         loss_scaling=written_number(data["loss_scaling"], "the loss scaling"),
         max_gradient_norm=written_number(data["max_gradient_norm"], "the largest norm of gradients"),
         accumulation_type=dtype(data["accumulation_type"]),

@@ -53,7 +53,9 @@ def _like(name: str, *others: str) -> Callable[[Arguments], _Wanted]:
     return rule
 
 
-def _forward(forward: torch._ops.OpOverload, *names: str, result: str = "grad_output") -> Callable[[Arguments], _Wanted]:
+def _forward(
+    forward: torch._ops.OpOverload, *names: str, result: str = "grad_output"
+) -> Callable[[Arguments], _Wanted]:
     """A gradient has the shape of what forward made of these arguments."""
 
     def rule(given: Arguments) -> _Wanted:
@@ -93,7 +95,9 @@ def _of_channels(*gradients: str) -> Callable[[Arguments], _Wanted]:
     def rule(given: Arguments) -> _Wanted:
         own: Tensor = given["input"]
         if own.dim() < 2:
-            raise ProgramFileError("The program normalises a tensor without channels. The file was altered or is damaged.")
+            raise ProgramFileError(
+                "The program normalises a tensor without channels. The file was altered or is damaged."
+            )
         yield from ((name, own.shape) for name in gradients)
         for name in ("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var"):
             tensor = given.get(name)
@@ -113,7 +117,7 @@ def _of_layers(given: Arguments) -> _Wanted:
 
 
 def _weight_norm(given: Arguments) -> _Wanted:
-    own, dimension = given.get("v", given.get("saved_v")).shape, given["dim"]  # type: ignore[union-attr]
+    own, dimension = given.get("v", given.get("saved_v")).shape, given["dim"]
     norms = [size if position == dimension % len(own) else 1 for position, size in enumerate(own)]
     yield "grad_w", own
     yield from ((name, norms) for name in ("g", "saved_g", "saved_norms"))
@@ -145,7 +149,9 @@ def _attention(given: Arguments) -> _Wanted:
 
 def _order(given: Arguments) -> _Wanted:
     if not 0 < given["p"] <= _LONGEST_ORDER:
-        raise ProgramFileError(f"The program asks for mvlgamma of the order {given['p']}. At most {_LONGEST_ORDER} is allowed.")
+        raise ProgramFileError(
+            f"The program asks for mvlgamma of the order {given['p']}. At most {_LONGEST_ORDER} is allowed."
+        )
     return iter(())
 
 
@@ -169,7 +175,9 @@ _RULES: Mapping[str, Callable[[Arguments], _Wanted]] = {
         "fractional_max_pool2d_backward": _fractional(2),
         "fractional_max_pool3d_backward": _fractional(3),
         **{
-            f"{kind}_pad{dimensions}d_backward": _forward(getattr(_A, f"{kind}_pad{dimensions}d").default, "self", "padding")
+            f"{kind}_pad{dimensions}d_backward": _forward(
+                getattr(_A, f"{kind}_pad{dimensions}d").default, "self", "padding"
+            )
             for kind in ("reflection", "replication")
             for dimensions in (1, 2, 3)
         },

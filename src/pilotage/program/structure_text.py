@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from functools import partial
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pilotage.errors import CaptureError, ProgramFileError
@@ -62,7 +62,7 @@ def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> 
             return Constant(_plain(content))
         case "sequence":
             name, *items = listed(content, "a sequence")
-            return Sequence(_sequence_class(name, trusted), tuple(map(read, items)))
+            return Sequence(_sequence_class(name, len(items), trusted), tuple(map(read, items)))
         case "table" | "record":
             name, entries = listed(content, "a table", 2)
             return _mapping(name, {_plain(key): read(item) for key, item in listed(entries, "the entries of a table")})
@@ -87,27 +87,28 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _sequence_class(name: str, trusted: bool) -> type:
+def _sequence_class(name: str, length: int, trusted: bool) -> type:
     """A class for a list or tuple; one whose construction runs code of its own only where the file is trusted."""
-    found = _class(name)
+    found: Any = _class(name)
     if found is None or not issubclass(found, (tuple, list)):
         return tuple
+    if len(getattr(found, "_fields", range(length))) != length:
+        return tuple
     if trusted or _is_made_by_python(found):
-        return found
+        return found  # type: ignore[no-any-return]
     return list if issubclass(found, list) else tuple
 
 
-def _is_made_by_python(kind: type) -> bool:
+def _is_made_by_python(kind: Any) -> bool:
     """Whether making an instance runs nothing but Python's own: tuple, list, torch.Size, named tuples, and the like."""
-    makers: Any = (kind.__new__, kind.__init__)
-    own = [maker for maker in makers if isinstance(maker, FunctionType)]
-    return not own or (own == [kind.__new__] and kind.__bases__ == (tuple,) and _is_of_named_tuple(kind))
+    if isinstance(kind.__init__, FunctionType) or type(kind).__call__ is not type.__call__:
+        return False
+    return not isinstance(kind.__new__, FunctionType) or _is_of_named_tuple(kind.__new__.__code__)
 
 
-def _is_of_named_tuple(kind: Any) -> bool:
-    """Whether ``collections.namedtuple`` wrote the constructor; it does so from a text that is no file."""
-    code = kind.__new__.__code__
-    return hasattr(kind, "_fields") and code.co_filename.startswith("<") and code.co_names == ("_tuple_new",)
+def _is_of_named_tuple(code: CodeType) -> bool:
+    """Whether ``collections.namedtuple`` wrote a constructor; it does so from a text that is no file."""
+    return code.co_filename.startswith("<") and code.co_names == ("_tuple_new",)
 
 
 def _class(name: str) -> type | None:

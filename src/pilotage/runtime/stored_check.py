@@ -28,7 +28,9 @@ def check_stored(content: Mapping[str, Any], tensors: Mapping[str, Tensor], layo
     for name in ("updates", "loss_scale"):
         if content[name] is not None:
             number(content[name], name)
-    _check_tensors(_below("slot/", tensors), of_slots if content["updates"] is not None else {}, "state of the optimizer")
+    _check_tensors(
+        _below("slot/", tensors), of_slots if content["updates"] is not None else {}, "state of the optimizer"
+    )
     for state in _below("random/", tensors).values():
         if state.dtype != torch.uint8 or state.dim() != 1 or state.numel() > _LARGEST_RANDOM_STATE:
             raise refuse("the state of random numbers", TensorSpec.of(state), "a list of bytes")
@@ -47,7 +49,9 @@ def _check_names(content: Mapping[str, Any], weights: Mapping[str, TensorSpec]) 
 def _check_tensors(given: Mapping[str, Tensor], wanted: Mapping[str, TensorSpec], what: str) -> None:
     if given.keys() != wanted.keys():
         odd = _few(given.keys() ^ wanted.keys())
-        raise ProgramFileError(f"The {what} in the file are not those of its program: {odd}. It was altered or is damaged.")
+        raise ProgramFileError(
+            f"The {what} in the file are not those of its program: {odd}. It was altered or is damaged."
+        )
     for name, tensor in given.items():
         if (tuple(tensor.shape), tensor.dtype) != (wanted[name].shape, wanted[name].dtype):
             raise refuse(f"{name} of the {what}", str(TensorSpec.of(tensor)), str(wanted[name]))

@@ -47,7 +47,7 @@ NUMBERS = (0, 1, -1, 2, 3, 7, 255, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**63, -(
 VALUES: tuple[Callable[[], Any], ...] = (
     lambda: None,
     lambda: True,
-    lambda: [],
+    list,
     dict,
     lambda: {"node": 0},
     lambda: {"node": -1},
@@ -111,7 +111,7 @@ def _change_content(content: dict[str, Any], draw: random.Random) -> None:
         rare = [place for place in places if place[2] < 5]
         places = rare or places
     owner, key, _ = draw.choice(places)
-    match draw.randrange(8):
+    match draw.randrange(10):
         case 0:
             owner[key] = draw.choice(payloads.ALL)
         case 1:
@@ -127,8 +127,23 @@ def _change_content(content: dict[str, Any], draw: random.Random) -> None:
         case 6:
             other, other_key, _ = draw.choice(places)
             owner[key] = copy.deepcopy(other[other_key]) if other is not owner else owner[key]
-        case _:
+        case 7:
             _change_operation(content, draw)
+        case _:
+            _nudge(places, draw)
+
+
+def _nudge(places: list[tuple[Any, Any, int]], draw: random.Random) -> None:
+    """Change a number a little, so that the file often stays a program."""
+    numbers = [(owner, key) for owner, key, _ in places if type(owner[key]) in (int, float, bool)]
+    if numbers:
+        owner, key = draw.choice(numbers)
+        value = owner[key]
+        owner[key] = (
+            (not value)
+            if isinstance(value, bool)
+            else draw.choice((value + 1, value - 1, value * 2, -value, value * 64))
+        )
 
 
 def _change_operation(content: dict[str, Any], draw: random.Random) -> None:
@@ -158,12 +173,18 @@ def _change_tensor(tensors: dict[str, Tensor], draw: random.Random) -> None:
         case 1:
             tensors[draw.choice(payloads.ALL)] = tensors.pop(name)
         case 2:
-            tensors[name] = torch.zeros(draw.choice(((), (0,), (1,), (7,), (3, 5), (*tensor.shape, 2))), dtype=tensor.dtype)
+            tensors[name] = torch.zeros(
+                draw.choice(((), (0,), (1,), (7,), (3, 5), (*tensor.shape, 2))), dtype=tensor.dtype
+            )
         case 3:
             tensors[name] = tensor.to(draw.choice((torch.float64, torch.int64, torch.uint8, torch.bool)))
         case 4:
-            extreme = draw.choice((float("nan"), 3e38, -3e38)) if tensor.is_floating_point() else draw.choice((-1, 100, 0))
-            tensors[name] = torch.full_like(tensor, extreme) if tensor.dtype not in (torch.bool, torch.uint8) else tensor
+            extreme = (
+                draw.choice((float("nan"), 3e38, -3e38)) if tensor.is_floating_point() else draw.choice((-1, 100, 0))
+            )
+            tensors[name] = (
+                torch.full_like(tensor, extreme) if tensor.dtype not in (torch.bool, torch.uint8) else tensor
+            )
 
 
 def _places(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any, int]]:

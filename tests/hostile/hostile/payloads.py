@@ -28,4 +28,16 @@ LINES = (
 
 MODULES = ("os:system", "builtins:exec", "builtins:eval", "subprocess:Popen", "torch:load", "importlib:import_module")
 
-ALL = (*EXPRESSIONS, *NAMES, *LINES, *MODULES, "../../MARKER", "/tmp/MARKER", "__class__", "__import__", "exec", "\x00", "é")
+ALL = (
+    *EXPRESSIONS,
+    *NAMES,
+    *LINES,
+    *MODULES,
+    "../../MARKER",
+    "/tmp/MARKER",
+    "__class__",
+    "__import__",
+    "exec",
+    "\x00",
+    "é",
+)

@@ -96,6 +96,5 @@ class Sandbox:
 
 
 def _listing(folder: Path) -> set[tuple[str, int, int]]:
-    found = (path.stat() for path in ())
     found = [(path, path.lstat()) for path in folder.rglob("*")]
     return {(str(path.relative_to(folder)), facts.st_size, facts.st_mtime_ns) for path, facts in found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 
@@ -36,6 +37,9 @@ FORBIDDEN = (
     "tempfile",
     "urllib",
 )
+PAYLOAD = {"__import__", "pathlib", "Path", "touch", "exec", "eval", "open"}
+"""Names that `payloads` would use, and no graph does."""
+
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -66,20 +70,19 @@ class Watch:
         if event == "open":
             return self._opening(*arguments)
         if event == "exec":
-            return "" if self._is_known(arguments[0]) else f"executes {arguments[0]}"
-        if event == "compile":
-            text = str(arguments[0])
-            return f"compiles {text}" if "MARKER" in text else ""
+            return "" if self._is_known(arguments[0]) else f"executes {arguments[0]} with {arguments[0].co_names}"
         if event.startswith(FORBIDDEN):
             return f"{event} {arguments}"
         return ""
 
     def _is_known(self, code: CodeType) -> bool:
-        """Whether code was generated from a graph, or is a library's, or, as FX evaluates types of schemas, calls nothing."""
-        if code.co_filename.startswith((*GENERATED, *self._readable)):
+        """Whether code was generated from a graph, or is a library's, or calls nothing, as types and named tuples do."""
+        if code.co_filename.startswith(GENERATED):
+            return not PAYLOAD & set(_names(code))
+        if code.co_filename.startswith(self._readable):
             return True
         return code.co_filename == "<string>" and not any(
-            each.opname.startswith(("CALL", "IMPORT", "MAKE")) for each in dis.get_instructions(code)
+            each.opname.startswith(("CALL", "IMPORT")) for each in dis.get_instructions(code)
         )
 
     def _opening(self, path: object, mode: str | None, flags: int) -> str:
@@ -90,3 +93,10 @@ class Watch:
         if (mode and set(mode) & set("wax+")) or (flags or 0) & _WRITES:
             return f"opens {name} for writing"
         return "" if os.path.abspath(name).startswith(self._readable) else f"reads {name}"
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

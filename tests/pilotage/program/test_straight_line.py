@@ -1,11 +1,13 @@
 import linecache
 import traceback
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from pilotage.errors import CaptureError
 from pilotage.program.straight_line import FILE_NAME, straight_line
 
 
@@ -66,3 +68,24 @@ def test_a_failing_operation_is_named_by_the_line_of_its_traceback():
         each for each in traceback.extract_tb(caught.value.__traceback__) if each.filename.startswith(FILE_NAME)
     )
     assert frame.line.startswith("mm = ")
+
+
+def test_nodes_may_be_called_like_what_is_bound():
+    graph = torch.fx.Graph()
+    values = graph.placeholder("_value")
+    doubled = graph.create_node("call_function", torch.ops.aten.mul.Scalar, (values, 2), {}, "_call_aten_add_Scalar")
+    total = graph.create_node("call_function", torch.ops.aten.add.Scalar, (doubled, float("inf")), {}, "total")
+    graph.output([doubled, total])
+    doubled, total = straight_line(torch.fx.GraphModule(nn.Module(), graph))(torch.ones(1))
+    assert (doubled.item(), total.item()) == (2.0, float("inf"))
+
+
+@pytest.mark.parametrize("name", ["x=print()", "x\nprint()", "class", "é"])
+def test_text_that_is_no_name_gets_into_no_source(name):
+    graph = torch.fx.Graph()
+    values = graph.placeholder("values")
+    node = graph.create_node("call_function", torch.ops.aten.mul.Scalar, (values, 2), {}, "twice")
+    node.kwargs = {name: 3}
+    graph.output([node])
+    with pytest.raises(CaptureError, match="is not one in Python"):
+        straight_line(SimpleNamespace(graph=graph))
