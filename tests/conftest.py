@@ -21,8 +21,8 @@ def one_thread():
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch):
     """A developer's own settings decide nothing here."""
-    for name in ("PILOTAGE_BACKEND", "PILOTAGE_CARDS", "PILOTAGE_TIER", "PILOTAGE_LOG_LEVEL"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("BACKEND", "CARDS", "TIER", "LOG_LEVEL", "CACHE_SIZE", "CACHE_AGE"):
+        monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
     # Nothing is compiled beside a test that does not ask for it, and no test leaves anything in the user's cache.
     monkeypatch.setenv("PILOTAGE_CACHE_DIR", "off")
 

@@ -66,3 +66,14 @@ def test_where_processes_announce_themselves_can_be_chosen_and_switched_off(monk
     assert environment.run_directories() == (tmp_path,)
     monkeypatch.setenv("PILOTAGE_RUN_DIR", "OFF")
     assert environment.run_directories() == ()
+
+
+def test_the_limits_of_the_cache(monkeypatch):
+    assert environment.cache_size() == 10 * 2**30
+    assert environment.cache_age() == 90 * 86400
+    for name, ask in (("SIZE", environment.cache_size), ("AGE", environment.cache_age)):
+        monkeypatch.setenv(f"PILOTAGE_CACHE_{name}", "off")
+        assert ask() is None
+        monkeypatch.setenv(f"PILOTAGE_CACHE_{name}", "many")
+        with pytest.raises(OptionError, match=rf"PILOTAGE_CACHE_{name} is 'many'. Write a .*, or off for no limit\."):
+            ask()

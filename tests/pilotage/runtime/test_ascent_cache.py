@@ -15,6 +15,7 @@ from torch import nn
 import pilotage
 from pilotage.backends.native.cache import NativeCache, write_manifest
 from pilotage.backends.native.tuning import Tuning
+from pilotage.cache.locks import BuildFolder
 from pilotage.errors import OptionError
 from pilotage.events import Warned
 from pilotage.options.choices import Tier
@@ -174,3 +175,19 @@ def test_a_fifo_in_the_place_of_what_was_noted_about_threads_does_not_block(tmp_
     again, _ = trainer(tmp_path)
     assert trains(again)
     again.destroy()
+
+
+def test_what_a_killed_run_and_its_compiler_left_goes_and_what_others_work_on_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead = tmp_path / "pilotage-compiling-dead"
+    dead.mkdir()
+    (dead / "job").write_text("")
+    with BuildFolder.new(tmp_path, "pilotage-compiling-") as living:
+        wrapped, _ = trainer(tmp_path / "cache")
+        wrapped(*BATCH)
+        left = set(tmp_path.glob("pilotage-compiling-*"))
+        assert dead not in left
+        assert living.path in left
+        assert len(left) == 2
+        wrapped.destroy()
+        assert set(tmp_path.glob("pilotage-compiling-*")) == {living.path}

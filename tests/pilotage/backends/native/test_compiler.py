@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 import subprocess
 import sys
 
 import pytest
+
+from pilotage.backends.native.compiler import _keep
 
 RULES = """
 import torch
@@ -80,3 +84,14 @@ def test_draws_stay_whole_on_every_device_and_gradients_of_pooling_on_cards():
     assert "native_dropout" not in {*cpu, *cuda}
     assert "log_sigmoid_forward" in {*cpu} & {*cuda}
     assert "max_pool2d_with_indices_backward" not in cuda
+
+
+def test_kernels_that_are_compiled_again_are_not_taken_for_those_that_were_loaded_before(tmp_path):
+    for number in (1, 2):
+        # As after a program was removed from the cache and compiled again, while somebody still runs the old one.
+        folder, source = tmp_path / "entry", tmp_path / f"built{number}.so"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        program = f"int number(void) {{ return {number}; }}"
+        subprocess.run(["gcc", "-shared", "-x", "c", "-", "-o", str(source)], input=program, text=True, check=True)
+        assert ctypes.CDLL(str(folder / _keep(source, folder, 0))).number() == number

@@ -64,3 +64,13 @@ def test_it_says_where_compiled_code_is_kept_or_why_there_is_none(monkeypatch, t
     _, compiling, _ = examine_engine(torch)
     assert compiling.verdict is Verdict.ABSENT
     assert "no-such-compiler" in compiling.value
+
+
+def test_something_wrong_in_the_cache_is_a_warning(monkeypatch, tmp_path):
+    monkeypatch.setenv("PILOTAGE_CACHE_DIR", str(tmp_path))
+    (tmp_path / ("a" * 32)).symlink_to(tmp_path)
+    (tmp_path / f".{'b' * 32}.half").mkdir()
+    _, compiling, _ = examine_engine(torch)
+    assert compiling.verdict is Verdict.WARNING
+    assert compiling.facts["wrong"] == {"foreign": 1, "leftover": 1}
+    assert "pilotage cache check" in compiling.remedy
