@@ -67,11 +67,10 @@ class SealedFolder:
 
 
 def seal(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder that is complete, and take the rights of everybody else away."""
+    """Write the manifest of a folder that is complete."""
+    make_private(folder)
     files: dict[str, list[Any]] = {}
     for path in sorted(folder.rglob("*")):
-        refuse_other_kind(path, path.lstat(), is_directory=path.is_dir())
-        path.chmod(0o700 if path.is_dir() else 0o600)
         if path.is_file() and path != folder / MANIFEST:
             data = path.read_bytes()
             files[path.relative_to(folder).as_posix()] = [len(data), hashlib.sha256(data).hexdigest()]
@@ -80,7 +79,13 @@ def seal(folder: Path, content: Mapping[str, Any]) -> None:
     descriptor = os.open(folder / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
-    folder.chmod(0o700)
+
+
+def make_private(folder: Path) -> None:
+    """Take the rights of everybody else away, whatever the umask has left them; a build has no links in it."""
+    for path in (folder, *folder.rglob("*")):
+        refuse_other_kind(path, path.lstat(), is_directory=path.is_dir())
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ end of some later call the executor changes over. What was compiled once is foun
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections import Counter
@@ -127,6 +128,8 @@ class Ascent:
     def start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
         """Start the compiler; where that is not possible, the program stays as it is."""
         try:
+            if not os.access(self.cache.root, os.W_OK):
+                raise PermissionError(errno.EACCES, "Compiled code cannot be written", str(self.cache.root))
             self._process = CompilingProcess(self._job(sample, buffers))
         except OSError as error:
             self._is_over = True

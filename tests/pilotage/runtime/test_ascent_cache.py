@@ -99,6 +99,21 @@ def test_without_a_place_to_write_to_the_program_trains_on_the_graph_and_says_so
         trainer("/proc/nowhere", tier="compiled")[0](*BATCH)
 
 
+def test_a_cache_that_can_only_be_read_is_read_and_nothing_is_compiled(tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o500)
+    if os.access(cache, os.W_OK):
+        pytest.skip("root writes everywhere")
+    wrapped, heard = trainer(cache)
+    assert trains(wrapped)
+    assert wrapped._executor.session.ascent._process is None
+    (warning,) = warnings(heard)
+    assert "stays on the graph tier: no compiler could be started" in warning
+    assert str(cache) in warning
+    with pytest.raises(OptionError, match="could not be compiled: see the warning above"):
+        trainer(cache, tier="compiled")[0](*BATCH)
+
+
 def test_without_room_for_the_compilers_files_the_program_trains_on_the_graph_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     wrapped, heard = trainer(tmp_path / "cache")

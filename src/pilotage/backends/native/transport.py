@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pilotage.backends.native.cache import Entry, NativeCache, read_entry
+from pilotage.cache.sealed import UnsealedError, make_private
 from pilotage.errors import ProgramFileError
 from pilotage.program.fingerprint import Fingerprint
 
@@ -47,7 +48,11 @@ class PackedCode:
                     )
                 (folder / place).parent.mkdir(parents=True, exist_ok=True)
                 (folder / place).write_bytes(data)
-            entry = read_entry(folder)
+            make_private(folder)
+            try:
+                entry = read_entry(folder)
+            except UnsealedError as error:
+                raise _ForAnother from error
             if fingerprint.differences(entry.parts):
                 raise _ForAnother
         return True
