@@ -143,6 +143,20 @@ def compares_device_names(path: Path) -> bool:
     )
 
 
+PICKLING = re.compile(
+    r"\b(all_gather_object|gather_object|broadcast_object_list|scatter_object_list|send_object_list|recv_object_list)\b"
+    r"|\b(import|from) (pickle|cloudpickle|dill|marshal|shelve)\b|weights_only ?= ?False"
+)
+
+
+def test_nothing_that_another_process_or_a_file_sends_is_unpickled():
+    found = [f"{label(path)}: {match[0]}" for path in MODULES for match in PICKLING.finditer(path.read_text())]
+    # Batches that the user's own loader workers send to the process that has started them, as torch's loader does it.
+    assert found == ["src/pilotage/data/sharing.py: import pickle"]
+    loading = re.compile(r"\btorch\.load\((?![^\n]*weights_only=True)")
+    assert not [label(path) for path in MODULES if loading.search(path.read_text())]
+
+
 def run_python(program: str) -> str:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

@@ -72,7 +72,9 @@ def _numbers(part: str, text: str, room: int) -> list[str]:
 
 
 def _too_many(text: str) -> OptionError:
-    return OptionError(f"The host list {_shown(text)} names more than {MOST_HOSTS} hosts, the most that a job can have.")
+    return OptionError(
+        f"The host list {_shown(text)} names more than {MOST_HOSTS} hosts, the most that a job can have."
+    )
 
 
 def _shown(text: str) -> str:

@@ -56,8 +56,8 @@ class JobDirectory:
             state = found.lstat()
         except OSError as error:
             raise DistributedError(
-                f"The directory of the job, {path!r}, cannot be found: {error.strerror}. All processes that meet on one host have "
-                "to see the same temporary directory (TMPDIR); in containers, set MASTER_ADDR to an address of the network."
+                f"The directory of the job, {path!r}, cannot be found: {error.strerror}. The processes of a job on one host meet in "
+                "a temporary directory. Set TMPDIR to one that all of them see; in containers, to one that is mounted in each."
             ) from None
         is_ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & 0o077
         if not is_ours or not found.is_absolute() or not _NAME.fullmatch(found.name):

@@ -16,6 +16,7 @@ import socket
 from datetime import timedelta
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore, PrefixStore, Store, TCPStore
 
 from pilotage.distributed.explaining import Explained
 from pilotage.distributed.handshake import protect
@@ -55,21 +56,19 @@ def meet(world: World, backend: str, timeout: timedelta) -> None:
             _meet_in(_agreed_directory(store, number, world), number, world, backend, timeout)
         else:
             _choose_interface(address, port)
-            _begin(world, backend, dist.PrefixStore(f"meeting {number}", store), timeout)
+            _begin(world, backend, PrefixStore(f"meeting {number}", store), timeout)
 
 
 def _meet_in(directory: JobDirectory, number: int, world: World, backend: str, timeout: timedelta) -> None:
     # The port belongs to the name so that a process that was led to another job of this user does not disturb it.
     file = directory.path / f"store-{number}-{world.port}-{world.processes}"
     _choose_interface(_LOOPBACK, 1)
-    _begin(world, backend, dist.FileStore(str(file), world.processes), timeout)
+    _begin(world, backend, FileStore(str(file), world.processes), timeout)
     protect(directory.key)
 
 
-def _begin(world: World, backend: str, store: dist.Store, timeout: timedelta) -> None:
-    dist.init_process_group(
-        backend, store=store, rank=world.process, world_size=world.processes, timeout=timeout
-    )
+def _begin(world: World, backend: str, store: Store, timeout: timedelta) -> None:
+    dist.init_process_group(backend, store=store, rank=world.process, world_size=world.processes, timeout=timeout)
 
 
 def _choose_interface(address: str, port: int) -> None:
@@ -78,7 +77,7 @@ def _choose_interface(address: str, port: int) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
 
 
-def _agreed_directory(store: dist.Store, number: int, world: World) -> JobDirectory:
+def _agreed_directory(store: Store, number: int, world: World) -> JobDirectory:
     """The directory that the first process makes; the others are told its path."""
     name = f"directory of meeting {number}"
     if world.process != 0:
@@ -89,7 +88,7 @@ def _agreed_directory(store: dist.Store, number: int, world: World) -> JobDirect
     return directory
 
 
-def _network_store(world: World, address: str, port: int, timeout: timedelta) -> dist.Store:
+def _network_store(world: World, address: str, port: int, timeout: timedelta) -> Store:
     """A store that the first process keeps, or torchrun."""
     # torchrun keeps its store when it starts processes again, with what those that are gone have left in it.
     prefix = f"pilotage attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
@@ -97,9 +96,9 @@ def _network_store(world: World, address: str, port: int, timeout: timedelta) ->
     if world.one_host and not kept_by_launcher and not _is_loopback(address):
         address = _LOOPBACK
     if world.process != 0 or kept_by_launcher:
-        return dist.PrefixStore(prefix, dist.TCPStore(address, port, is_master=False, timeout=timeout))
+        return PrefixStore(prefix, TCPStore(address, port, is_master=False, timeout=timeout))
     listening = _listening_socket(address, port)
-    kept = dist.TCPStore(
+    kept = TCPStore(
         address,
         port,
         is_master=True,
@@ -108,7 +107,7 @@ def _network_store(world: World, address: str, port: int, timeout: timedelta) ->
         # The store closes it.
         master_listen_fd=None if listening is None else listening.detach(),
     )
-    return dist.PrefixStore(prefix, kept)
+    return PrefixStore(prefix, kept)
 
 
 def _listening_socket(address: str, port: int) -> socket.socket | None:
@@ -129,7 +128,9 @@ def _listening_socket(address: str, port: int) -> socket.socket | None:
         listening.close()
         if error.errno == errno.EADDRNOTAVAIL:
             return None
-        raise RuntimeError(f"{address}:{port} cannot be listened at: {error.strerror.lower()}") from error
+        raise RuntimeError(
+            f"{address}:{port} cannot be listened at: {os.strerror(error.errno or 0).lower()}"
+        ) from error
     return listening
 
 

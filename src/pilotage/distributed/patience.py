@@ -21,5 +21,7 @@ def exchange_timeout() -> timedelta:
     """How long the others wait before they give it up."""
     seconds = number(os.environ, EXCHANGE_TIMEOUT, _SECONDS)
     if not 1 <= seconds <= MOST_SECONDS:
-        raise OptionError(f"{EXCHANGE_TIMEOUT} is {seconds}. It has to be at least 1 second and at most {MOST_SECONDS}.")
+        raise OptionError(
+            f"{EXCHANGE_TIMEOUT} is {seconds}. It has to be at least 1 second and at most {MOST_SECONDS}."
+        )
     return timedelta(seconds=seconds)

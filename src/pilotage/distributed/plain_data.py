@@ -25,9 +25,7 @@ _DEPTH = 100
 _LENGTH = struct.Struct("<Q")
 _DTYPES = {str(found): found for name in dir(torch) if isinstance(found := getattr(torch, name), torch.dtype)}
 _ARRAY_KINDS = "biufc"
-_SUPPORTED = (
-    "None, booleans, numbers, strings, bytes, lists, tuples, sets, dictionaries, NumPy arrays, torch dtypes and dense tensors"
-)
+_SUPPORTED = "None, booleans, numbers, strings, bytes, lists, tuples, sets, dictionaries, NumPy arrays, torch dtypes and dense tensors"
 
 
 def to_bytes(value: Any) -> Tensor:

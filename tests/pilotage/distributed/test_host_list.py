@@ -42,3 +42,27 @@ def test_what_cannot_be_read_is_shown_with_the_form_that_can(text):
 def test_a_host_stands_once():
     with pytest.raises(OptionError, match="names a1 more than once"):
         expand_hosts("a[0-2],a1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("h[0-99999999999]", "names more than 65536 hosts"),
+        ("h[0-65535],one", "names more than 65536 hosts"),
+        ("h[0-40000],g[0-40000]", "names more than 65536 hosts"),
+        ("h[0-40000,50000-99999]", "names more than 65536 hosts"),
+        ("h[0-" + "9" * 5000 + "]", "at most 18 digits"),
+        ("h[" + "0" * 100_000 + "-1]", "at most 18 digits"),
+        ("a," * 70_000 + "a", "names more than 65536 hosts"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_slips_in_a_range_are_refused_at_once(text, message):
+    with pytest.raises(OptionError, match=message) as refused:
+        expand_hosts(text)
+    assert len(str(refused.value)) < 1000
+
+
+def test_the_largest_list_is_read_in_a_moment():
+    assert len(expand_hosts("node[00000-65535]")) == 65_536
+    assert len(expand_hosts(",".join(f"n{number}" for number in range(65_536)))) == 65_536

@@ -49,9 +49,9 @@ def test_a_directory_that_others_can_enter_is_refused(temporary):
         named.mkdir(mode=0o700)
         for path in (link, named, "pilotage-job-x/../..", temporary / "pilotage-job-file"):
             (temporary / "pilotage-job-file").touch(mode=0o600)
-            with pytest.raises(DistributedError, match="directory of (a|the) job"):
+            with pytest.raises(DistributedError, match=r"directory of (a|the) job"):
                 JobDirectory.at(str(path))
-    with pytest.raises(DistributedError, match="cannot be found.*TMPDIR.*MASTER_ADDR"):
+    with pytest.raises(DistributedError, match=r"cannot be found.*TMPDIR"):
         JobDirectory.at(str(made.path))
 
 

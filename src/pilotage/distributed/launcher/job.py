@@ -116,7 +116,9 @@ class Job:
     def places(self, address: str, port: int, directory: str | None = None) -> list[Place]:
         """Where each process goes, if they meet at this address or in this directory: the stages of one instance after another."""
         stages = range(self.stages_per_replica) if self.stages_per_replica > 1 else [None]
-        return [self._place(rank, stage, address, port, directory) for rank in range(self.instances) for stage in stages]
+        return [
+            self._place(rank, stage, address, port, directory) for rank in range(self.instances) for stage in stages
+        ]
 
     def _place(self, rank: int, stage: int | None, address: str, port: int, directory: str | None) -> Place:
         world = World(

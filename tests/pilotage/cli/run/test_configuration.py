@@ -50,6 +50,7 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(tmp_path):
         ("colour = red", "names 'colour', which is no option"),
         ("import-config = x", "names 'import-config'"),
         ("verbose = very", "Line 1 .*Give a number"),
+        ("verbose = 99999999999", "Line 1 .*Give a number"),
         ("num-instances = two", "cannot be used.*num-instances"),
     ],
 )

@@ -58,3 +58,20 @@ def test_instances_of_torchs_own_launcher_train_together(tmp_path):
     assert ran.returncode == 0, ran.stderr
     # Two processes write into one pipe, so that a line may break in the other.
     assert sorted(re.findall(r"torchrun \d: 1\.0", ran.stdout)) == ["torchrun 0: 1.0", "torchrun 1: 1.0"]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "node0"}, True),
+        ({"LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "node0"}, False),
+        ({"LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}, False),
+        ({"MASTER_ADDR": "127.0.0.1"}, True),
+        ({"MASTER_ADDR": "localhost", "KUBERNETES_SERVICE_HOST": "10.96.0.1"}, False),
+        ({"MASTER_ADDR": "node0"}, False),
+    ],
+)
+def test_processes_on_one_host_know_that_they_are(told, expected):
+    world = torchrun_world({"RANK": "1", "WORLD_SIZE": "4", "MASTER_PORT": "29500", **told})
+    assert world is not None
+    assert world.one_host is expected

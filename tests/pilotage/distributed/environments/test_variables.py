@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.distributed.environments import world_from
-from pilotage.distributed.environments.variables import number, port_of_job
+from pilotage.distributed.environments.variables import is_on_one_host, number, port_of_job
 from pilotage.errors import OptionError
 
 
@@ -37,3 +37,20 @@ def test_the_first_launcher_that_is_recognised_counts():
     for variables, launcher in [(slurm, "SLURM"), (mpi, "OpenMPI"), (torchrun, "torchrun"), (poprun, "poprun")]:
         found |= variables
         assert world_from(found).launcher == launcher
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("10.0.0.1", False),
+        ("node0", False),
+        (None, False),
+    ],
+)
+def test_a_loopback_address_means_one_host_but_not_in_a_pod(address, expected):
+    assert is_on_one_host({}, address) is expected
+    assert is_on_one_host({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, address) is False

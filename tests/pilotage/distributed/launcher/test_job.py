@@ -46,6 +46,7 @@ def test_the_stages_of_an_instance_are_processes_of_one_host_and_the_first_one_s
         ({"instances": 3, "replicas": 3, "hosts": ("a", "b")}, "3 instances cannot be divided evenly among 2 hosts"),
         ({"only_output_from": 1}, "--only-output-from-instance is 1"),
         ({"max_restarts": -1}, "--max-restarts is -1"),
+        ({"instances": 10**12, "replicas": 10**12, "link_domains": 10**12}, "A job has at most 65536"),
     ],
 )
 def test_a_job_that_cannot_be_is_refused(options, message):

@@ -191,3 +191,61 @@ def test_instances_on_other_hosts_end_with_the_launcher_and_with_each_other(popr
     assert status == 9
     assert "Instance 1 on b was the first to fail" in err
     wait_until_gone(numbers_in(out))
+
+
+def test_variables_for_other_hosts_stand_on_no_command_line(poprun, other_hosts, tmp_path):
+    shell = Path(other_hosts["PILOTAGE_REMOTE_SHELL"])
+    shell.write_text(shell.read_text().replace("exec env", f'echo "$@" >> {tmp_path}/words\nexec env'))
+    status, out, err = poprun(
+        "--host=a,b", "--num-instances=2", "--mpi-local-args=-x API_KEY", *SHELL,
+        "echo $API_KEY; tr '\\0' ' ' < /proc/$PPID/cmdline | head -c 100", **other_hosts, API_KEY="a-secret-of-mine",
+    )  # fmt: skip
+    assert status == 0, err
+    assert out.count("a-secret-of-mine") == 2
+    words = (tmp_path / "words").read_text()
+    assert "a-secret-of-mine" not in words
+    assert "MASTER_PORT" not in words
+
+
+def test_variables_beyond_what_a_command_line_can_hold_arrive(poprun, other_hosts):
+    status, out, err = poprun(
+        "--host=a", "--mpi-local-args=-x A -x B -x C", sys.executable, "-c", "import os; print(len(os.environ['B']))",
+        **other_hosts, A="a" * 100_000, B="b" * 100_000, C="c" * 100_000,
+    )  # fmt: skip
+    assert status == 0, err
+    assert "100000" in out
+
+
+@pytest.mark.parametrize("whom", ["launcher", "instance"])
+def test_the_directory_of_a_job_goes_with_it(start_poprun, poprun, tmp_path, whom):
+    def left():
+        return [*tmp_path.glob("pilotage-job-*")]
+
+    process = start_poprun("--num-instances=2", *SHELL, TELL_AND_WAIT, TMPDIR=str(tmp_path))
+    pids = read_numbers(process, 4)
+    (directory,) = left()
+    assert directory.stat().st_mode & 0o777 == 0o700
+    os.kill(process.pid if whom == "launcher" else pids[0], signal.SIGKILL)
+    process.communicate()
+    end = time.monotonic() + 15
+    while left():
+        assert time.monotonic() < end
+    status, out, _ = poprun("--max-restarts=2", *SHELL, "echo $PILOTAGE_JOB_DIRECTORY; exit 3", TMPDIR=str(tmp_path))
+    assert status == 3
+    assert len(set(out.splitlines())) == 3
+    assert not left()
+
+
+def test_what_would_never_end_is_refused_in_a_moment(poprun, tmp_path):
+    python = (sys.executable, "-c", "")
+    for words, message in [
+        (("--host", "h[0-99999999999]"), "names more than 65536 hosts"),
+        (("--num-instances=1000000000000", "--num-ilds=1000000000000"), "A job has at most 65536"),
+        (("--import-config", "/dev/zero"), "is a device or a socket"),
+        (("--host-file", "/dev/zero"), "is a device or a socket"),
+        (("--exchange-timeout", "1" + "0" * 30), "at most 31536000"),
+    ]:
+        status, _, err = poprun(*words, *python)
+        assert status == 2, err
+        assert message in err
+        assert len(err.splitlines()) == 1, err
