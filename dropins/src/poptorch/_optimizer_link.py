@@ -75,8 +75,7 @@ class OptimizerLink:
         self._superseded = _loaded_values(optimizer)
         self.pools_running_mean = wants_running_mean(optimizer)
         self._unread.read(optimizer)
-        if executor.host_steps is not None:
-            executor.host_steps.optimizer = optimizer
+        executor.host_steps.optimizer = optimizer
         if optimizer is not self.optimizer:
             self._replace(optimizer, executor)
         if executor.is_compiled:
@@ -126,8 +125,7 @@ class OptimizerLink:
             optimizer.ipu_state_is_dirty = True
         # torch's schedulers ask for this mark, and warn of steps that they have not seen.
         optimizer._opt_called = True  # type: ignore[attr-defined]
-        if executor.host_steps is not None:
-            self._unread.check(executor.host_steps.handovers)
+        self._unread.check(executor.host_steps.handovers)
 
     def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
         loaded = optimizer.get_state_dict()

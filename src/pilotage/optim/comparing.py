@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pilotage.errors import OptionError
 from pilotage.optim.rule import Group, OptimizerPlan
 
 
@@ -14,7 +15,12 @@ def changed_constants(compiled: OptimizerPlan, wanted: OptimizerPlan) -> list[st
 
 
 def with_values_of(compiled: OptimizerPlan, wanted: OptimizerPlan) -> OptimizerPlan:
-    """The compiled plan, constants and all, with the values of another one that differs in nothing else."""
+    """The compiled plan with the values of another one; raises where the other differs in more than values."""
+    if differences := changed_constants(compiled, wanted):
+        raise OptionError(
+            f"These parts of the optimizer are compiled into the program and cannot change: {', '.join(differences)}. "
+            "Mark them as variable before compiling, or destroy() and compile again."
+        )
     groups = zip(compiled.groups, wanted.groups, strict=True)
     return replace(
         compiled,

@@ -17,7 +17,7 @@ from pilotage.distributed.line import Line
 from pilotage.distributed.peers import Peers
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Listener, StepsRun, TierChanged, Warned, tell_all
-from pilotage.optim.comparing import changed_constants, with_values_of
+from pilotage.optim.comparing import with_values_of
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import ReplicaGrouping
@@ -90,8 +90,8 @@ class Executor:
         self._is_settled = False
         self._optimizer = optimizer
         """What the plan is read from before each call; None where it changes by `set_plan` alone."""
-        self.host_steps = host_steps
-        """Watches for optimizers that are stepped on the host meanwhile; None where nobody cares."""
+        self.host_steps = host_steps or HostSteps(remedy=None)
+        """Watches for optimizers that are stepped on the host meanwhile."""
 
     # Running
 
@@ -122,7 +122,7 @@ class Executor:
     def _run(self, call: BoundCall) -> list[Tensor]:
         if self._optimizer is not None and self._session is not None and self._optimizer.has_changed():
             self._read(self._optimizer)
-        if self.host_steps is not None and self.host_steps.noted:
+        if self.host_steps.noted:
             for report in self.host_steps.reports():
                 self._tell(Warned(message=report))
         session = self._ready(call)
@@ -132,7 +132,10 @@ class Executor:
             self.settle()
             outputs = session.run(call.inputs)
         except BaseException as error:
-            self._note_failure(session, error)
+            if self._failures.is_torn_by(error, session.attached):
+                self._weights.discard_changes()
+            else:
+                self._weights.note_change(in_failure=True)
             if isinstance(error, StepFailure):
                 raise self._failures.explained(error, trains=session.program.trains) from error.__cause__
             raise
@@ -146,23 +149,6 @@ class Executor:
         if session.ascent is not None and session.ascent.is_due(seconds):
             self._climb(session, session.ascent, call)
         return outputs
-
-    def _note_failure(self, session: Session, error: BaseException) -> None:
-        """A call that fails may have done some of its updates, and one of them by half."""
-        state = session.attached
-        if not isinstance(error, StepFailure):
-            self.record.updates += state.updates_of_call
-        state.updates_of_call = 0
-        if not state.torn:
-            self._weights.note_change(in_failure=True)
-            return
-        self._weights.discard_changes()
-        self._tell(
-            Warned(
-                message="The call was broken off in the middle of an update. The module shows its weights as they were when they "
-                "were last read, or sent to the device. Restore a checkpoint before you train on."
-            )
-        )
 
     @in_turn
     def settle(self) -> None:
@@ -274,8 +260,7 @@ class Executor:
     def destroy(self) -> None:
         """Bring the weights home and drop the program; the next call compiles anew."""
         self._weights.let_go()
-        if self.host_steps is not None:
-            self.host_steps.end()
+        self.host_steps.end()
         if self._session is not None:
             self._session.stop_ascent()
         self._session = None
@@ -297,16 +282,14 @@ class Executor:
             state = self.session.attach(self.plan)
             any_process = None if self.line is None else self.line.any
             self._weights.take_over(state, self.session.whole_weights, any_process)
-        if self.host_steps is not None:
-            self.host_steps.begin(self.module.parameters())
+        self.host_steps.begin(self.module.parameters())
 
     @in_turn
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""
         _ = self.session.attached
         self._weights.let_go()
-        if self.host_steps is not None:
-            self.host_steps.end()
+        self.host_steps.end()
         self.session.detach()
         self._presence.leave()
 
@@ -317,8 +300,7 @@ class Executor:
         """Send the module's own weights and buffers to the device."""
         self._is_settled = False
         self._weights.send(self.session.attached)
-        if self.host_steps is not None:
-            self.host_steps.sent()
+        self.host_steps.sent()
 
     @in_turn
     def send_buffers(self, names: Iterable[str]) -> None:
@@ -338,14 +320,8 @@ class Executor:
     def group_replicas(self, parameter: str, members: int, grouping: ReplicaGrouping) -> None:
         """Give each group of replicas its own copy of a parameter, along the leading dimension of the host's tensor."""
         if self._session is not None:
-            raise OptionError(
-                f"Replicas cannot be grouped for {parameter} any more: the model is compiled. destroy() it first."
-            )
-        if self.execution.batching.instances > 1:
-            raise OptionError(f"Replicas cannot be grouped for {parameter} with several instances. Use one instance.")
-        self._groups[parameter] = replica_groups(
-            self.module, parameter, self.execution.batching.replicas, members, grouping
-        )
+            raise OptionError(f"The model is compiled: call destroy() before grouping the replicas of {parameter}.")
+        self._groups[parameter] = replica_groups(self.module, parameter, self.execution.batching, members, grouping)
 
     @in_turn
     def set_optimizer_state(self, state: OptimizerState) -> None:
@@ -361,11 +337,6 @@ class Executor:
     def set_plan(self, plan: OptimizerPlan) -> None:
         """Train on with other values of the optimizer; what was compiled in cannot change."""
         if self._session is not None and self.plan is not None:
-            if differences := changed_constants(self.plan, plan):
-                raise OptionError(
-                    f"These parts of the optimizer are compiled into the program and cannot change: "
-                    f"{', '.join(differences)}. Mark them as variable before compiling, or destroy() and compile again."
-                )
             plan = with_values_of(self.plan, plan)
             if self._session.state is not None:
                 self._session.state.load_values(plan)
@@ -376,8 +347,7 @@ class Executor:
         """Train on with the values of another optimizer, and read it before each call from now on."""
         self.set_plan(optimizer.first_plan(like=self._compiled_plan))
         self._optimizer = optimizer
-        if self.host_steps is not None:
-            self.host_steps.optimizer = optimizer.optimizer
+        self.host_steps.optimizer = optimizer.optimizer
 
     # Inside
 
@@ -424,14 +394,7 @@ class Executor:
         )
 
     def _count(self, session: Session, seconds: float) -> None:
-        device, tier, schedule = session.device, session.tier.value, session.schedule
-        self.record.count(device, tier, schedule.micro_batches, schedule.updates)
-        self._tell(
-            StepsRun(
-                device=device,
-                tier=tier,
-                micro_batches=schedule.micro_batches,
-                updates=schedule.updates,
-                seconds=seconds,
-            )
-        )
+        schedule = session.schedule
+        device, tier, batches, updates = session.device, session.tier.value, schedule.micro_batches, schedule.updates
+        self.record.count(device, tier, batches, updates)
+        self._tell(StepsRun(device=device, tier=tier, micro_batches=batches, updates=updates, seconds=seconds))

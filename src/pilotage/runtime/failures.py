@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pilotage.backends.state import DeviceState
 from pilotage.backends.walk import StepFailure
 from pilotage.events import Listener, Warned
 from pilotage.options.choices import NonFiniteLoss
 from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
 from pilotage.runtime.record import RunRecord
+
+_TORN = (
+    "The call was broken off in the middle of an update. The module shows its weights as they were when they were last read, or "
+    "sent to the device. Restore a checkpoint before you train on."
+)
+"""What is said where the device's weights are not those of any step."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,15 @@ class Failures:
         else:
             self.tell(Warned(message=f"{explain(failure, error, updates)} Training goes on, unchecked."))
         return True
+
+    def is_torn_by(self, error: BaseException, state: DeviceState) -> bool:
+        """Whether a failed call left an update half done; says so then, and counts the updates that are whole."""
+        if not isinstance(error, StepFailure):
+            self.record.updates += state.updates_of_call
+        state.updates_of_call = 0
+        if state.torn:
+            self.tell(Warned(message=_TORN))
+        return bool(state.torn)
 
     def explained(self, failure: StepFailure, *, trains: bool) -> BaseException:
         """What is raised for a failure; the updates of its call that were done count."""

@@ -24,8 +24,9 @@ class HostSteps:
     """Watches the optimizers that hold parameters of one program, while the program is attached to its device."""
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer | None = None, *, remedy: str, reports_own: bool = True
+        self, optimizer: torch.optim.Optimizer | None = None, *, remedy: str | None, reports_own: bool = True
     ) -> None:
+        """``remedy`` ends each report; without one nothing is watched."""
         # Weak: an optimizer may hold the executor that holds this.
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self.noted: dict[torch.optim.Optimizer, str] = {}
@@ -51,7 +52,8 @@ class HostSteps:
         """The device takes over these parameters."""
         self._parameters = frozenset(map(id, parameters))
         self.sent()
-        _HOOK.watch(self)
+        if self._remedy is not None:
+            _HOOK.watch(self)
 
     def end(self) -> None:
         """The host has its parameters back."""

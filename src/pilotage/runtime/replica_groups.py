@@ -5,13 +5,18 @@ from __future__ import annotations
 from torch import nn
 
 from pilotage.errors import OptionError
-from pilotage.options.batching import group_of
+from pilotage.options.batching import Batching, group_of
 from pilotage.options.choices import ReplicaGrouping
 from pilotage.program.layout import Groups
 
 
-def replica_groups(module: nn.Module, parameter: str, replicas: int, members: int, grouping: ReplicaGrouping) -> Groups:
+def replica_groups(
+    module: nn.Module, parameter: str, batching: Batching, members: int, grouping: ReplicaGrouping
+) -> Groups:
     """Who uses which copy; the host's tensor holds the copies along its leading dimension."""
+    replicas = batching.replicas
+    if batching.instances > 1:
+        raise OptionError(f"Replicas cannot be grouped for {parameter} with several instances. Use one instance.")
     if members < 1 or replicas % members:
         raise OptionError(f"Groups of {members} replicas do not divide {replicas} replicas evenly.")
     shape = tuple(module.get_parameter(parameter).shape)
