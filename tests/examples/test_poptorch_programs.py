@@ -35,5 +35,6 @@ def test_a_program_written_for_poptorch_runs_unchanged(name, tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert re.search(expected, run.stdout), run.stdout
+    assert "The model is trained on the loss" not in run.stderr
     assert "pilotage" not in (PROGRAMS / f"{name}.py").read_text()
     assert not list(tmp_path.iterdir())

@@ -48,7 +48,7 @@ def graphcore_device(
 
 
 @pytest.mark.slow
-def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu):
+def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu, caplog):
     ours, theirs = ipu(), small.plain()
     outcome, expected = ours.train([small.batch(0)], 1e-3), theirs.train([small.batch(0)], 1e-3)
     assert outcome.loss == pytest.approx(expected.loss, rel=1e-5)
@@ -66,6 +66,7 @@ def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu):
     assert (placement.device, placement.tier, placement.compiled) == ("cpu", "graph", True)
     assert (placement.optimizer, placement.updates, placement.problems) == ("Adam", 3, ())
     assert placement.precision == "float32 activations, float32 weights"
+    assert "The model is trained on the loss" not in caplog.text
 
 
 def filled(batch):
