@@ -16,7 +16,7 @@ import socket
 from datetime import timedelta
 
 import torch.distributed as dist
-from torch._C._distributed_c10d import FileStore, PrefixStore, Store, TCPStore
+from torch._C._distributed_c10d import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 from pilotage.distributed.explaining import Explained
 from pilotage.distributed.handshake import protect
@@ -45,6 +45,9 @@ def join_world(world: World, backend: str = "gloo") -> None:
 def meet(world: World, backend: str, timeout: timedelta) -> None:
     """Come together with all other processes of the world."""
     number = next(_MEETINGS)
+    if world.processes == 1:
+        _begin(world, backend, HashStore(), timeout)
+        return
     if world.directory is not None:
         with Explained(world, "meeting the others"):
             _meet_in(JobDirectory.at(world.directory), number, world, backend, timeout)

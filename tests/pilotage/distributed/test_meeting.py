@@ -7,8 +7,10 @@ import pytest
 import torch.distributed as dist
 
 from pilotage.distributed.handshake import is_protected
+from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.meeting import join_world
 from pilotage.distributed.peers import Peers, leave, peers_here
+from pilotage.distributed.values import broadcast_value, gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -69,10 +71,17 @@ def use_a_group_of_the_script(directory: str):
 
 
 def test_a_group_that_the_script_has_made_is_proved_too(world, tmp_path):
-    from pilotage.distributed.job_directory import JobDirectory
-
     with JobDirectory.make() as made:
         assert world(use_a_group_of_the_script, 2, directory=str(made.path)) == [([0, 1], True)] * 2
+
+
+def join_alone():
+    join_world(World())
+    return dist.get_world_size(), gather_values("x"), broadcast_value("y")
+
+
+def test_a_process_on_its_own_is_a_group_of_one(world):
+    assert world(join_alone, 1) == [(1, ["x"], "y")]
 
 
 def test_a_directory_of_somebody_else_is_refused(tmp_path):
