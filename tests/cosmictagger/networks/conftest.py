@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from cosmictagger.configuration.choices import Connection, ConvMode, DownSampling, UpSampling
 from cosmictagger.networks.uresnet import UResNet
@@ -12,8 +13,8 @@ from cosmictagger.networks.uresnet import UResNet
 class Plain:
     """The network as the original writes it, with the modules of ours as holders of weights alone."""
 
-    def __init__(self, network: UResNet, options) -> None:
-        self.net, self.options = network, options
+    def __init__(self, network: UResNet, options, *, recomputes: bool = False) -> None:
+        self.net, self.options, self.recomputes = network, options, recomputes
         self.volume = options.conv_mode is ConvMode.conv_3D
 
     def planes(self, image):
@@ -32,6 +33,11 @@ class Plain:
         return kind(x, conv.weight, conv.bias, conv.stride, conv.padding)
 
     def block(self, block, x, activate=True):
+        if self.recomputes:
+            return checkpoint(self._block, block, x, activate, use_reentrant=False)
+        return self._block(block, x, activate)
+
+    def _block(self, block, x, activate):
         if isinstance(block.conv, nn.ConvTranspose2d | nn.ConvTranspose3d):
             kind = F.conv_transpose3d if self.volume else F.conv_transpose2d
             x = kind(x, block.conv.weight, block.conv.bias, block.conv.stride)

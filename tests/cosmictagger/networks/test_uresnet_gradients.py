@@ -67,7 +67,9 @@ def gradient_of(network, loss):
 def plain_gradient(plain_network, options, weights, image, label, kind):
     network = UResNet(options).to(kind)
     network.load_state_dict(weights)
-    return gradient_of(network, plain_loss(plain_network(network, options)(image.to(kind)), label))
+    # A large network in float64 would need all the memory of a small machine.
+    planes = plain_network(network, options, recomputes=True)(image.to(kind))
+    return gradient_of(network, plain_loss(planes, label))
 
 
 def errors(plain_network, options, event):
@@ -84,13 +86,11 @@ def errors(plain_network, options, event):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("preset", "downsample", "threads"), [("a21", 3, 1), ("a21", 2, 2), ("uresnet", 3, 1)], indirect=["threads"]
-)
-def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(
-    preset, downsample, threads, plain_network
-):
-    options = replace(PRESETS[preset], depth=2, blocks_deepest_layer=2)
+@pytest.mark.parametrize(("preset", "downsample"), [("a21", 3), ("a21", 2), ("uresnet", 3)])
+def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(preset, downsample, plain_network):
+    options = replace(
+        PRESETS[preset], depth=7 - downsample, blocks_deepest_layer=2, blocks_final=min(1, PRESETS[preset].blocks_final)
+    )
     ours, plain = errors(plain_network, options, generated_event(downsample))
     assert ours <= MOST * plain
 

@@ -83,3 +83,42 @@ def test_a_deep_network_in_bfloat16_agrees_with_itself_rounded_less_often_and_no
     with torch.no_grad():
         network[-3].weight.copy_(network[-3].weight.transpose(2, 3).clone())
     assert not yardstick.agrees(gradients(network))
+
+
+def exact_sums() -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+    """Results in float64, as the graph has them, and as a way has them that adds naively."""
+    torch.manual_seed(0)
+    exact = [torch.randn(100, dtype=torch.float64), torch.randn(3, dtype=torch.float64)]
+    graph = [(each * (1 + 1e-7 * torch.randn_like(each))).float() for each in exact]
+    naive = [(each * (1 + 1e-5 * torch.randn_like(each))).float() for each in exact]
+    return exact, graph, naive
+
+
+def test_a_way_that_is_several_times_as_far_from_float64_is_refused():
+    exact, graph, naive = exact_sums()
+    assert Yardstick(graph).agrees(naive)
+    yardstick = Yardstick(graph, exact=exact)
+    assert yardstick.objection([naive[0], graph[1]]).startswith("result 0, (100,) of float32, is off float64 by ")
+    assert not yardstick.agrees([graph[0], naive[1] * 1.001])
+    assert yardstick.agrees([each.float() for each in exact])
+
+
+def test_a_way_may_be_as_far_from_float64_as_rounding_otherwise_is():
+    exact, graph, naive = exact_sums()
+    other = [(each * (1 + 1e-5 * torch.randn_like(each))).float() for each in exact]
+    assert Yardstick(graph, [other], exact=exact).agrees(naive)
+
+
+def test_a_result_that_is_all_rounding_errors_does_not_excuse_the_others():
+    exact, graph, naive = exact_sums()
+    noise = torch.randn(200) * 1e-9
+    yardstick = Yardstick([*graph, noise], exact=[*exact, torch.zeros(200, dtype=torch.float64)])
+    assert yardstick.agrees([*graph, noise.flip(0)])
+    assert not yardstick.agrees([graph[0], naive[1], noise])
+    assert not yardstick.agrees([*naive, noise])
+
+
+def test_numbers_that_are_not_finite_are_not_compared_with_float64():
+    exact = [torch.tensor([1.0, 1e39, 3.0] * 40, dtype=torch.float64), torch.tensor([7, 8])]
+    graph = [exact[0].float(), exact[1]]
+    assert Yardstick(graph, exact=exact).agrees([graph[0].clone(), exact[1]])
