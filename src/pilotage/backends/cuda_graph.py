@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from threading import get_ident
 
 import torch
 from torch import Tensor
 
+from pilotage.backends.recording_turns import RECORDING
 from pilotage.backends.staging import InputStaging, OutputStaging
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
@@ -36,9 +38,15 @@ class CudaGraphExecutable:
         self._stream = torch.cuda.Stream()
         self._state: DeviceState | None = None
         self._recorded: _Recording | None = None
+        self._warm: set[int] = set()
+        """Threads that have run the program: each has its own handles of the libraries, which a recording cannot make."""
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        with RECORDING.call():
+            return self._run(state, streams, inputs)
+
+    def _run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         if state.exchange is not None:
             # Other instances are heard between the steps, which a recording cannot do.
             return self._walked.run(state, streams, inputs)
@@ -48,6 +56,9 @@ class CudaGraphExecutable:
             return self._walked.run(state, streams, inputs)
         if state is not self._state:
             self._state, self._recorded = state, None
+            self._warm.clear()
+        if self._recorded is None and get_ident() not in self._warm:
+            self._warm.add(get_ident())
             return self._warm_up(state, streams, inputs)
         with streams.of_replica(0) if draws_apart else nullcontext():
             if self._recorded is None:
@@ -75,9 +86,9 @@ class CudaGraphExecutable:
         return outputs
 
     def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
-        # What the warm-up has used would lie idle beside the memory of the recording.
-        torch.cuda.empty_cache()
-        with trying_algorithms(), nothing_is_done(state):
+        with RECORDING.recording(), trying_algorithms(), nothing_is_done(state):
+            # What the warm-up has used would lie idle beside the memory of the recording.
+            torch.cuda.empty_cache()
             return _Recording(self._walked, self._schedule, state, inputs, self._stream)
 
 

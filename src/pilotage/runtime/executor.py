@@ -245,6 +245,8 @@ class Executor:
     @in_turn
     def set_mode(self, training: bool) -> None:
         """Put the module in or out of training mode; a program captured in the other mode is captured anew."""
+        if self._session is not None:
+            self._session.refuse_torn()
         self.module.train(training)
         modes = modes_of(self.module)
         if modes == self.modes:
@@ -288,6 +290,7 @@ class Executor:
     def detach(self) -> None:
         """Bring weights and optimizer state home and free the device."""
         _ = self.session.attached
+        self.session.refuse_torn()
         self._weights.let_go()
         self.host_steps.end()
         self.session.detach()

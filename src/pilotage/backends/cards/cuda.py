@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from threading import get_ident
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from pilotage.backends.cards.sharing import CardShare
 from pilotage.backends.cards.state import CardStates
 from pilotage.backends.cards.summation import collect, complete, hand_out
 from pilotage.backends.cuda_graph import can_be_recorded, nothing_is_done, trying_algorithms
+from pilotage.backends.recording_turns import RECORDING
 from pilotage.backends.staging import InputStaging, OutputStaging
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
@@ -41,6 +43,8 @@ class CudaCard:
         )
         self._state: DeviceState | None = None
         self._recording: _RecordedShare | None = None
+        self._warm: set[int] = set()
+        """Threads that have run the share: each has its own handles of the libraries, which a recording cannot make."""
         self._work: CardWork = WalkedCard(share, walked)
 
     def begin(self, state: DeviceState, streams: RandomStreams, batches: MicroBatches) -> None:
@@ -63,11 +67,19 @@ class CudaCard:
         return finished
 
     def _work_for(self, state: DeviceState, batches: MicroBatches) -> CardWork:
-        if not self._records or state is not self._state:
+        if state is not self._state:
             self._state, self._recording = state, None
+            self._warm.clear()
+        if not self._records or (self._recording is None and get_ident() not in self._warm):
+            self._warm.add(get_ident())
             return WalkedCard(self._share, self._walked)
         if self._recording is None:
-            with torch.cuda.device(self._share.device), trying_algorithms(), nothing_is_done(state):
+            with (
+                RECORDING.recording(),
+                torch.cuda.device(self._share.device),
+                trying_algorithms(),
+                nothing_is_done(state),
+            ):
                 # What the first call has used would lie idle beside the memory of the recording.
                 torch.cuda.empty_cache()
                 self._recording = _RecordedShare(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pilotage.backends.cards.sharing import CardShare
 from pilotage.backends.cards.state import CardStates
+from pilotage.backends.recording_turns import RECORDING
 from pilotage.backends.state import DeviceState
 from pilotage.backends.streams import RandomStreams
 from pilotage.backends.walk import Results, WalkedExecutable, micro_batches_of
@@ -67,7 +68,8 @@ class CardsExecutable:
         assert isinstance(state, CardStates)
         batches = micro_batches_of(inputs, self._schedule.micro_batches)
         try:
-            return self._run(state, streams, batches)
+            with RECORDING.call():
+                return self._run(state, streams, batches)
         except BaseException:
             # Gradients of an update that never came must not leak into the next one.
             state.forget_gradients()
