@@ -77,6 +77,9 @@ def _own() -> str:
     lines = [f"- `Options.{option.path}`: {option.remark}" for option in own]
     lines.append("- `implementCustomOp`: Registers a Python function as a custom op.")
     lines.append("- `load(model=)`: An instance of the model's class, to be used as `.model`.")
+    lines.append(
+        "- `load(trusted=, allow_operations=, max_memory=)`, the same in `loadExecutable`: What the program of a file may do."
+    )
     return "\n".join(["## Not in PopTorch\n", *lines, ""])
 
 
