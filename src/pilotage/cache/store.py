@@ -51,14 +51,16 @@ class Store:
         Raises ForeignFileError or ProgramFileError where something else is there, and gets it out of the way.
         """
         folder = self.folder(name)
-        if not os.path.lexists(folder):
+        if (examined := _facts(folder)) is None:
             return None
-        examined = folder.lstat()
         try:
             sealed = read_sealed(folder)
             if sealed is not None:
                 _check_parts(sealed, parts)
         except ProgramFileError:
+            if _facts(folder) is None:
+                # Somebody else has removed it meanwhile.
+                return None
             self.discard(folder, examined)
             raise
         if sealed is not None:
@@ -155,6 +157,13 @@ def size_of(path: Path) -> int:
         return sum(size_of(Path(entry.path)) for entry in os.scandir(path))
     except OSError:
         return 0
+
+
+def _facts(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except OSError:
+        return None
 
 
 def name_of(parts: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -150,3 +151,21 @@ def test_the_size_counts_files_and_follows_no_link(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     assert size_of(tmp_path) == 8
     assert size_of(tmp_path / "nothing") == 0
+
+
+def test_whoever_looks_for_an_entry_that_others_remove_and_build_finds_all_of_it_or_nothing(tmp_path):
+    store, done = Store(tmp_path), threading.Event()
+
+    def come_and_go():
+        while not done.is_set():
+            built(tmp_path, content=bytes(100_000))
+            Store(tmp_path).remove(NAME)
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        found = [store.find(NAME, PARTS) for _ in range(200)]
+    finally:
+        done.set()
+        thread.join()
+    assert all(each is None or each.manifest["parts"] == PARTS for each in found)
