@@ -31,6 +31,8 @@ class Permission:
         if self.trusted or name in self.operations or is_allowed(operation):
             return
         reason = REASONS.get(name.removeprefix("aten::"), "it is not on the list of operations that files may call")
+        if any(argument.is_out for argument in operation._schema.arguments):
+            reason = "its variant with out= may change the size of the tensor that it writes into"
         raise ProgramFileError(
             f"The program calls {name}, which a file may not do by itself: {reason}. If you know where the file comes from, "
             f'load it with allow_operations=["{name}"], or with trusted=True to allow everything in it.'
