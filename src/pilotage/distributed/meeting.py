@@ -7,13 +7,13 @@ that socket, and it is closed as soon as all have come. On several hosts they me
 
 from __future__ import annotations
 
-import atexit
 import errno
 import ipaddress
 import itertools
 import os
 import socket
 from datetime import timedelta
+from multiprocessing.util import Finalize
 
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, HashStore, PrefixStore, Store, TCPStore
@@ -86,7 +86,8 @@ def _agreed_directory(store: Store, number: int, world: World) -> JobDirectory:
     if world.process != 0:
         return JobDirectory.at(store.get(name).decode(errors="replace"))
     directory = JobDirectory.make()
-    atexit.register(directory.remove)
+    # Unlike atexit, this also runs in processes that multiprocessing has started.
+    Finalize(None, directory.remove, exitpriority=0)
     store.set(name, str(directory.path))
     return directory
 
