@@ -16,7 +16,7 @@ from pilotage.backends.walk import StepFailure
 from pilotage.distributed.line import Line
 from pilotage.distributed.peers import Peers
 from pilotage.errors import NotCompiledError, OptionError
-from pilotage.events import CompilationProgress, Listener, StepsRun, TierChanged, Warned, tell_all
+from pilotage.events import CompilationProgress, Listener, TierChanged, Warned, tell_all
 from pilotage.optim.comparing import with_values_of
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
@@ -124,9 +124,8 @@ class Executor:
             self._read(self._optimizer)
         if self.host_steps.noted:
             for report in self.host_steps.reports():
-                self._tell(Warned(message=report))
-        session = self._ready(call)
-        start = time.perf_counter()
+                self.warn(report)
+        session, start = self._ready(call), time.perf_counter()
         self._weights.expect_change()
         try:
             self.settle()
@@ -144,7 +143,9 @@ class Executor:
             self._optimizer.note_update()
         call.write_back(session.program.written_inputs)
         seconds = time.perf_counter() - start
-        self._count(session, seconds)
+        done = session.steps_run(seconds)
+        self.record.count(done.device, done.tier, done.micro_batches, done.updates)
+        self._tell(done)
         session.note(seconds)
         if session.ascent is not None and session.ascent.is_due(seconds):
             self._climb(session, session.ascent, call)
@@ -158,11 +159,11 @@ class Executor:
         if self.line is not None:
             self._weights.fetch_for_reading()
             if unequal := settle_stages(self.line, self.module):
-                self._tell(Warned(message=unequal))
+                self.warn(unequal)
                 self._weights.send(self.session.attached)
         own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
         if self.peers is not None and (unequal := settle(self.peers, self.session.attached, own)):
-            self._tell(Warned(message=unequal))
+            self.warn(unequal)
         self._is_settled = True
 
     def _climb(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
@@ -341,8 +342,8 @@ class Executor:
         """Train on with other values of the optimizer; what was compiled in cannot change."""
         if self._session is not None and self.plan is not None:
             plan = with_values_of(self.plan, plan)
-            if self._session.state is not None:
-                self._session.state.load_values(plan)
+        if self.is_attached:
+            self.session.attached.load_values(plan)
         self.plan = plan
 
     @in_turn
@@ -395,9 +396,3 @@ class Executor:
             line=self.line,
             code=code,
         )
-
-    def _count(self, session: Session, seconds: float) -> None:
-        schedule = session.schedule
-        device, tier, batches, updates = session.device, session.tier.value, schedule.micro_batches, schedule.updates
-        self.record.count(device, tier, batches, updates)
-        self._tell(StepsRun(device=device, tier=tier, micro_batches=batches, updates=updates, seconds=seconds))

@@ -21,6 +21,7 @@ from pilotage.backends.timing import CallTimes, Timed
 from pilotage.backends.walk import Calls
 from pilotage.distributed.line import Line
 from pilotage.errors import AttachmentError, InputError, TornStateError
+from pilotage.events import StepsRun
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
@@ -201,6 +202,13 @@ class Session:
     def times(self) -> CallTimes | None:
         """When the parts of the last call were done; None where the executable cannot tell."""
         return self.executable.times if isinstance(self.executable, Timed) else None
+
+    def steps_run(self, seconds: float) -> StepsRun:
+        """What one call has done."""
+        batches, updates = self.schedule.micro_batches, self.schedule.updates
+        return StepsRun(
+            device=self.device, tier=self.tier.value, micro_batches=batches, updates=updates, seconds=seconds
+        )
 
     def note(self, seconds: float) -> None:
         """Told how long a call took."""
