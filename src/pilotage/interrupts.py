@@ -48,21 +48,34 @@ class Interrupts:
         self._open_at = 0
         """The depth at which signals are let in at once; 0 where there is none."""
 
+    # Once or twice in every call: what could be functions of their own is written out.
+
     def __enter__(self) -> None:
         """Let signals wait from here on."""
-        if get_ident() == self._main:
-            if self._depth == 0:
-                self._hold()
-            self._depth += 1
+        if get_ident() != self._main:
+            return
+        if self._depth == 0:
+            found = list(map(getsignal, _NUMBERS))
+            if found != self._found:
+                self._look_at(found)
+            self._open_at = 0
+            try:
+                # One call of C: no handler can run between two of these.
+                list(map(set_handler, self._numbers, self._ours))
+            except BaseException:
+                list(map(set_handler, self._numbers, self._theirs))
+                raise
+        self._depth += 1
 
     def __exit__(self, *exception: object) -> None:
         """Put the handlers back, and run those that have waited."""
-        if self._depth and get_ident() == self._main:
-            self._depth -= 1
-            if self._depth == 0:
-                self._release()
-            if self._waiting and self._depth == self._open_at:
-                self._deliver()
+        if self._depth == 0 or get_ident() != self._main:
+            return
+        self._depth -= 1
+        if self._depth == 0:
+            self._release()
+        if self._waiting and self._depth == self._open_at:
+            self._deliver()
 
     def let_in(self) -> None:
         """Run the handlers that wait: what is under way may be left at this point."""
@@ -81,18 +94,6 @@ class Interrupts:
             yield
         finally:
             self._open_at = before
-
-    def _hold(self) -> None:
-        found = list(map(getsignal, _NUMBERS))
-        if found != self._found:
-            self._look_at(found)
-        self._open_at = 0
-        try:
-            # One call of C: no handler can run between two of these.
-            list(map(set_handler, self._numbers, self._ours))
-        except BaseException:
-            list(map(set_handler, self._numbers, self._theirs))
-            raise
 
     def _look_at(self, found: list[Any]) -> None:
         own = self._note

@@ -26,19 +26,34 @@ class Turn:
         self.lock = RLock()
         """For whoever needs no protection from interrupts; not of turns that may be joined."""
         self._taken: list[RLock] = []
+        self._again = 0
+        """How often the thread whose turn it is has asked for it again."""
         self._joined: WeakSet[Turn] = WeakSet()
         """Those that are one turn with this one."""
         _ALL.add(self)
 
     def __enter__(self) -> None:
         """Wait for the turn."""
+        lock = self.lock
+        if self._taken and lock._is_owned():  # type: ignore[attr-defined]
+            self._again += 1
+            return
         INTERRUPTS.__enter__()
         try:
-            while not self._take(_LOOK_AROUND):
-                INTERRUPTS.let_in()
+            if lock.acquire(False) and lock is self.lock:
+                self._taken.append(lock)
+            else:
+                self._wait(lock)
         except BaseException:
             INTERRUPTS.__exit__()
             raise
+
+    def _wait(self, tried: RLock) -> None:
+        if tried._is_owned():  # type: ignore[attr-defined]
+            # Taken just now, and joined to another turn at the same moment.
+            tried.release()
+        while not self._take(_LOOK_AROUND):
+            INTERRUPTS.let_in()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -48,6 +63,9 @@ class Turn:
 
     def take(self, seconds: float) -> bool:
         """Wait for the turn for a while; tells whether it has come. `give` ends it."""
+        if self._taken and self.is_mine:
+            self._again += 1
+            return True
         INTERRUPTS.__enter__()
         try:
             has_come = self._take(seconds)
@@ -60,6 +78,9 @@ class Turn:
 
     def give(self) -> None:
         """End the turn; signals that have waited are let in."""
+        if self._again:
+            self._again -= 1
+            return
         self._taken.pop().release()
         INTERRUPTS.__exit__()
 
@@ -86,10 +107,11 @@ class Turn:
         self._taken.append(lock)
         return True
 
-    def start_again(self, locks: dict[RLock, RLock]) -> None:
+    def start_again(self) -> None:
         """In a process that was forked: a turn of a thread that is not there any more would never end."""
         if not self.is_mine:
-            self.lock, self._taken = locks.setdefault(self.lock, RLock()), []
+            self.lock._at_fork_reinit()  # type: ignore[attr-defined]
+            self._taken, self._again = [], 0
 
 
 class TakesTurns(Protocol):
@@ -119,9 +141,8 @@ _ALL: WeakSet[Turn] = WeakSet()
 
 
 def _start_again() -> None:
-    locks: dict[RLock, RLock] = {}
     for turn in _ALL:
-        turn.start_again(locks)
+        turn.start_again()
 
 
 os.register_at_fork(after_in_child=_start_again)

@@ -79,6 +79,8 @@ class Executor:
         self._weights = WeightKeeper(module, trains=plan is not None)
         self.turn = self._weights.turn if plan is not None else Turn()
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
+        self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
+        """The turn of one call; inference changes nothing that an interrupt could tear, and does without its protection."""
         self._groups: dict[str, Groups] = {}
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
@@ -100,11 +102,6 @@ class Executor:
         with self.calling:
             outputs = self.run(self.bind(*args, **kwargs))
             return put_together(self.output_structure, outputs)
-
-    @property
-    def calling(self) -> AbstractContextManager[object]:
-        """The turn of one call; inference changes nothing that an interrupt could tear, and does without its protection."""
-        return self.turn if self.plan is not None else self.turn.lock
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
         """Arrange the arguments of a call as the program takes them."""
@@ -151,11 +148,13 @@ class Executor:
             self._climb(session, session.ascent, call)
         return outputs
 
-    @in_turn
     def settle(self) -> None:
         """Begin with the same weights in all instances and stages; happens by itself at the next call."""
-        if self._is_settled:
-            return
+        if not self._is_settled:
+            self._settle()
+
+    @in_turn
+    def _settle(self) -> None:
         if self.line is not None:
             self._weights.fetch_for_reading()
             if unequal := settle_stages(self.line, self.module):
@@ -232,7 +231,7 @@ class Executor:
             session.streams.states, self._kept_streams = self._kept_streams, None
         self._weights.look_for_turn()
         if self.plan is not None:
-            self.turn = self._weights.turn
+            self.turn = self.calling = self._weights.turn
         self._session = session
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
@@ -371,7 +370,8 @@ class Executor:
         else:
             self._binder.check(call)
             self._session.refuse_other_autocast()
-            self._session.refuse_torn()
+            if self.plan is not None:
+                self._session.refuse_torn()
         session = self.session
         if session.state is None:
             self.attach()

@@ -148,7 +148,10 @@ class TrainedWeights:
 
     def changed(self, *, in_failure: bool = False) -> None:
         """The device has changed its weights; where a call has failed, other processes may not come by here."""
-        self.expect_change()
+        OWNERSHIP.note_change(self._claim)
+        if not (self._stale and self._is_marked):
+            # Somebody has looked in the middle of the call.
+            self.expect_change()
         alone = in_failure and self._any_process is not None
         if alone:
             return
