@@ -56,7 +56,13 @@ def only_one(path: Path) -> Iterator[None]:
 
 def _locked(path: Path) -> int:
     while True:
-        descriptor = _opened(path)
+        try:
+            descriptor = _opened(path)
+        except FileNotFoundError:
+            # Its holder has removed it since we looked; where the folder is missing, there is nothing to wait for.
+            if not path.parent.is_dir():
+                raise
+            continue
         # Without locks in the file system two processes do the same work, and each puts a whole folder in place.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)

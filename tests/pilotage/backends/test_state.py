@@ -4,14 +4,16 @@ import torch
 from torch import nn
 
 from pilotage.backends.state import DeviceState
-from pilotage.door import _plan
+from pilotage.optim.following import FollowedOptimizer
 from pilotage.program.layout import Section, StateLayout
 
 CPU = torch.device("cpu")
 
 
 def state_of(module, replicas=1, pools=False, **settings):
-    plan = _plan(torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, **settings), module)
+    plan = FollowedOptimizer(
+        torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, **settings), module
+    ).first_plan()
     return DeviceState(StateLayout.of(module, plan), plan, CPU, replicas, pools), plan
 
 
@@ -48,7 +50,7 @@ def test_values_are_exact_and_can_be_taken_anew():
     state, plan = state_of(module)
     values = dict(zip(state.layout.values, state.arguments((Section.VALUES,), 0), strict=True))
     assert {value.name: tensor.item() for value, tensor in values.items()} == {"lr": 0.1, "momentum": 0.9}
-    module_plan = _plan(torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9), module)
+    module_plan = FollowedOptimizer(torch.optim.SGD(module.parameters(), lr=0.3, momentum=0.9), module).first_plan()
     state.load_values(module_plan)
     assert {value.name: tensor.item() for value, tensor in values.items()} == {"lr": 0.3, "momentum": 0.9}
     assert plan.groups[0].values["lr"] == 0.1

@@ -31,10 +31,14 @@ class Network(nn.Module):
 
 
 def request(module, batching=None, training=True):
-    from pilotage.door import _plan
+    from pilotage.optim.following import FollowedOptimizer
 
     example = torch.ones(3, 4)
-    plan = _plan(torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9), module) if training else None
+    plan = (
+        FollowedOptimizer(torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9), module).first_plan()
+        if training
+        else None
+    )
     return Request(
         module=module,
         arguments=take_apart(((example,), {}))[1],

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from pilotage.door import _plan
 from pilotage.optim.families import Refinements
+from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.reading import read_optimizer
 from pilotage.program.layout import Section, Slot, StateLayout, VariableValue, group_values, number_of, variable_values
 
@@ -26,7 +26,7 @@ def adam(module, **settings):
 
 def test_tied_tensors_are_kept_once_and_frozen_ones_are_not_trained():
     module = Tied()
-    layout = StateLayout.of(module, _plan(adam(module), module))
+    layout = StateLayout.of(module, FollowedOptimizer(adam(module), module).first_plan())
     names = {"frozen", "first.weight", "first.bias", "second.bias", "norm.weight", "norm.bias"}
     assert set(layout.parameters) == names
     assert list(layout.buffers) == ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
@@ -46,9 +46,9 @@ def test_pooled_gradients_have_the_type_of_the_pool_and_no_gaps():
             self.weight = nn.Parameter(torch.randn(4, 6, dtype=torch.float16)[:, ::2])
 
     module = Gaps()
-    (piece,) = StateLayout.of(module, _plan(torch.optim.SGD(module.parameters(), lr=0.1), module)).section(
-        Section.GRADIENTS
-    )
+    (piece,) = StateLayout.of(
+        module, FollowedOptimizer(torch.optim.SGD(module.parameters(), lr=0.1), module).first_plan()
+    ).section(Section.GRADIENTS)
     assert (piece.shape, piece.stride, piece.dtype) == ((4, 3), (3, 1), torch.float32)
 
 
@@ -75,7 +75,7 @@ def test_values_that_may_change_are_numbers_of_the_plan():
 @pytest.mark.parametrize("section", Section)
 def test_every_section_has_a_specification_for_each_of_its_tensors(section):
     module = Tied()
-    layout = StateLayout.of(module, _plan(adam(module, weight_decay=0.1), module))
+    layout = StateLayout.of(module, FollowedOptimizer(adam(module, weight_decay=0.1), module).first_plan())
     counts = {
         Section.PARAMETERS: 6,
         Section.BUFFERS: 3,

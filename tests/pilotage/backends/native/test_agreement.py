@@ -122,3 +122,15 @@ def test_numbers_that_are_not_finite_are_not_compared_with_float64():
     exact = [torch.tensor([1.0, 1e39, 3.0] * 40, dtype=torch.float64), torch.tensor([7, 8])]
     graph = [exact[0].float(), exact[1]]
     assert Yardstick(graph, exact=exact).agrees([graph[0].clone(), exact[1]])
+
+
+def test_a_result_that_the_graph_computes_as_noise_judges_nobody():
+    exact = [torch.full((100,), 1e-20, dtype=torch.float64), torch.arange(100, dtype=torch.float64)]
+    graph = [torch.full((100,), 2e-20), torch.arange(100.0)]
+    assert Yardstick(graph, exact=exact).agrees([torch.full((100,), 2e-19), torch.arange(100.0)])
+    assert not Yardstick(graph, exact=exact).agrees([graph[0], torch.arange(100.0) * 1.0001])
+
+
+def test_float64_is_not_held_against_float64():
+    graph = [torch.full((4,), 1e-20, dtype=torch.float64)]
+    assert Yardstick(graph, exact=[graph[0] / 2]).agrees([graph[0] * 100])
