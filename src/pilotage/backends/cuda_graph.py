@@ -43,8 +43,11 @@ class CudaGraphExecutable:
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
-        with RECORDING.call():
+        try:
+            RECORDING.enter()
             return self._run(state, streams, inputs)
+        finally:
+            RECORDING.inside.discard(get_ident())
 
     def _run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         if state.exchange is not None:

@@ -6,66 +6,72 @@ run side by side, and a recording has the card to itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Condition
+from threading import Event, Lock, get_ident
 
 from pilotage.interrupts import INTERRUPTS
 
 _LOOK_AROUND = 0.05
+"""Seconds after which a thread that waits lets signals in."""
+
+_SOON = 0.001
+"""Seconds between two looks at calls that have yet to end."""
 
 
 class RecordingTurns:
     """Many calls at once, or one recording."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._calls = 0
+        self.inside: set[int] = set()
+        """The threads that run a call. Discarding one's own at the end of a call is one step, which no interrupt divides."""
         self._is_recording = False
+        self._recorder = Lock()
+
+    def enter(self) -> None:
+        """Begin a call beside others, once no recording is under way; `inside.discard(get_ident())` ends it."""
+        self.inside.add(get_ident())
+        if self._is_recording:
+            self._wait()
 
     @contextmanager
     def call(self) -> Iterator[None]:
         """Run beside other calls, and beside no recording."""
-        with INTERRUPTS:
-            self._wait(lambda: not self._is_recording, begin=lambda: self._count(1))
-            try:
-                yield
-            finally:
-                self._end(lambda: self._count(-1))
+        try:
+            self.enter()
+            yield
+        finally:
+            self.inside.discard(get_ident())
 
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record in the middle of a call, once all others have ended."""
-        self._wait(lambda: not self._is_recording, begin=self._begin_recording)
+        # Whoever records at present waits for this call otherwise.
+        self.inside.discard(get_ident())
+        while not self._recorder.acquire(timeout=_LOOK_AROUND):
+            INTERRUPTS.let_in()
         try:
-            self._wait(lambda: self._calls == 0)
+            self._is_recording = True
+            self._wait_for_calls()
             yield
         finally:
-            self._end(self._end_recording)
+            self._is_recording = False
+            self._recorder.release()
+            self.enter()
 
-    def _count(self, change: int) -> None:
-        self._calls += change
+    def _wait(self) -> None:
+        while self._is_recording:
+            self.inside.discard(get_ident())
+            if self._recorder.acquire(timeout=_LOOK_AROUND):
+                self._recorder.release()
+            else:
+                INTERRUPTS.let_in()
+            self.inside.add(get_ident())
 
-    def _begin_recording(self) -> None:
-        self._is_recording = True
-        self._calls -= 1
-
-    def _end_recording(self) -> None:
-        self._is_recording = False
-        self._calls += 1
-
-    def _wait(self, is_free: Callable[[], bool], begin: Callable[[], None] = lambda: None) -> None:
-        while True:
-            with self._changed:
-                if is_free() or self._changed.wait_for(is_free, _LOOK_AROUND):
-                    begin()
-                    return
-            INTERRUPTS.let_in()
-
-    def _end(self, end: Callable[[], None]) -> None:
-        with self._changed:
-            end()
-            self._changed.notify_all()
+    def _wait_for_calls(self) -> None:
+        pause = Event()
+        while self.inside:
+            pause.wait(_SOON)
 
 
 RECORDING = RecordingTurns()
