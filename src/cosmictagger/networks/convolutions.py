@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import torch
@@ -26,7 +27,7 @@ def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None, rounding:
         weight = weight.squeeze(2)
     if rounding is not None:
         x, weight = rounding.values(x), rounding.weights(weight)
-    if x.dtype == torch.float32 and not x.is_cuda and weight[0].numel() >= MANY_TERMS:
+    if x.dtype == torch.float32 and not x.is_cuda and math.prod(weight.shape[1:]) >= MANY_TERMS:
         x, weight = x.contiguous(), weight.contiguous()
     bias = None if bias is None else bias.to(x.dtype)
     return F.conv2d(x, weight.to(x.dtype), bias, stride[-2:], padding[-2:])

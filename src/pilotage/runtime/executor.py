@@ -123,9 +123,9 @@ class Executor:
             for report in self.host_steps.reports():
                 self.warn(report)
         session, start = self._ready(call), time.perf_counter()
-        self._weights.expect_change()
         try:
             self.settle()
+            self._weights.expect_change()
             outputs = session.run(call.inputs)
         except BaseException as error:
             if self._failures.is_torn_by(error, session.attached):

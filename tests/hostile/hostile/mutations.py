@@ -62,7 +62,7 @@ VALUES: tuple[Callable[[], Any], ...] = (
     lambda: {"enum": ["__builtins__", "exec"]},
     lambda: {"unknown": 1},
     lambda: nested(50),
-    lambda: nested(900),
+    lambda: nested(80),
     lambda: [0] * 100_000,
     lambda: "x" * 100_000,
 )

@@ -126,6 +126,15 @@ _known: WeakValueDictionary[str, _HostFunction] = WeakValueDictionary()
 """By the key that is in the program; the compiled model holds the functions that it calls."""
 
 
+def _function(key: str) -> _HostFunction:
+    if (found := _known.get(key)) is None:
+        raise Error(
+            f"The program calls the host function {key.partition('/')[0]!r}, which is not here: a file holds no "
+            "Python. Compile the model again in this process."
+        )
+    return found
+
+
 @torch.library.custom_op(
     "poptorch::call_on_host",
     mutates_args=(),
@@ -133,12 +142,7 @@ _known: WeakValueDictionary[str, _HostFunction] = WeakValueDictionary()
     schema="(Tensor[] tensors, str function, Tensor? taken) -> Tensor[]",
 )
 def _call_on_host(tensors: list[Tensor], function: str, taken: Tensor | None) -> list[Tensor]:
-    host_function = _known.get(function)
-    if host_function is None:
-        raise Error(
-            f"The program calls the host function {function.partition('/')[0]!r}, which is not here: a file holds no "
-            "Python. Compile the model again in this process."
-        )
+    host_function = _function(function)
     if taken is not None and not bool(taken):
         return [placeholder.zero_() for placeholder in host_function.placeholders()]
     return host_function(tensors)
@@ -146,7 +150,7 @@ def _call_on_host(tensors: list[Tensor], function: str, taken: Tensor | None) ->
 
 @_call_on_host.register_fake
 def _(tensors: list[Tensor], function: str, taken: Tensor | None) -> list[Tensor]:
-    return _known[function].placeholders()
+    return _function(function).placeholders()
 
 
 # What a host function does besides returning something is done even if nobody asks for the result.
