@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 from pilotage.errors import ProgramFileError
 from pilotage.program.fake_kernels import every_shape
 from pilotage.program.index_sources import check_sources
-from pilotage.program.layout import StateLayout
+from pilotage.program.layout import StateLayout, variable_values
 from pilotage.program.layout_text import storage_bytes
 from pilotage.program.permission import Permission
 from pilotage.program.program import Action, Computation, Program
@@ -35,6 +35,7 @@ def check_program(program: Program, permission: Permission) -> None:
     """Raise where parts of a program do not fit together, or where a step needs more memory than the user allows."""
     if not program.computations:
         raise ProgramFileError("The file holds a program without a computation. It was altered or is damaged.")
+    _check_values(program)
     if permission.trusted:
         return
     allowed = permission.memory or machine_memory()
@@ -50,6 +51,16 @@ def check_program(program: Program, permission: Permission) -> None:
             if needed > allowed:
                 raise _too_large(f"A step ({action.value})", needed, allowed)
             _check_outputs(program, action, run.outputs)
+
+
+def _check_values(program: Program) -> None:
+    """Raise where the program reads a number of the optimizer that its plan does not have."""
+    known = () if program.plan is None else variable_values(program.plan)
+    if missing := [value for value in program.layout.values if value not in known]:
+        raise ProgramFileError(
+            f"The program reads {missing[0].name!r} of group {missing[0].group} from its optimizer, which has no such value. "
+            "The file was altered or is damaged."
+        )
 
 
 @contextmanager

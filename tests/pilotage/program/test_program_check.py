@@ -137,3 +137,12 @@ def test_a_graph_has_the_inputs_and_outputs_that_the_program_says(change, check,
     change(data["computations"]["train"]["nodes"])
     with pytest.raises(ProgramFileError):
         check()
+
+
+@pytest.mark.parametrize("permission", [UNTRUSTED, TRUSTED])
+@pytest.mark.parametrize(("position", "value"), [(0, 1), (1, "no such value")])
+def test_a_program_reads_only_numbers_that_its_optimizer_has(position, value, permission, check, data):
+    values = data["layout"]["values"]
+    next(each for each in values if each[0] is not None)[position] = value
+    with pytest.raises(ProgramFileError, match="which has no such value"):
+        check(permission)
