@@ -11,8 +11,9 @@ from pathlib import Path
 
 import torch
 
-from pilotage.cache.private_files import read_private, write_whole
+from pilotage.cache.private_files import read_private
 from pilotage.errors import ProgramFileError
+from pilotage.whole_files import write_whole
 
 _ROUNDS = 8
 """Calls that each number of threads is tried for."""
@@ -116,7 +117,7 @@ class ThreadTuner:
         found = {"available": self._candidates[0], "threads": self.chosen, "seconds": seconds}
         # A cache that cannot be written to costs the next run a few calls, and nothing else.
         with contextlib.suppress(OSError):
-            write_whole(self._kept, json.dumps(found).encode())
+            write_whole(self._kept, json.dumps(found).encode(), mode=0o600, durable=False)
 
     def _read(self) -> int | None:
         if self._kept is None or self._is_busy():

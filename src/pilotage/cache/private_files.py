@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,16 +89,3 @@ def read_private(path: Path, limit: int) -> bytes:
     """Everything in a private file."""
     with opened(path) as descriptor:
         return read_bytes(descriptor, limit)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in place in one step; readers see the old content or the new one."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
