@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 
 from benchmarks import report
-from pilotage.backends.registry import backends, choose
+from pilotage.devices.registry import backends, choose
 
 BENCHMARKS = (
     "tutorial",

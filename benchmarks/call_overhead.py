@@ -10,7 +10,7 @@ from torch import nn
 import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
-from pilotage.program.straight_line import straight_line
+from pilotage.program.graphs.straight_line import straight_line
 
 CALLS = 50
 PARAMETERS = 100

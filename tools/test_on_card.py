@@ -25,9 +25,9 @@ NO_TESTS = 5
 # Slow tests that are about cards: compiled code, several devices of one process.
 ON_CARDS = (
     "tests/pilotage/equals_eager/test_on_cards.py",
-    "tests/pilotage/backends/cards",
-    "tests/pilotage/backends/native/rewrites",
-    "tests/pilotage/backends/native/test_draws.py",
+    "tests/pilotage/strategies",
+    "tests/pilotage/compiler/rewrites",
+    "tests/pilotage/compiler/test_draws.py",
     "tests/poptorch/test__poplar_executor_on_cards.py",
 )
 

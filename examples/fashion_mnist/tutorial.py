@@ -13,9 +13,9 @@ from predict import Prediction, predictions, prepared
 from settings import Settings, TrainingRecord
 from torch import Tensor
 
-from pilotage.backends.registry import choose
 from pilotage.datasets.fashion_mnist import Splits, load
 from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+from pilotage.devices.registry import choose
 from pilotage.errors import DatasetError, OptionError
 from pilotage.whole_files import write_whole
 

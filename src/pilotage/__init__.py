@@ -12,6 +12,7 @@ from pilotage.errors import PilotageError
 from pilotage.version import VERSION
 
 if TYPE_CHECKING:
+    from pilotage.capture.loss.search import mark_loss
     from pilotage.data.epochs import Epochs
     from pilotage.data.normalized import Normalized
     from pilotage.distributed.environments import world_here
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from pilotage.distributed.values import broadcast_value, gather_values
     from pilotage.distributed.world import World
     from pilotage.door import CompiledModel, inference, record_of, training
-    from pilotage.program.forward_marks import keep_for_backward
-    from pilotage.program.loss import mark_loss
-    from pilotage.program.stages import enter_stage
+    from pilotage.program.graphs.forward_marks import keep_for_backward
+    from pilotage.program.graphs.origins import enter_stage
 
 __version__ = VERSION
 
@@ -53,15 +53,15 @@ _HOMES = {
     "Normalized": "pilotage.data.normalized",
     "World": "pilotage.distributed.world",
     "broadcast_value": "pilotage.distributed.values",
-    "enter_stage": "pilotage.program.stages",
-    "exchange_timeout": "pilotage.distributed.patience",
+    "enter_stage": "pilotage.program.graphs.origins",
+    "exchange_timeout": "pilotage.distributed.timeouts",
     "explained_exchange": "pilotage.distributed.explaining",
     "gather_values": "pilotage.distributed.values",
     "inference": "pilotage.door",
     "join_world": "pilotage.distributed.meeting",
-    "keep_for_backward": "pilotage.program.forward_marks",
+    "keep_for_backward": "pilotage.program.graphs.forward_marks",
     "log_in_single_instance": "pilotage.distributed.single_instance",
-    "mark_loss": "pilotage.program.loss",
+    "mark_loss": "pilotage.capture.loss.search",
     "record_of": "pilotage.door",
     "training": "pilotage.door",
     "world_here": "pilotage.distributed.environments",

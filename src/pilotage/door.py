@@ -15,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.distributed.line import line_here
+from pilotage.capture.loss.returned import require_scalar
+from pilotage.capture.loss.search import mark_loss
 from pilotage.distributed.peers import peers_here
+from pilotage.distributed.pipeline_group import line_here
 from pilotage.errors import LossError, OptionError
 from pilotage.events import Listener
 from pilotage.interrupts import INTERRUPTS
@@ -26,10 +28,8 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
-from pilotage.program.loss import mark_loss
-from pilotage.program.returned_loss import require_scalar
-from pilotage.runtime.checkpoint_run import CheckpointRun
-from pilotage.runtime.checkpoints import Checkpoint, Checkpoints
+from pilotage.runtime.checkpoints.folder import Checkpoint, Checkpoints
+from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.host_steps import HostSteps

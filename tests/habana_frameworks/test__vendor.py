@@ -43,7 +43,7 @@ def test_the_media_loader_is_no_bridge(import_beside):
 def test_the_engine_takes_no_emulated_card_unasked_and_starts_none():
     program = """
 import sys
-from pilotage.backends.registry import choose
+from pilotage.devices.registry import choose
 print(choose().reason, 'torch.hpu' in sys.modules)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -58,7 +58,7 @@ def test_the_engine_is_not_fooled_by_the_empty_package_of_the_media_loader(tmp_p
 import sys, torch
 sys.path[:] = [{str(tmp_path)!r}] + [place for place in sys.path if not place.endswith("dropins/src")]
 import habana_frameworks.mediapipe
-from pilotage.backends.hpu import HpuBackend
+from pilotage.devices.hpu import HpuBackend
 from pilotage.cli.doctor.packages import examine_habana
 backend = HpuBackend()
 print(backend.reservation(), backend.problem(), examine_habana().facts["maker"], sep="; ")
@@ -73,7 +73,7 @@ def test_beside_the_vendors_bridge_the_engine_says_why_it_cannot_use_the_drop_in
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.24.0\n")
     program = f"""
 import sys; sys.path.append({str(tmp_path)!r})
-from pilotage.backends.hpu import HpuBackend
+from pilotage.devices.hpu import HpuBackend
 backend = HpuBackend()
 print(backend.reservation(), backend.problem())
 """

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 import poptorch
-from pilotage.program.archive import read_archive, write_archive
+from pilotage.storage.archive import read_archive, write_archive
 
 hypothesis = pytest.importorskip("hypothesis")
 strategies = pytest.importorskip("hypothesis.strategies")

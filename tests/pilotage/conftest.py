@@ -16,7 +16,18 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from pilotage.monitoring.announcement import Activity, Announcement
 
-ENGINE = {"program", "backends", "runtime", "equals_eager"}
+ENGINE = {
+    "program",
+    "capture",
+    "passes",
+    "storage",
+    "execution",
+    "devices",
+    "compiler",
+    "strategies",
+    "runtime",
+    "equals_eager",
+}
 
 
 @pytest.fixture(autouse=True)

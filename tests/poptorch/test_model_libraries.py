@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import poptorch
-from pilotage.backends.registry import choose
+from pilotage.devices.registry import choose
 
 IMAGES = (2, 3, 64, 64)
 TOKENS = (2, 16)

@@ -130,8 +130,9 @@ def test_only_the_options_and_the_distributed_part_read_the_environment():
     assert readers == {"src/pilotage/options/environment.py"}
 
 
-def test_only_the_backends_ask_which_device_it_is():
-    assert not [label(path) for path in CORE if "backends" not in path.parts and compares_device_names(path)]
+def test_only_some_parts_ask_which_device_it_is():
+    knowing = {"devices", "execution", "strategies", "compiler"}
+    assert not [label(path) for path in CORE if not knowing & set(path.parts) and compares_device_names(path)]
 
 
 def compares_device_names(path: Path) -> bool:

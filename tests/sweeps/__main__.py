@@ -17,7 +17,7 @@ from sweep.exceptions import Exceptions
 from sweep.measures import Measure, Tally, sweep
 
 import poptorch
-from pilotage.program.refusals import ADVICE
+from pilotage.capture.functions.refusals import ADVICE
 
 
 def main() -> int:

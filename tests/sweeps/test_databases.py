@@ -15,7 +15,7 @@ from sweep.entries import entries
 from sweep.exceptions import Exceptions
 from sweep.measures import Measure, sweep
 
-from pilotage.program.refusals import ADVICE
+from pilotage.capture.functions.refusals import ADVICE
 
 # The samples provoke torch's warnings on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore")

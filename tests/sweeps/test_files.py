@@ -12,10 +12,10 @@ from sweep.measures import Measure
 
 import poptorch
 from pilotage.errors import ProgramFileError
-from pilotage.program.allowed_operations import REASONS
-from pilotage.program.permission import UNTRUSTED
-from pilotage.program.program_check import check_program
-from pilotage.program.program_text import program_from_data, program_to_data
+from pilotage.storage.allowed_operations import REASONS
+from pilotage.storage.permission import UNTRUSTED
+from pilotage.storage.program_check import check_program
+from pilotage.storage.program_text import program_from_data, program_to_data
 
 # The samples provoke torch's warnings on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pilotage.distributed.line import line_here
+from pilotage.distributed.pipeline_group import line_here
 from pilotage.options.batching import Batching
 from pilotage.options.execution import Execution
-from pilotage.program.anchors import unknown_name
-from pilotage.program.labels import EXCEPTIONS
+from pilotage.passes.anchors import unknown_name
+from pilotage.program.graphs.labels import EXCEPTIONS
 from pilotage.program.program import Program
 from pilotage.runtime.executor import Executor
 from poptorch._errors import createPoptorchError

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from pilotage.program.stages import enter_stage
+from pilotage.program.graphs.origins import enter_stage
 from poptorch._block_record import Visit
 from poptorch._compile_hooks import around_forward
 from poptorch._forward_run import ForwardRun

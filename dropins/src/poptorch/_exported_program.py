@@ -6,9 +6,9 @@ import json
 import os
 from pathlib import Path
 
-from pilotage.program.archive import write_archive
 from pilotage.program.program import Program
-from pilotage.program.program_text import program_to_data
+from pilotage.storage.archive import write_archive
+from pilotage.storage.program_text import program_to_data
 from poptorch._logging import TRACE, backend_logger, logger
 
 __all__ = ["show_program"]

@@ -11,9 +11,9 @@ from typing import Any
 from torch import nn
 
 from pilotage.options import environment
-from pilotage.program.permission import Permission
-from pilotage.program.plain_data import flag, refuse, text, well_formed
 from pilotage.runtime.stored import BareModule, StoredModel, differences, load_weights, read_stored, store
+from pilotage.storage.permission import Permission
+from pilotage.storage.plain_data import flag, refuse, text, well_formed
 from poptorch._errors import createPoptorchError, translated
 from poptorch._logging import logger
 from poptorch._options_text import compiled_settings, options_from_data, options_to_data

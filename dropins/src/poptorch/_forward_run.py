@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pilotage.program.location import called_from
+from pilotage.program.graphs.source_lines import called_from
 from poptorch._block_record import BlockRecord
 from poptorch.options.placement import Placer
 from poptorch.poptorch_core import Error

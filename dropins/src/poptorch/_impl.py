@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from pilotage.program.model import forward_is_running
+from pilotage.capture.model import forward_is_running
 from poptorch._capturing import current_run
 from poptorch._compile_hooks import registerPostCompileHook, registerPreCompileHook
 from poptorch._errors import createPoptorchError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.program.dropped_work import DroppedWork
+from pilotage.capture.loss.dropped_work import DroppedWork
 from pilotage.program.program import Program
 from poptorch._logging import logger
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pilotage.program.plain_data import DEEPEST, dtype, listed, refuse, table, text, well_formed, whole
+from pilotage.storage.plain_data import DEEPEST, dtype, listed, refuse, table, text, well_formed, whole
 from poptorch import enums
 from poptorch._logging import logger
 from poptorch.enums import ConnectionType

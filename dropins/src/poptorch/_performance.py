@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.backends.timing import CallTimes
+from pilotage.execution.timing import CallTimes
 from pilotage.program.structure import count_tensors
 from pilotage.runtime.executor import Executor
 from poptorch.enums import OutputMode

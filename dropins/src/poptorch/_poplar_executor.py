@@ -16,13 +16,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from pilotage.distributed.line import line_here
 from pilotage.distributed.peers import peers_as
+from pilotage.distributed.pipeline_group import line_here
 from pilotage.interrupts import INTERRUPTS
 from pilotage.logs import log_event
 from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.choices import Tier
-from pilotage.program.location import leaving_out
+from pilotage.program.graphs.source_lines import leaving_out
 from pilotage.program.structure import put_together
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor

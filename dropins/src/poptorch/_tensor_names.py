@@ -9,10 +9,10 @@ from typing import Any
 from torch.fx import Node
 
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.program.anchors import tensor_names
-from pilotage.program.labels import LOSS, gradient_of, input_number, updated
+from pilotage.passes.anchors import tensor_names
+from pilotage.program.graphs.labels import LOSS, gradient_of, input_number, updated
+from pilotage.program.graphs.origins import scoped_name
 from pilotage.program.program import Program
-from pilotage.program.stages import scoped_name
 from poptorch.optim.value_names import to_ipu_param
 
 __all__ = ["intermediate_representation", "label_of", "names_in"]

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import torch.distributed as dist
 
-from pilotage.distributed.silence import give_up, silent_ones
+from pilotage.distributed.silent_peers import give_up, silent_ones
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 

@@ -22,7 +22,7 @@ from pilotage.distributed.explaining import Explained
 from pilotage.distributed.handshake import protect
 from pilotage.distributed.interfaces import chosen_interface
 from pilotage.distributed.job_directory import JobDirectory
-from pilotage.distributed.patience import exchange_timeout
+from pilotage.distributed.timeouts import exchange_timeout
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 

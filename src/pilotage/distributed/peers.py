@@ -24,8 +24,8 @@ from pilotage.distributed.groups import groups_of, new_group_among, new_groups
 from pilotage.distributed.handshake import is_protected, protect
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.meeting import meet
-from pilotage.distributed.patience import exchange_timeout
-from pilotage.distributed.rest import let_threads_rest
+from pilotage.distributed.shutdown import let_threads_rest
+from pilotage.distributed.timeouts import exchange_timeout
 from pilotage.distributed.values import gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pilotage.distributed.plain_data import from_bytes, to_bytes
+from pilotage.distributed.value_bytes import from_bytes, to_bytes
 from pilotage.errors import DistributedError
 
 __all__ = ["broadcast_value", "gather_values"]

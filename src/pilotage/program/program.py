@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import Section, StateLayout
 from pilotage.program.specification import TensorSpec
-from pilotage.program.steps import StepFunction
+from pilotage.program.step_function import StepFunction
 from pilotage.program.structure import Structure
 
 

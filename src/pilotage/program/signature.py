@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pilotage.errors import MissingArgumentError, UnexpectedArgumentError
-from pilotage.program.plain_data import flag, listed, refuse, text, well_formed
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -18,36 +17,22 @@ class CallSignature:
 
     def __init__(self, signature: inspect.Signature) -> None:
         self._signature = signature
-        self._parameters = self._signature.parameters
-        self._all_positional = all(parameter.kind in _POSITIONAL for parameter in self._parameters.values())
+        self.parameters = self._signature.parameters
+        self._all_positional = all(parameter.kind in _POSITIONAL for parameter in self.parameters.values())
 
     @classmethod
     def of(cls, forward: Callable[..., Any]) -> CallSignature:
         """The signature of a module's forward."""
         return cls(inspect.signature(forward))
 
-    def to_data(self) -> list[list[Any]]:
-        """The signature as plain data; a default that is no plain value becomes None."""
-        return [
-            [name, parameter.kind.name, parameter.default is not inspect.Parameter.empty, _plain(parameter.default)]
-            for name, parameter in self._parameters.items()
-        ]
-
-    @classmethod
-    def from_data(cls, data: list[list[Any]]) -> CallSignature:
-        """The signature that was written as this data."""
-        with well_formed("The signature of forward in the file"):
-            entries = [listed(entry, "a parameter of forward", 4) for entry in listed(data, "the signature of forward")]
-            return cls(inspect.Signature([_parameter(*entry) for entry in entries]))
-
     @property
     def names(self) -> list[str]:
         """The names of the positional parameters."""
-        return [name for name, parameter in self._parameters.items() if parameter.kind in _POSITIONAL]
+        return [name for name, parameter in self.parameters.items() if parameter.kind in _POSITIONAL]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments in their normal form."""
-        if not kwargs and self._all_positional and len(args) == len(self._parameters):
+        if not kwargs and self._all_positional and len(args) == len(self.parameters):
             return args, kwargs
         self._refuse_unexpected(args, kwargs)
         self._refuse_missing(args, kwargs)
@@ -56,7 +41,7 @@ class CallSignature:
         return bound.args, bound.kwargs
 
     def _refuse_unexpected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        kinds = {parameter.kind for parameter in self._parameters.values()}
+        kinds = {parameter.kind for parameter in self.parameters.values()}
         names = self.names
         if len(args) > len(names) and inspect.Parameter.VAR_POSITIONAL not in kinds:
             raise UnexpectedArgumentError(
@@ -67,29 +52,15 @@ class CallSignature:
                 raise UnexpectedArgumentError(f"The argument {name} was passed twice: by position and by name.")
             if not self._takes_by_name(name) and inspect.Parameter.VAR_KEYWORD not in kinds:
                 raise UnexpectedArgumentError(
-                    f"Unexpected keyword argument {name!r}. forward takes: {', '.join(self._parameters)}."
+                    f"Unexpected keyword argument {name!r}. forward takes: {', '.join(self.parameters)}."
                 )
 
     def _refuse_missing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = set(self.names[: len(args)]) | set(filter(self._takes_by_name, kwargs))
-        for name, parameter in self._parameters.items():
+        for name, parameter in self.parameters.items():
             wanted = parameter.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
             if wanted and parameter.default is inspect.Parameter.empty and name not in given:
                 raise MissingArgumentError(f"Mandatory parameter {name} missing. Pass it by position or by name.")
 
     def _takes_by_name(self, name: str) -> bool:
-        return name in self._parameters and self._parameters[name].kind in _BY_NAME
-
-
-def _parameter(name: Any, kind: Any, has_default: Any, default: Any) -> inspect.Parameter:
-    if default is not None and not isinstance(default, (bool, int, float, str)):
-        raise refuse(f"the default of {name!r}", default, "a number, a text, true, false or none")
-    return inspect.Parameter(
-        text(name, "a parameter of forward"),
-        inspect._ParameterKind[text(kind, "the kind of a parameter")],
-        default=default if flag(has_default, "has_default") else inspect.Parameter.empty,
-    )
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str)) else None
+        return name in self.parameters and self.parameters[name].kind in _BY_NAME

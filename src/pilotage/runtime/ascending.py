@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from pilotage.backends.native.cache import Entry
-from pilotage.backends.native.transport import PackedCode
-from pilotage.backends.threads import ThreadTuner
+from pilotage.compiler.cache import Entry
+from pilotage.compiler.transport import PackedCode
 from pilotage.errors import OptionError
 from pilotage.events import CompilationProgress, Event, TierChanged
+from pilotage.execution.threads import ThreadTuner
 from pilotage.options.choices import NonFiniteLoss, Tier
 from pilotage.options.execution import Execution
 from pilotage.runtime.ascent import Ascent, Sample, ascent_for

@@ -18,22 +18,22 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pilotage.backends.native.cache import Entry, NativeCache
-from pilotage.backends.native.job import Job
-from pilotage.backends.native.precision import precision_settings
-from pilotage.backends.native.process import CompilingProcess
-from pilotage.backends.native.requirements import missing_compiler
-from pilotage.backends.native.surroundings import surroundings
-from pilotage.backends.native.transport import PackedCode, install
+from pilotage.compiler.cache import Entry, NativeCache
+from pilotage.compiler.job import Job
+from pilotage.compiler.kernel_settings import precision_settings
+from pilotage.compiler.process import CompilingProcess
+from pilotage.compiler.requirements import missing_compiler
+from pilotage.compiler.surroundings import surroundings
+from pilotage.compiler.transport import PackedCode, install
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import Event, Noted, Warned
 from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
 from pilotage.options.choices import Tier
-from pilotage.program.fingerprint import Fingerprint, fingerprint
-from pilotage.program.late_checks import with_late_checks
+from pilotage.passes.late_checks import with_late_checks
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
+from pilotage.storage.fingerprint import Fingerprint, fingerprint
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from pilotage.errors import BatchDimensionError, InputError
-from pilotage.program.comparison import refuse_difference
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec, contiguous_strides
 from pilotage.program.structure import Parsers, Structure, call_paths, plain_tensors, take_apart
+from pilotage.runtime.call_comparison import refuse_difference
 
 
 # Not frozen: one is made in every call, and to make a frozen one takes three times as long.

@@ -10,44 +10,49 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.backends.base import Backend, Executable
-from pilotage.backends.cards.loading import load_on_cards
-from pilotage.backends.cards.stage_states import StageStates
-from pilotage.backends.cards.stages import StagedExecutable
-from pilotage.backends.cards.state import CardStates
-from pilotage.backends.native.transport import PackedCode
-from pilotage.backends.pipeline import PipelinedExecutable
-from pilotage.backends.registry import Choice, choose
-from pilotage.backends.state import Exchange
-from pilotage.backends.streams import RandomStreams, seeds_for
-from pilotage.backends.walk import Calls, Forgive
-from pilotage.distributed.line import Line
+from pilotage.capture.capture import Request, capture, uncaptured
+from pilotage.capture.dropout import active_dropout
+from pilotage.compiler.transport import PackedCode
+from pilotage.devices.base import Backend, Executable
+from pilotage.devices.registry import Choice, choose
+from pilotage.distributed.pipeline_group import Line
 from pilotage.errors import CaptureError, OptionError
 from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, Warned
+from pilotage.execution.random_streams import RandomStreams, seeds_for
+from pilotage.execution.state import Exchange
+from pilotage.execution.synthetic_inputs import SyntheticInputs
+from pilotage.execution.walk import Calls, Forgive
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
 from pilotage.options.execution import Execution
 from pilotage.options.locations import Locations
-from pilotage.program.anchors import anchored
-from pilotage.program.capture import Request, capture, uncaptured
-from pilotage.program.cutting import cut_program
-from pilotage.program.dropout import active_dropout
-from pilotage.program.late_checks import with_late_checks
+from pilotage.passes.anchors import anchored
+from pilotage.passes.cutting import cut_program
+from pilotage.passes.late_checks import with_late_checks
+from pilotage.passes.offloading import offloaded
+from pilotage.passes.placement import place
+from pilotage.passes.recomputation import recomputed
+from pilotage.passes.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.layout import Groups
-from pilotage.program.offloading import offloaded
-from pilotage.program.placement import place
+from pilotage.program.optimizer_shards import Broadcast, Shares
 from pilotage.program.program import Action, Program
-from pilotage.program.recomputation import recomputed
 from pilotage.program.schedule import Schedule, make_schedule
-from pilotage.program.shares import Broadcast, Shares
 from pilotage.program.specification import TensorSpec
-from pilotage.program.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascending import begin_ascent
-from pilotage.runtime.locating import notice_of_locations, possible_locations, refuse_slots_on_host, shares_of
 from pilotage.runtime.session import Session
-from pilotage.runtime.sharing_out import Cards, choose_cards, is_pipeline, refuse_on_cards
-from pilotage.runtime.synthetic import SyntheticInputs
+from pilotage.strategies.cards.loading import load_on_cards
+from pilotage.strategies.cards.state import CardStates
+from pilotage.strategies.device_assignment import Cards, choose_cards, is_pipeline, refuse_on_cards
+from pilotage.strategies.stages.in_processes import PipelinedExecutable
+from pilotage.strategies.stages.on_cards import StagedExecutable
+from pilotage.strategies.stages.states import StageStates
+from pilotage.strategies.tensor_locations import (
+    notice_of_locations,
+    possible_locations,
+    refuse_slots_on_host,
+    shares_of,
+)
 from pilotage.turns import PROCESS_WIDE
 
 _TRAVELLING = (

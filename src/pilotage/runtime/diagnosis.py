@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
-from pilotage.backends.walk import StepFailure
 from pilotage.errors import DeviceMemoryError, NonFiniteLossError, PilotageError
-from pilotage.program.location import line_of
-from pilotage.program.steps import NOT_FINITE
-from pilotage.program.straight_line import FILE_NAME
+from pilotage.execution.walk import StepFailure
+from pilotage.program.graphs.source_lines import line_of
+from pilotage.program.graphs.straight_line import FILE_NAME
+from pilotage.program.step_function import NOT_FINITE
 
 _MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory")
 

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.backends.native.transport import PackedCode
-from pilotage.backends.walk import StepFailure
-from pilotage.distributed.line import Line
+from pilotage.capture.model import modes_of
+from pilotage.compiler.transport import PackedCode
 from pilotage.distributed.peers import Peers
+from pilotage.distributed.pipeline_group import Line
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Listener, TierChanged, Warned, tell_all
+from pilotage.execution.walk import StepFailure
 from pilotage.optim.comparing import with_values_of
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import ReplicaGrouping
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Groups
-from pilotage.program.model import modes_of
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.structure import Parsers, Structure, put_together
@@ -31,12 +31,12 @@ from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
+from pilotage.runtime.equal_start import checked_peers, settle, settle_stages
 from pilotage.runtime.failures import Failures
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import OptimizerState, Session
-from pilotage.runtime.settling import checked_peers, settle, settle_stages
 from pilotage.runtime.weights import WeightKeeper
 from pilotage.turns import Turn, in_turn
 

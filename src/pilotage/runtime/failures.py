@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pilotage.backends.state import DeviceState
-from pilotage.backends.walk import StepFailure
 from pilotage.events import Listener, Warned
+from pilotage.execution.state import DeviceState
+from pilotage.execution.walk import StepFailure
 from pilotage.options.choices import NonFiniteLoss
 from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
 from pilotage.runtime.record import RunRecord

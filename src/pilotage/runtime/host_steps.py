@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.hooks import RemovableHandle
 
-from pilotage.program.location import is_users
+from pilotage.program.graphs.source_lines import is_users
 
 
 class HostSteps:

@@ -11,31 +11,31 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pilotage.backends.base import Executable
-from pilotage.backends.native.cache import Entry
-from pilotage.backends.registry import Choice
-from pilotage.backends.state import OPTIMIZER, DeviceState, Exchange
-from pilotage.backends.streams import RandomStreams
-from pilotage.backends.threads import ThreadTuner, using_threads
-from pilotage.backends.timing import CallTimes, Timed
-from pilotage.backends.walk import Calls
-from pilotage.distributed.line import Line
+from pilotage.compiler.cache import Entry
+from pilotage.devices.base import Executable
+from pilotage.devices.registry import Choice
+from pilotage.distributed.pipeline_group import Line
 from pilotage.errors import AttachmentError, InputError, TornStateError
 from pilotage.events import StepsRun
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.state import OPTIMIZER, DeviceState, Exchange
+from pilotage.execution.synthetic_inputs import SyntheticInputs
+from pilotage.execution.threads import ThreadTuner, using_threads
+from pilotage.execution.timing import CallTimes, Timed
+from pilotage.execution.walk import Calls
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
-from pilotage.program.channels_last import in_channels_last
-from pilotage.program.cutting import StageProgram
-from pilotage.program.late_checks import with_late_checks
+from pilotage.passes.channels_last import in_channels_last
+from pilotage.passes.cutting import StageProgram
+from pilotage.passes.late_checks import with_late_checks
 from pilotage.program.layout import Counter, Slot
+from pilotage.program.optimizer_shards import Shares
 from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
-from pilotage.program.shares import Shares
 from pilotage.program.structure import Structure
 from pilotage.runtime.ascent import Ascent
-from pilotage.runtime.synthetic import SyntheticInputs
 from pilotage.runtime.whole_weights import whole_weights
 from pilotage.turns import PROCESS_WIDE
 

@@ -9,24 +9,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.backends.native.cache import Entry
-from pilotage.backends.native.transport import PackedCode
+from pilotage.compiler.cache import Entry
+from pilotage.compiler.transport import PackedCode
 from pilotage.errors import OptionError, ProgramFileError
 from pilotage.events import Warned
 from pilotage.logs import log_event
 from pilotage.options.choices import Tier
-from pilotage.program.archive import read_archive, write_archive
 from pilotage.program.layout import Section, Slot
-from pilotage.program.permission import UNTRUSTED, Permission
-from pilotage.program.plain_data import well_formed
 from pilotage.program.program import Program
-from pilotage.program.program_check import check_program
-from pilotage.program.program_text import program_from_data, program_to_data
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.session import OptimizerState
 from pilotage.runtime.stored_check import check_stored
+from pilotage.storage.archive import read_archive, write_archive
+from pilotage.storage.permission import UNTRUSTED, Permission
+from pilotage.storage.plain_data import well_formed
+from pilotage.storage.program_check import check_program
+from pilotage.storage.program_text import program_from_data, program_to_data
+from pilotage.storage.signature_text import signature_from_data, signature_to_data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ def store(
         tensors |= {f"code/{name}": data for name, data in _machine_code(session.entry).items()}
     content = {
         "program": program,
-        "signature": executor.signature.to_data(),
+        "signature": signature_to_data(executor.signature),
         "updates": None if optimizer is None else optimizer.updates,
         "loss_scale": None if optimizer is None else optimizer.loss_scale,
         "with_weights": with_weights,
@@ -129,7 +130,7 @@ def _stored(content: dict[str, Any], tensors: dict[str, Tensor], program: Progra
     updates = content["updates"]
     return StoredModel(
         program=program,
-        signature=CallSignature.from_data(content["signature"]),
+        signature=signature_from_data(content["signature"]),
         weights=_named(tensors, "weight/") if content["with_weights"] else None,
         tied=content["tied"],
         hidden=tuple(content["hidden"]),

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from pilotage.errors import ProgramFileError
 from pilotage.program.layout import Section, StateLayout
-from pilotage.program.layout_text import names_among
-from pilotage.program.plain_data import flag, number, refuse, table, text
 from pilotage.program.specification import TensorSpec
+from pilotage.storage.layout_text import names_among
+from pilotage.storage.plain_data import flag, number, refuse, table, text
 
 _LARGEST_RANDOM_STATE = 1 << 20
 

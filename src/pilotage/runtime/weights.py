@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from pilotage.backends.state import DeviceState
+from pilotage.execution.state import DeviceState
 from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
 from pilotage.turns import PROCESS_WIDE, Turn
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pilotage.backends.messages import Message
-from pilotage.backends.state import DeviceState
-from pilotage.distributed.line import Line
-from pilotage.program.cutting import StageProgram
+from pilotage.distributed.pipeline_group import Line
+from pilotage.execution.state import DeviceState
+from pilotage.passes.cutting import StageProgram
 from pilotage.program.layout import StateLayout
+from pilotage.strategies.stages.messages import Message
 
 
 def whole_weights(line: Line, cut: StageProgram, layout: StateLayout, state: DeviceState) -> dict[str, Tensor]:

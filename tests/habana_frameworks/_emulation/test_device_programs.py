@@ -19,7 +19,7 @@ def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the
         from torch import nn
 
         import poptorch
-        from pilotage.backends.hpu import HpuBackend
+        from pilotage.devices.hpu import HpuBackend
 
         class Network(nn.Module):
             def __init__(self):

@@ -91,12 +91,3 @@ def test_an_unknown_name_is_refused_with_those_that_are_known():
 def test_an_argument_passed_twice_is_named():
     with pytest.raises(UnexpectedArgumentError, match="y was passed twice"):
         bind(plain, 1, 2, y=3)
-
-
-@pytest.mark.parametrize("forward", FORWARDS)
-def test_a_signature_written_as_data_binds_as_before(forward):
-    again = CallSignature.from_data(CallSignature.of(forward).to_data())
-    args, kwargs = (1, 2), {"scale": 4} if forward is with_keyword_only else {}
-    args = (1,) if forward in (with_keyword_only, with_names) else args
-    assert again.bind(args, kwargs) == bind(forward, *args, **kwargs)
-    assert again.names == CallSignature.of(forward).names

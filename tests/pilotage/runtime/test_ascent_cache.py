@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 import pilotage
-from pilotage.backends.native.cache import NativeCache, write_manifest
-from pilotage.backends.native.tuning import Tuning
 from pilotage.cache.locks import BuildFolder
+from pilotage.compiler.cache import NativeCache, write_manifest
+from pilotage.compiler.tuning import Tuning
 from pilotage.errors import OptionError
 from pilotage.events import Warned
 from pilotage.options.choices import Tier

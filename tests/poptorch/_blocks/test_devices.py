@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from pilotage.program.placement import place
-from pilotage.program.stages import stage_of
+from pilotage.passes.placement import place
+from pilotage.program.graphs.origins import stage_of
 from poptorch.options import Options, SerialPhasedExecution, ShardedExecution, Stage
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import poptorch
-from pilotage.program.archive import read_archive, write_archive
+from pilotage.storage.archive import read_archive, write_archive
 
 pytestmark = pytest.mark.slow
 

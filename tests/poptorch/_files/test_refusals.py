@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import poptorch
-from pilotage.program.archive import read_archive, write_archive
+from pilotage.storage.archive import read_archive, write_archive
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from habana_frameworks._emulation import lazy, underneath
 from habana_frameworks._emulation.library import library
-from pilotage.distributed.rest import let_threads_rest
+from pilotage.distributed.shutdown import let_threads_rest
 from pilotage.events import Warned
 from pilotage.logs import log_event
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pilotage.program.forward_marks import keep_for_backward
-from pilotage.program.loss import mark_loss
+from pilotage.capture.loss.search import mark_loss
+from pilotage.program.graphs.forward_marks import keep_for_backward
 from poptorch._requirements import require
 from poptorch.enums import MatMulSerializationMode
 from poptorch.ops.checks import require_tensor

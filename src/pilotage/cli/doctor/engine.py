@@ -28,7 +28,7 @@ def examine_engine(torch: ModuleType | None) -> tuple[Finding, ...]:
 def _examine_backend() -> Finding:
     # The engine is imported here because it imports torch, and a torch out of range may not let it.
     try:
-        from pilotage.backends import registry
+        from pilotage.devices import registry
 
         choice = registry.choose()
     except PilotageError as error:
@@ -50,9 +50,9 @@ def _examine_compiling(device: str) -> Finding:
     """Whether programs can go on from the graph to compiled code, and where that is kept."""
     import torch
 
-    from pilotage.backends.native.cache import NativeCache
-    from pilotage.backends.native.requirements import missing_compiler
     from pilotage.cache.inventory import take_inventory
+    from pilotage.compiler.cache import NativeCache
+    from pilotage.compiler.requirements import missing_compiler
     from pilotage.options import environment
 
     if (problem := missing_compiler(torch.device(device))) is not None:

@@ -21,7 +21,7 @@ from pilotage.distributed.launcher.job import Job
 from pilotage.distributed.launcher.launch import launch
 from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.distributed.launcher.topology import topology
-from pilotage.distributed.patience import EXCHANGE_TIMEOUT, MOST_SECONDS
+from pilotage.distributed.timeouts import EXCHANGE_TIMEOUT, MOST_SECONDS
 from pilotage.errors import OptionError
 
 __all__ = ["job_of", "notices", "run"]

@@ -16,7 +16,7 @@ import os, sys
 from pathlib import Path
 import torch
 import pilotage
-from pilotage.distributed.line import line_here
+from pilotage.distributed.pipeline_group import line_here
 
 folder, failing, moment, order = Path(sys.argv[1]), *map(int, sys.argv[2:4]), sys.argv[4]
 stage = line_here().stage

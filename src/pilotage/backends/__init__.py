@@ -1,1 +1,0 @@
-"""One kind of device each: compile a program, run its schedule."""

@@ -1,1 +1,0 @@
-"""One process, several cards: local replicas side by side."""

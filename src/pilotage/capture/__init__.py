@@ -1,0 +1,1 @@
+"""From a module, its loss and its optimizer to a program."""

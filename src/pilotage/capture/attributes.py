@@ -1,0 +1,249 @@
+"""Plain attributes of modules that forward changes.
+
+A captured forward never runs again, so an attribute that it changes in Python would keep the value of the capture.
+Parameters and buffers are part of the program's state and are exempt. For the others:
+
+- a tensor changed in place, or a value replaced by a tensor that depends on inputs, weights or its own old value, is
+  state that would be lost: refused;
+- a tensor under a name that was not there before is a note that forward cannot have read: taken away, with a warning;
+- a tensor that depends on nothing but constants is a cache: put back, since the program computes it again, with a warning;
+- a list or dictionary that forward filled with tensors is emptied of them again, with a warning;
+- any other value (a counter, say) is kept as Python left it, with a warning, since a branch on it is now frozen.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+from torch import Tensor, nn
+
+from pilotage.capture.tables import is_torchs
+from pilotage.errors import CaptureError
+from pilotage.program.graphs.source_lines import called_from
+
+_MISSING = object()
+_CONTAINERS = (list, dict, set, deque, tuple)
+_DEEP_ENOUGH = 20
+_TORCHS_OWN = frozenset(vars(nn.Module())) | {"_flat_weights", "_is_full_backward_hook"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One attribute that forward changed."""
+
+    module: nn.Module
+    path: str
+    name: str
+    before: Any
+    after: Any
+    text: str
+    """How the value changed, in words."""
+
+    @property
+    def replaces_a_tensor(self) -> bool:
+        """Whether the old value was a tensor."""
+        return isinstance(self.before, Tensor)
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a tensor under a name that was not there before."""
+        return self.before is _MISSING and isinstance(self.after, Tensor)
+
+    def __str__(self) -> str:
+        return f"{self.path}.{self.name}" if self.path else self.name
+
+    @property
+    def holds_tensors(self) -> bool:
+        """Whether the new value is a tensor, or holds one somewhere inside."""
+        return any(isinstance(item, Tensor) for item in _inside(self.after))
+
+    def put_back(self) -> None:
+        """Give the attribute the value that it had before capture."""
+        if self.before is _MISSING:
+            self.module.__dict__.pop(self.name, None)
+        elif isinstance(self.before, _Contents):
+            self.before.restore()
+            self.module.__dict__[self.name] = self.before.container
+        else:
+            self.module.__dict__[self.name] = self.before
+
+
+class _Contents:
+    """What a container or a plain object held, however deep, so that a change inside of it can be seen and undone."""
+
+    def __init__(self, container: Any, known: dict[int, _Contents], depth: int = 0) -> None:
+        known[id(container)] = self
+        self.container = container
+        self._copy = copy.copy(_table(container))
+        inner = [item for item in _items(self._copy) if _is_container(item)] if depth < _DEEP_ENOUGH else []
+        self._inner = [known.get(id(item)) or _Contents(item, known, depth + 1) for item in inner]
+
+    def __repr__(self) -> str:
+        return repr(self._copy)
+
+    def everything(self) -> Iterator[_Contents]:
+        """This and all contents inside of it, each once."""
+        waiting, seen = [self], set()
+        while waiting:
+            current = waiting.pop()
+            if id(current) not in seen:
+                seen.add(id(current))
+                yield current
+                waiting.extend(current._inner)
+
+    def same_as(self, other: Any) -> bool:
+        return other is self.container and all(contents._is_unchanged() for contents in self.everything())
+
+    def _is_unchanged(self) -> bool:
+        now, then = _items(_table(self.container)), _items(self._copy)
+        return len(now) == len(then) and all(map(_same, then, now))
+
+    def restore(self) -> None:
+        for contents in self.everything():
+            contents._restore()
+
+    def _restore(self) -> None:
+        table = _table(self.container)
+        if isinstance(table, tuple):
+            return
+        table.clear()
+        (table.extend if isinstance(table, (list, deque)) else table.update)(self._copy)
+
+
+class AttributeWatch:
+    """Notes the plain attributes of a module and all its parts, and tells what became of them."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._modules = list(module.named_modules())
+        self._before = [{name: _noted(value) for name, value in _plain(part).items()} for _, part in self._modules]
+        self._tensors = [
+            (Change(part, path, name, tensor, tensor, "in place"), tensor._version)
+            for (path, part), values in zip(self._modules, self._before, strict=True)
+            for name, value in values.items()
+            for tensor in _inside(value)
+            if _is_tensor(tensor) and not is_torchs(part)
+        ]
+
+    def changes(self) -> list[Change]:
+        """Attributes that are another object, or an unequal value, by now."""
+        found = []
+        for (path, part), before in zip(self._modules, self._before, strict=True):
+            after = _plain(part)
+            # Modules of torch itself keep weak references and the like, which say nothing about the model.
+            for name in after.keys() - before.keys() if is_torchs(part) else {**before, **after}:
+                old, new = before.get(name, _MISSING), after.get(name, _MISSING)
+                if not _same(old, new):
+                    found.append(Change(part, path, name, old, new, f"from {_short(old)} to {_short(new)}"))
+        return found
+
+    def refuse_tensors_changed_in_place(self) -> None:
+        """Raise for a tensor attribute that forward wrote into, through a view of it for instance."""
+        for change, version in self._tensors:
+            if change.before._version != version:
+                raise lost_state(change)
+
+    def lost_write(self, tensor: Tensor) -> CaptureError:
+        """The error for a write into a tensor that is no part of the program's state."""
+        storage = tensor.untyped_storage()._cdata
+        for change, _ in self._tensors:
+            if change.before.untyped_storage()._cdata == storage:
+                return lost_state(change, called_from())
+        return CaptureError(
+            "forward writes into a tensor that is neither an input nor a parameter nor a buffer: the captured program "
+            f"would do so once, and never again. Make it a buffer of the module.{called_from()}"
+        )
+
+
+def lost_state(change: Change, where: str = "") -> CaptureError:
+    """The error for a tensor that would be lost between two steps."""
+    return CaptureError(
+        f"forward changes the tensor attribute '{change}' of {type(change.module).__name__}, which is neither a parameter "
+        f"nor a buffer: the captured program would lose the change after each step. Register it in __init__ with "
+        f"self.register_buffer('{change.name}', ...) and update it in place with self.{change.name}.copy_(...).{where}"
+    )
+
+
+def frozen_value(change: Change) -> str:
+    """The warning for a plain value that forward changed."""
+    if change.is_note:
+        return (
+            f"forward keeps a tensor in the attribute '{change}' of {type(change.module).__name__}. forward runs once, at "
+            "capture, on tensors without data: the attribute is not there afterwards, nor in later steps. "
+            "Return the tensor from forward to see its values."
+        )
+    return (
+        f"forward changed the attribute '{change}' of {type(change.module).__name__} {change.text}. forward runs once, at "
+        "capture: later steps do not change it, and a branch on it keeps the way it took. "
+        "Use a buffer and torch.where if the result has to depend on it."
+    )
+
+
+def _plain(module: nn.Module) -> dict[str, Any]:
+    return {name: value for name, value in module.__dict__.items() if name not in _TORCHS_OWN or name == "training"}
+
+
+def _noted(value: Any) -> Any:
+    return _Contents(value, {}) if _is_container(value) else value
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, _CONTAINERS) or _is_plain_object(value)
+
+
+def _is_plain_object(value: Any) -> bool:
+    """Whether a value is an instance of a class of the user's own that forward could keep tensors in."""
+    if isinstance(value, (Tensor, nn.Module, type, Enum)) or not isinstance(getattr(value, "__dict__", None), dict):
+        return False
+    package = type(value).__module__.partition(".")[0]
+    is_library = package in sys.stdlib_module_names or package in ("torch", "numpy")
+    return isinstance(value, SimpleNamespace) or not is_library
+
+
+def _table(container: Any) -> Any:
+    """Where a container keeps what it holds."""
+    return container if isinstance(container, _CONTAINERS) else vars(container)
+
+
+def _items(table: Any) -> tuple[Any, ...]:
+    return (*table.keys(), *table.values()) if isinstance(table, dict) else tuple(table)
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """A value and everything that it holds, however deep."""
+    if isinstance(value, _Contents) or _is_container(value):
+        contents = value if isinstance(value, _Contents) else _Contents(value, {})
+        for part in contents.everything():
+            yield from _items(_table(part.container))
+    else:
+        yield value
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _same(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    if isinstance(old, _Contents):
+        return old.same_as(new)
+    if _is_tensor(old) or _is_tensor(new) or old is _MISSING or new is _MISSING:
+        return False
+    try:
+        return bool(old == new)
+    except Exception:
+        return False
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "a tensor"
+    text = "nothing" if value is _MISSING else repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,1 @@
+"""Functions of torch that need care during capture."""

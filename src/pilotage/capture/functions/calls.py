@@ -1,0 +1,61 @@
+"""Calls of torch's functions during capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from torch.overrides import TorchFunctionMode
+
+from pilotage.capture.functions.masks import MASK_FORMS
+from pilotage.capture.functions.positions import POSITION_FORMS, Copies
+from pilotage.capture.functions.recurrent import RECURRENT_FORMS
+from pilotage.capture.functions.refusals import refusal
+from pilotage.capture.functions.static_forms import STATIC_FORMS
+from pilotage.errors import CaptureError
+from pilotage.interrupts import INTERRUPTS
+from pilotage.program.graphs.source_lines import called_from
+
+
+@contextmanager
+def compiled_functions_inlined() -> Iterator[None]:
+    """Capture what torch.compile has wrapped as if it had not, inside of the block."""
+    from torch._dynamo import config  # Takes seconds to import, and capture itself needs it too.
+
+    with config.patch(error_on_nested_fx_trace=False):
+        yield
+
+
+class StaticCalls(TorchFunctionMode):
+    """While active, calls functions in the form that can be captured, and refuses by name what has none."""
+
+    def __init__(self, copies: Copies) -> None:
+        super().__init__()
+        self._forms: dict[Callable[..., Any], Callable[..., Any]] = {
+            **STATIC_FORMS,
+            **MASK_FORMS,
+            **RECURRENT_FORMS,
+            **{function: partial(form, copies) for function, form in POSITION_FORMS.items()},
+        }
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call a function."""
+        # Every call in forward comes by here: the place to leave a long capture.
+        INTERRUPTS.let_in()
+        try:
+            return self._forms.get(func, func)(*args, **(kwargs or {}))
+        except CaptureError:
+            raise
+        except Exception as error:
+            explained = refusal(error, func, tuple(args), called_from())
+            if explained is None:
+                raise
+            raise explained from error

@@ -1,0 +1,133 @@
+"""Random operations during capture.
+
+A checkpointed part of a model runs twice, and eager PyTorch makes both runs draw the same numbers by putting the
+generator back. A captured graph has no generator to put back, so two captured draws would differ and the gradients
+would be wrong without a word. Here every draw during capture is known by the state of the generator it was made in;
+a draw made in a state that was seen before is the same draw, and gets the same numbers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from pilotage.capture.functions.writes import written
+from pilotage.errors import CaptureError
+from pilotage.program.graphs.source_lines import called_from
+
+
+class RandomDraws(TorchDispatchMode):
+    """While active, lets a draw in a known generator state return the numbers drawn there before."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._drawn: dict[bytes, _Draw] = {}
+        self._reachable = {_generator_state()}
+
+    @property
+    def any(self) -> bool:
+        """Whether the program draws random numbers at all."""
+        return bool(self._drawn)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one operation; a random one is drawn once for each state of the generator."""
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags or kwargs.get("generator") is not None:
+            return func(*args, **kwargs)
+        state = _generator_state()
+        if state in self._drawn:
+            result = self._drawn[state].again(func, args, kwargs)
+        else:
+            self._refuse_seeding(state)
+            result = func(*args, **kwargs)
+            self._drawn[state] = _Draw.of(result, written(func, args, kwargs))
+        self._reachable.add(_advance())
+        return result
+
+    def _refuse_seeding(self, state: bytes) -> None:
+        if state not in self._reachable:
+            raise CaptureError(
+                "forward sets the state of torch's random generator (torch.manual_seed, set_rng_state or fork_rng) and "
+                "then draws from it. A captured program would seed once and never again. "
+                f"Seed outside of the model, or pass the random tensor in as an input.{called_from()}"
+            )
+
+
+class HostDraws:
+    """Notices numbers that forward draws from generators other than torch's."""
+
+    def __init__(self) -> None:
+        self._before = _host_states()
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about the draws since."""
+        now = _host_states()
+        return tuple(
+            f"forward draws from {name}. forward runs once, at capture: all later steps see the numbers drawn there. "
+            "Draw with torch.rand and the like, or pass the numbers in as an input."
+            for name in now
+            if now[name] != self._before[name]
+        )
+
+
+def _host_states() -> dict[str, Any]:
+    state: Any = numpy.random.get_state(legacy=True)
+    _, keys, *rest = state
+    return {"Python's random": random.getstate(), "numpy.random": (keys.tobytes(), *rest)}
+
+
+@contextmanager
+def undisturbed_generators() -> Iterator[None]:
+    """Put torch's generators back afterwards: capture draws nothing that the user can notice."""
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+def _generator_state() -> bytes:
+    with _disable_current_modes():
+        return bytes(torch.default_generator.get_state().numpy())
+
+
+def _advance() -> bytes:
+    with _disable_current_modes():
+        torch.rand(())
+    return _generator_state()
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """What a random operation returned and wrote; copies that disappear from the graph where nobody asks for them."""
+
+    result: Any
+    written: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, result: Any, written: Sequence[Tensor]) -> _Draw:
+        return cls(_copy(result), tuple(tensor.clone() for tensor in written))
+
+    def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the same draw does the second time."""
+        targets = written(func, args, kwargs)
+        for target, drawn in zip(targets, self.written, strict=True):
+            target.copy_(drawn)
+        returns_its_target = func._schema.returns[0].alias_info is not None
+        return targets[0] if returns_its_target else _copy(self.result)
+
+
+def _copy(result: Any) -> Any:
+    if isinstance(result, Tensor):
+        return result.clone()
+    if isinstance(result, (tuple, list)):
+        return type(result)(_copy(item) for item in result)
+    return result

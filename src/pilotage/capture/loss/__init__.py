@@ -1,0 +1,1 @@
+"""Finding the loss that the backward pass starts from."""

@@ -1,0 +1,181 @@
+"""What forward computes from the loss and returns, although backward starts at the loss itself.
+
+Such work does not reach the gradients. Whoever returns ``5 * loss`` should know that; whoever returns the loss reshaped,
+cast, summed up or beside a metric loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from torch import Tensor
+from torch.autograd.graph import Node
+
+from pilotage.capture.loss.search import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation that forward ran after a loss."""
+
+    line: str | None
+    """The user's line, as ``file:line``."""
+
+    elements: int
+    """Of its result."""
+
+    is_neutral: bool = False
+    """Whether its result is its argument, a product with 1 for instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedWork:
+    """An output that is computed from the loss by work that does not reach the gradients."""
+
+    output: str
+    """How the user would write it, ``output[1]`` for instance."""
+
+    loss: str | None
+    """The line of the loss, as ``file:line``."""
+
+    operation: str | None
+    """The line of the first operation that does not reach the gradients."""
+
+
+class _Kind(Enum):
+    """What became of the loss in a value that was computed from it."""
+
+    WHOLE = "whole"
+    """Each element of the loss counts once: training on the sum of the value is training on the loss."""
+    PARTS = "parts"
+    """Some of its elements, or copies of them, unchanged."""
+    WORK = "work"
+    """Something else was computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trail:
+    kind: _Kind
+    line: str | None = None
+    """Of the first work."""
+
+
+_SAME = frozenset(
+    {
+        "Alias",
+        "Clone",
+        "Copy",
+        "LiftFresh",
+        "Permute",
+        "ReshapeAlias",
+        "Squeeze",
+        "T",
+        "ToCopy",
+        "Transpose",
+        "UnsafeView",
+        "Unsqueeze",
+        "View",
+    }
+)
+"""Operations of autograd that keep each element once."""
+
+_SELECTING = frozenset(
+    {
+        "AsStrided",
+        "Cat",
+        "Diagonal",
+        "Expand",
+        "Select",
+        "Slice",
+        "Split",
+        "SplitWithSizes",
+        "Stack",
+        "Unbind",
+        "Unfold",
+    }
+)
+"""Operations of autograd that choose, repeat or collect elements."""
+
+
+def dropped_work(root: Loss, outputs: Mapping[str, Tensor], operations: Mapping[Node, Operation]) -> DroppedWork | None:
+    """The first output that was computed from the root by more than copying; None where there is none."""
+    if root.edge is None:
+        return None
+    trails = _Trails(root.edge.node, root.value.numel(), operations)
+    for path, tensor in outputs.items():
+        trail = None if tensor.grad_fn is None else trails.of(tensor.grad_fn)
+        if trail is not None and trail.kind is _Kind.WORK:
+            return DroppedWork(output=path, loss=root.line, operation=trail.line)
+    return None
+
+
+class _Trails:
+    """Follows the loss through autograd's graph, from each value back to it."""
+
+    def __init__(self, root: Node, elements: int, operations: Mapping[Node, Operation]) -> None:
+        self._elements = elements
+        self._operations = operations
+        self._known: dict[Node, _Trail | None] = {root: _Trail(_Kind.WHOLE)}
+
+    def of(self, value: Node) -> _Trail | None:
+        """What became of the loss in a value; None where the value does not depend on it."""
+        waiting = [value]
+        while waiting:
+            node = waiting[-1]
+            above = [each for each in _arguments(node) if each not in self._known]
+            if above:
+                waiting.extend(above)
+                continue
+            waiting.pop()
+            if node not in self._known:
+                self._known[node] = self._after(node)
+        return self._known[value]
+
+    def _after(self, node: Node) -> _Trail | None:
+        given = [None if above is None else self._known[above] for above, _ in node.next_functions]
+        trails = [trail for trail in given if trail is not None]
+        if not trails:
+            return None
+        operation = self._operations.get(node)
+        line = None if operation is None else operation.line
+        work = next((trail for trail in trails if trail.kind is _Kind.WORK), None)
+        if work is not None:
+            return work if work.line is not None else _Trail(_Kind.WORK, line)
+        kind = self._kind_after(node, given, operation)
+        return _Trail(kind, line) if kind is _Kind.WORK else _Trail(kind)
+
+    def _kind_after(self, node: Node, given: list[_Trail | None], operation: Operation | None) -> _Kind:
+        name = node.name().rpartition("::")[2].rstrip("0123456789").removesuffix("Backward")
+        if name in _SELECTING:
+            return _Kind.PARTS
+        if name == "CopySlices":
+            # The first argument is what is written into: a table of results that takes the loss in, or the loss itself.
+            changed = given[0]
+            return _Kind.WORK if changed is not None and changed.kind is _Kind.WHOLE else _Kind.PARTS
+        kind = next(trail.kind for trail in given if trail is not None)
+        if name in _SAME or (operation is not None and operation.is_neutral):
+            return kind
+        keeps_all = kind is _Kind.WHOLE and self._has_gradient_one(name, node, given, operation)
+        return _Kind.WHOLE if keeps_all else _Kind.WORK
+
+    def _has_gradient_one(self, name: str, node: Node, given: list[_Trail | None], operation: Operation | None) -> bool:
+        """Whether the gradient of an operation's result is 1 for each element of the loss."""
+        match name:
+            case "Sum":
+                return True
+            case "Mean":
+                return self._elements == 1
+            case "Add" | "Sub":
+                is_only_variable = len(list(_arguments(node))) == 1
+                is_broadcast = operation is None or operation.elements not in (1, self._elements)
+                # The second summand has a factor: alpha, or -1 in a difference.
+                is_plain = given[0] is not None or (name == "Add" and getattr(node, "_saved_alpha", None) == 1)
+                return is_only_variable and is_plain and not is_broadcast
+            case _:
+                return False
+
+
+def _arguments(node: Node) -> Iterator[Node]:
+    return (above for above, _ in node.next_functions if above is not None)

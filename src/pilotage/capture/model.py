@@ -1,0 +1,197 @@
+"""The user's module, run on tensors that are handed in instead of on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.capture.data_flow import DataFlow
+from pilotage.capture.loss.dropped_work import DroppedWork
+from pilotage.capture.tables import ModuleTables, replaced
+from pilotage.errors import BufferBroadcastError, CaptureError
+from pilotage.program.graphs.origins import enter_stage
+from pilotage.program.layout import StateLayout
+from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import Parsers, Structure, put_together, take_apart
+
+_forward_is_running: ContextVar[bool] = ContextVar("pilotage_forward_is_running", default=False)
+
+
+def forward_is_running() -> bool:
+    """Whether the engine is running a module's forward right now."""
+    return _forward_is_running.get()
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What a run of forward has taught about the module."""
+
+    outputs: Structure | None = None
+    without_gradient: tuple[str, ...] = ()
+    """Trained parameters that the loss does not depend on; eager optimizers skip them too."""
+
+    reassigned_buffers: tuple[str, ...] = ()
+
+    constant_outputs: tuple[int, ...] = ()
+    """Outputs that are the same in every run, where data was followed."""
+
+    dropped_work: DroppedWork | None = None
+    """An output computed from the loss by work that does not reach the gradients; looked for under `LossRule.CALLED`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A module with everything that is needed to call it on flat lists of tensors."""
+
+    module: nn.Module
+    arguments: Structure
+    """Of the pair (positional arguments, keyword arguments)."""
+
+    layout: StateLayout
+    modes: Mapping[nn.Module, bool]
+    """Which parts of the module are in training mode."""
+
+    equal_buffers: bool = False
+    """Whether to make sure that forward leaves its buffers as they are; only where it runs on data."""
+
+    follows_data: bool = False
+    """Whether to find out in the first run which outputs are constants; only where it runs on data."""
+
+    parsers: Parsers = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
+
+    @contextmanager
+    def holding(self, parameters: Sequence[Tensor], buffers: Sequence[Tensor]) -> Iterator[dict[str, Tensor]]:
+        """Let the module use these tensors; yields the parameters as leaves to differentiate by."""
+        leaves = {
+            name: tensor.detach().requires_grad_(name in self.layout.trained)
+            for name, tensor in zip(self.layout.parameters, parameters, strict=True)
+        }
+        self._hook_up(leaves)
+        held = dict(zip(self.layout.buffers, buffers, strict=True))
+        before = {name: buffer.clone() for name, buffer in held.items()} if self.equal_buffers else {}
+        tables = ModuleTables(self.module)
+        try:
+            with _in_modes(self.modes):
+                tables.put(self._instead({**leaves, **held}))
+                yield leaves
+                tables.refuse_growth_and_loss()
+                self._refuse_replaced_parameters(leaves)
+                self._carry_over(held)
+                refuse_unequal_buffers(name for name in before if not torch.equal(held[name], before[name]))
+        finally:
+            tables.restore()
+
+    def call(self, inputs: Sequence[Tensor]) -> Any:
+        """Run forward on a micro-batch; only inside of `holding`."""
+        positional, named = put_together(self.arguments, inputs)
+        token = _forward_is_running.set(True)
+        enter_stage(None)
+        try:
+            if not self.follows_data or self.findings.outputs is not None:
+                return self.module(*positional, **named)
+            with DataFlow([*self.module.parameters(), *self.module.buffers(), *inputs]) as flow:
+                value = self.module(*positional, **named)
+            self.findings.constant_outputs = self._constants(value, flow)
+            return value
+        finally:
+            _forward_is_running.reset(token)
+            enter_stage(None)
+
+    def _constants(self, value: Any, flow: DataFlow) -> tuple[int, ...]:
+        tensors, _ = take_apart(value, self.parsers)
+        return tuple(position for position, tensor in enumerate(tensors) if not flow.varies(tensor))
+
+    def keep(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
+        """The tensors that forward returned, apart from any state that may change under them."""
+        tensors, self.findings.outputs = take_apart(value, self.parsers)
+        _refuse_sparse(tensors)
+        storages = {tensor.untyped_storage()._cdata for tensor in state}
+        return [_apart(tensor.detach(), storages) for tensor in tensors]
+
+    def _instead(self, tensors: Mapping[str, Tensor]) -> dict[int, Tensor]:
+        own = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        return {id(own[name]): tensor for name, tensor in tensors.items()}
+
+    def _hook_up(self, leaves: Mapping[str, Tensor]) -> None:
+        """Let hooks on the gradients of the module's parameters see those of the leaves."""
+        own = dict(self.module.named_parameters())
+        for name in self.layout.trained:
+            for hook in (own[name]._backward_hooks or {}).values():
+                leaves[name].register_hook(hook)
+            if getattr(own[name], "_post_accumulate_grad_hooks", None):
+                raise CaptureError(
+                    f"The parameter {name} has a hook that runs when its .grad is complete, and a program keeps no .grad. "
+                    "Use register_hook, which changes the gradient itself, or leave updates to the optimizer."
+                )
+
+    @torch.no_grad()
+    def _carry_over(self, held: Mapping[str, Tensor]) -> None:
+        """Write buffers that forward replaced by new tensors into the ones that stay."""
+        reassigned = dict(replaced(self.module, held))
+        for name, new in reassigned.items():
+            old = held[name]
+            if new.shape != old.shape or new.dtype != old.dtype:
+                raise CaptureError(
+                    f"forward replaces the buffer '{name}', {TensorSpec.of(old)}, by a tensor {TensorSpec.of(new)}. A captured "
+                    "program keeps its state in tensors of fixed shape and type: register the buffer as it will be."
+                )
+            old.copy_(new.detach())
+        self.findings.reassigned_buffers = tuple(reassigned)
+
+    def _refuse_replaced_parameters(self, leaves: Mapping[str, Tensor]) -> None:
+        for name, _ in replaced(self.module, leaves):
+            raise CaptureError(
+                f"Parameter {name} is reassigned within the model when calling the forward method. This is not supported: "
+                "the optimizer does not know the new one. Consider using copy_(src) under torch.no_grad(), or compute the "
+                "new value without assigning it."
+            )
+
+
+def refuse_unequal_buffers(written: Iterable[str]) -> None:
+    """Raise for a buffer that forward writes to although replicas are promised equal ones."""
+    for name in written:
+        raise BufferBroadcastError(
+            f"forward writes to the buffer {name!r}, and each replica would get its own value. "
+            "Set broadcast_buffers to False if the model can live with that."
+        )
+
+
+def _refuse_sparse(outputs: Iterable[Tensor]) -> None:
+    for tensor in outputs:
+        if tensor.layout is not torch.strided:
+            raise CaptureError(
+                f"forward returns a tensor of the layout {tensor.layout}, and a program returns dense tensors alone. "
+                "Return it as to_dense(), or return its indices and values."
+            )
+
+
+def modes_of(module: nn.Module) -> dict[nn.Module, bool]:
+    """Which parts of a module are in training mode right now."""
+    return {part: part.training for part in module.modules()}
+
+
+@contextmanager
+def _in_modes(modes: Mapping[nn.Module, bool]) -> Iterator[None]:
+    before = {part: part.training for part in modes}
+    _set_modes(modes)
+    try:
+        yield
+    finally:
+        _set_modes(before)
+
+
+def _set_modes(modes: Mapping[nn.Module, bool]) -> None:
+    for part, training in modes.items():
+        if part.training != training:
+            part.training = training
+
+
+def _apart(tensor: Tensor, storages: set[int]) -> Tensor:
+    return tensor.clone() if tensor.untyped_storage()._cdata in storages else tensor

@@ -1,0 +1,203 @@
+"""From a step function to a graph.
+
+The function runs once, on tensors without data, and every operation is written down: forward, backward and update
+alike. What cannot be static (a branch on a value, a shape that depends on data) is refused with the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pilotage.capture.attributes import AttributeWatch, Change, frozen_value, lost_state
+from pilotage.capture.functions.calls import StaticCalls, compiled_functions_inlined
+from pilotage.capture.functions.positions import Copies
+from pilotage.capture.functions.randomness import HostDraws, RandomDraws, undisturbed_generators
+from pilotage.capture.functions.refusals import shape_refusal, value_refusal
+from pilotage.capture.functions.static_forms import unchecked_distributions
+from pilotage.capture.functions.writes import WriteGuard
+from pilotage.errors import CaptureError
+from pilotage.program.graphs.fake_kernels import known_shapes
+from pilotage.program.graphs.origins import StageNotes
+from pilotage.program.graphs.rewrites import hidden_writes, tidy
+from pilotage.program.graphs.source_lines import said_by
+from pilotage.program.layout import Section, Slot
+from pilotage.program.specification import TensorSpec
+from pilotage.program.step_function import StepFunction
+
+_HOST = torch.device("cpu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A traced step."""
+
+    graph: GraphModule
+    written: frozenset[int]
+    """Which of the arguments the step changes."""
+
+    draws_random_numbers: bool
+    warnings: tuple[str, ...]
+    """What the user should know about the module's forward."""
+
+
+def trace(
+    step: StepFunction, arguments: Sequence[TensorSpec], device: torch.device, watch: AttributeWatch | None
+) -> Trace:
+    """Run a step once without data and write down what it does."""
+    on_host = _slots_on_host(step)
+    fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True, shape_env=None)
+    with fake_mode:
+        fakes = [specification.empty(_HOST if i in on_host else device) for i, specification in enumerate(arguments)]
+    versions = [fake._version for fake in fakes]
+    recording, host_draws = _Recording(step, watch), HostDraws()
+    with (
+        undisturbed_generators(),
+        _explained(),
+        known_shapes(),
+        unchecked_distributions(),
+        compiled_functions_inlined(),
+        fake_mode,
+        torch.autograd.set_multithreading_enabled(False),
+        # Programs are run from the graph itself: nobody may ever want the Python code that torch writes for it.
+        _use_lazy_graph_module(True),
+        device,
+    ):
+        traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True)(*fakes)
+    if watch is not None:
+        watch.refuse_tensors_changed_in_place()
+    warnings = recording.settle(traced)
+    graph = tidy(traced)
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    hidden = {written for node in graph.graph.nodes for written in hidden_writes(node)}
+    changed = [fake._version != version for fake, version in zip(fakes, versions, strict=True)]
+    return Trace(
+        graph=graph,
+        written=frozenset(i for i, node in enumerate(placeholders) if changed[i] or node in hidden),
+        draws_random_numbers=recording.draws.any,
+        warnings=(*warnings, *host_draws.warnings()),
+    )
+
+
+def _slots_on_host(step: StepFunction) -> frozenset[int]:
+    """Which arguments of a step are slots that wait on the host."""
+    layout = step.layout
+    state = [
+        each
+        for section in step.sections
+        for each in (layout.slots if section is Section.SLOTS else layout.section(section))
+    ]
+    return frozenset(i for i, each in enumerate(state) if isinstance(each, Slot) and layout.is_on_host(each))
+
+
+class _Recording:
+    """The function that is traced: the step, with an eye on random draws and on the module's attributes."""
+
+    def __init__(self, step: StepFunction, watch: AttributeWatch | None) -> None:
+        self._step = step
+        self._watch = watch
+        self._changes: list[Change] = []
+        self.draws: RandomDraws
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        self.draws, copies = RandomDraws(), Copies()
+        try:
+            with self.draws, self._guard(), copies, StageNotes(), StaticCalls(copies):
+                outputs = self._step(*tensors)
+                copies.refuse_lost_writes()
+        except BaseException:
+            # The next attempt has to find the module as this one did.
+            self._put_back(everything=True)
+            raise
+        self._put_back()
+        return [*outputs, *(change.after for change in self._new_tensors())]
+
+    def _put_back(self, *, everything: bool = False) -> None:
+        self._changes = self._watch.changes() if self._watch else []
+        for change in self._changes:
+            if everything or change.holds_tensors:
+                change.put_back()
+
+    def _guard(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._watch is None else WriteGuard(self._watch.lost_write)
+
+    def _new_tensors(self) -> list[Change]:
+        return [change for change in self._changes if isinstance(change.after, Tensor)]
+
+    def settle(self, traced: GraphModule) -> tuple[str, ...]:
+        """Tell caches from lost state by what they were computed from, and take them off the graph's results."""
+        output = next(node for node in traced.graph.nodes if node.op == "output")
+        attributes = self._new_tensors()
+        results = list(output.args[0])
+        kept = len(results) - len(attributes)
+        for change, node in zip(attributes, results[kept:], strict=True):
+            if not change.is_note and _depends_on_the_run(node, or_on_constants=change.replaces_a_tensor):
+                raise lost_state(change)
+        output.args = (results[:kept],)
+        return tuple(frozen_value(change) for change in self._changes)
+
+
+def _depends_on_the_run(node: object, *, or_on_constants: bool) -> bool:
+    """Whether a value is computed from arguments, from random numbers, or, where asked, from other plain tensors."""
+    sources = ("placeholder", "get_attr") if or_on_constants else ("placeholder",)
+    if not isinstance(node, torch.fx.Node):
+        return False
+    waiting, seen = [node], set()
+    while waiting:
+        current = waiting.pop()
+        if current.op in sources or torch.Tag.nondeterministic_seeded in getattr(current.target, "tags", ()):
+            return True
+        if current not in seen:
+            seen.add(current)
+            waiting.extend(current.all_input_nodes)
+    return False
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what torch says about untraceable code into what the user can do about it."""
+    try:
+        yield
+    except DataDependentOutputException as error:
+        raise value_refusal(str(error.func), where=said_by(error.__traceback__)) from error
+    except DynamicOutputShapeException as error:
+        raise shape_refusal(str(error.func), where=said_by(error.__traceback__)) from error
+    except UnsupportedOperatorException as error:
+        raise CaptureError(
+            f"The operation {error.func} cannot be captured: it does not say what shape its result has. "
+            f"Register a fake implementation with torch.library.register_fake.{said_by(error.__traceback__)}"
+        ) from error
+    except NotImplementedError as error:
+        if "HigherOrderOperator" in str(error):
+            raise CaptureError(
+                "torch's own control flow (torch.cond, while_loop, scan) cannot be captured. Compute both sides and choose with "
+                "torch.where(condition, one, other), and write loops in Python, with a plain number of rounds."
+                f"{said_by(error.__traceback__)}"
+            ) from error
+        if "argument of type" not in str(error):
+            raise
+        raise CaptureError(
+            f"forward passes something to a torch operation that torch {torch.__version__} cannot write into a graph ({error}), "
+            f"a generator of its own for instance. Pass a tensor instead, or use torch's default generator."
+            f"{said_by(error.__traceback__)}"
+        ) from error
+    except RuntimeError as error:
+        if "no fake impl registered" in str(error):
+            raise CaptureError(
+                f"An operation of your own cannot be captured: it does not say what shape its result has. {error}"
+                f"{said_by(error.__traceback__)}"
+            ) from error
+        raise

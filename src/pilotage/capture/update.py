@@ -1,0 +1,96 @@
+"""From gradients to new weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from pilotage.capture.loss_scaling import adjust_loss_scale, loss_scale
+from pilotage.capture.rounding import rounded
+from pilotage.optim.rule import OptimizerPlan, Value
+from pilotage.optim.workspace import open_workspace
+from pilotage.program.layout import Counter, Slot, VariableValue, group_values, shared_value
+from pilotage.program.precision import without_autocast
+
+NO_LIMIT = float("inf")
+
+
+@torch.no_grad()
+def update(
+    plan: OptimizerPlan,
+    parameters: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    slots: Mapping[Slot, Tensor],
+    counters: Mapping[Counter, Tensor],
+    variables: Mapping[VariableValue, Tensor],
+    *,
+    clips: bool = True,
+) -> None:
+    """Apply an optimizer to the parameters that have a gradient, in place, and count the update."""
+    updates = counters[Counter.UPDATES]
+    with without_autocast(updates.device.type):
+        scale = loss_scale(plan, counters, variables)
+        if plan.automatic_loss_scaling:
+            gradients = adjust_loss_scale(counters[Counter.LOSS_SCALE], scale, gradients)
+        gradients = _unscaled(gradients, scale)
+        if clips:
+            gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
+        for position, group in enumerate(plan.groups):
+            trained = [name for name in group.parameters if name in gradients]
+            for names in _portions(trained, parameters, group.rule.slots, slots):
+                with (
+                    rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets,
+                    _at_hand(names, parameters, group.rule.slots, slots) as brought,
+                ):
+                    found = [gradients[name] for name in names]
+                    work = open_workspace(targets, found, brought, maximize=group.rule.maximize)
+                    group.rule.apply(work, updates, group_values(group, position, variables))
+        updates.add_(1)
+
+
+def _portions(
+    names: Sequence[str], parameters: Mapping[str, Tensor], rule_slots: Sequence[str], slots: Mapping[Slot, Tensor]
+) -> Iterator[list[str]]:
+    """What is updated at once: everything, or where slots wait on the host as much as the largest parameter alone."""
+    waits = any(slots[Slot(slot, name)].device != parameters[name].device for name in names for slot in rule_slots)
+    most = max((parameters[name].numel() for name in names), default=0)
+    portion: list[str] = []
+    for name in names:
+        if waits and portion and sum(parameters[each].numel() for each in (*portion, name)) > most:
+            yield portion
+            portion = []
+        portion.append(name)
+    if portion:
+        yield portion
+
+
+@contextmanager
+def _at_hand(
+    names: Sequence[str], parameters: Mapping[str, Tensor], rule_slots: Sequence[str], slots: Mapping[Slot, Tensor]
+) -> Iterator[dict[str, list[Tensor]]]:
+    """The slots where the parameters are; those that wait on the host are brought, and taken back."""
+    brought = {slot: [slots[Slot(slot, name)].to(parameters[name].device) for name in names] for slot in rule_slots}
+    yield brought
+    for slot, tensors in brought.items():
+        for name, tensor in zip(names, tensors, strict=True):
+            if tensor is not slots[Slot(slot, name)]:
+                slots[Slot(slot, name)].copy_(tensor)
+
+
+def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Tensor]:
+    if isinstance(scale, float) and scale == 1.0:
+        return gradients
+    return {name: gradient / scale for name, gradient in gradients.items()}
+
+
+def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tensor]:
+    """Bound the norm of all gradients together, by the formula of torch.nn.utils.clip_grad_norm_."""
+    if isinstance(limit, float) and limit == NO_LIMIT:
+        return gradients
+    norms = torch._foreach_norm(list(gradients.values()))
+    total = torch.linalg.vector_norm(torch.stack([norm.to(torch.float32) for norm in norms]))
+    factor = torch.clamp(limit / (total + 1e-6), max=1.0)
+    return {name: gradient * factor.to(gradient.dtype) for name, gradient in gradients.items()}

@@ -1,0 +1,1 @@
+"""Machine code for a program: compiled in a separate process, kept in a cache, loaded without a compiler."""

@@ -1,0 +1,151 @@
+"""Compiled programs on disk: one sealed folder each, found by fingerprint and checked before use.
+
+<root>/<digest>/manifest.json     fingerprint, tuning, and a digest of every other file
+<root>/<digest>/<action>/         wrapper and kernels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pilotage.cache.limits import Limits, tidy
+from pilotage.cache.sealed import MANIFEST, SealedFolder, read_manifest, read_sealed, seal
+from pilotage.cache.store import Store
+from pilotage.compiler.code import NativeCode
+from pilotage.compiler.tuning import Tuning
+from pilotage.errors import OptionError, ProgramFileError
+from pilotage.program.program import Action
+from pilotage.storage.fingerprint import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One compiled program."""
+
+    sealed: SealedFolder
+    tuning: Tuning
+    parts: Mapping[str, str]
+    """The fingerprint that it was compiled for."""
+
+    _loaded: dict[tuple[torch.device, Action], NativeCode] = field(default_factory=dict, init=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.sealed.folder
+
+    def code(self, device: torch.device, actions: Mapping[Action, Any]) -> dict[Action, NativeCode]:
+        """The code of each action that has some, loaded once."""
+        return {action: self._code(device, action) for action in actions if self._has(action)}
+
+    def files(self) -> dict[str, bytes]:
+        """All of its files, as they were written; raises if it is no longer whole."""
+        return {MANIFEST: self.sealed.text} | {name: self.sealed.read(name) for name in self.sealed.files()}
+
+    def _code(self, device: torch.device, action: Action) -> NativeCode:
+        if (device, action) not in self._loaded:
+            place = action.value
+            self._loaded[device, action] = NativeCode(
+                self.folder / place, device, read=lambda name: self.sealed.read(f"{place}/{name}")
+            )
+        return self._loaded[device, action]
+
+    def _has(self, action: Action) -> bool:
+        return any(name.startswith(f"{action.value}/") for name in self.sealed.files())
+
+
+class NativeCache:
+    """A directory of compiled programs."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = Store(root)
+        self.root = self.store.root
+        self.limits = Limits.chosen()
+
+    def folder(self, fingerprint: Fingerprint) -> Path:
+        """Where a program's compiled code lies, or would lie."""
+        return self.store.folder(fingerprint.digest)
+
+    def find(self, fingerprint: Fingerprint) -> Entry | None:
+        """The compiled code of a program, if it is there; raises where something else is there, and removes it then."""
+        sealed = self.store.find(fingerprint.digest, fingerprint.parts)
+        if sealed is None:
+            return None
+        try:
+            return _entry(sealed)
+        except ProgramFileError:
+            self.forget(fingerprint)
+            raise
+
+    def is_ready(self, fingerprint: Fingerprint) -> bool:
+        """Whether the compiled code of a program is here; raises where something that cannot be removed is in its place."""
+        try:
+            return self.find(fingerprint) is not None
+        except ProgramFileError as error:
+            if self.folder(fingerprint).exists():
+                raise OptionError(f"{error} It cannot be removed either. Remove it, or name another cache.") from error
+            return False
+
+    def forget(self, fingerprint: Fingerprint) -> None:
+        """Drop what is here of a program."""
+        self.store.discard(self.folder(fingerprint))
+
+    def why_missing(self, fingerprint: Fingerprint) -> str:
+        """What differs from the most similar program that is here."""
+        others = [parts for folder in self.folders() if (parts := _parts(folder)) is not None]
+        if not others:
+            return "the cache is empty"
+        nearest = min(others, key=lambda parts: len(fingerprint.differences(parts)))
+        return f"compared with the most similar program there: {'; '.join(fingerprint.differences(nearest))}"
+
+    def compiling(self, fingerprint: Fingerprint) -> AbstractContextManager[None]:
+        """Be the only process that compiles a program; waits for another one that does."""
+        return self.store.building_alone(fingerprint.digest)
+
+    def building(self, fingerprint: Fingerprint) -> AbstractContextManager[Path]:
+        """A folder to build in; it takes its place in the cache once it is whole."""
+        return self.store.building(fingerprint.digest)
+
+    def tidy(self, newest: Fingerprint) -> None:
+        """Remove what interrupted builds left and what the limits leave no room for; the newest program stays."""
+        tidy(self.store, self.limits, keep=newest.digest)
+
+    def folders(self) -> list[Path]:
+        """Where each compiled program lies."""
+        return [path for path in self.store.entries() if path.is_dir()]
+
+
+def write_manifest(
+    folder: Path, fingerprint: Fingerprint, tuning: Tuning, about: Mapping[str, str] | None = None
+) -> None:
+    """Seal a folder; ``about`` tells people what the program is."""
+    seal(folder, {"parts": dict(fingerprint.parts), "tuning": tuning.to_data(), "about": dict(about or {})})
+
+
+def read_entry(folder: Path) -> Entry:
+    """The program in a folder; raises if anything in it is not as it was written."""
+    sealed = read_sealed(folder)
+    if sealed is None:
+        raise ProgramFileError(f"The compiled code in {folder} is being removed.")
+    return _entry(sealed)
+
+
+def _entry(sealed: SealedFolder) -> Entry:
+    try:
+        return Entry(sealed, Tuning.from_data(sealed.manifest["tuning"]), sealed.manifest["parts"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProgramFileError(f"The compiled code in {sealed.folder} has no readable manifest: {error}") from error
+
+
+def _parts(folder: Path) -> dict[str, str] | None:
+    try:
+        parts: dict[str, str] = read_manifest(folder)["parts"]
+    except (ProgramFileError, KeyError):
+        return None
+    return parts if isinstance(parts, dict) else None

@@ -1,0 +1,134 @@
+"""Compiled code of one computation, in a folder: the wrapper, its kernels, and what they were compiled for."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from pilotage.compiler.kernels import CudaKernel, CudaKernelFacts, load_cpp_kernel
+from pilotage.compiler.wrapper import Wrapper, load
+from pilotage.errors import ProgramFileError
+from pilotage.program.specification import TensorSpec
+
+Reader: TypeAlias = Callable[[str], bytes]
+"""Reads a file of the folder, by its name."""
+
+ALIGNMENT = 16
+"""Kernels read and write this many bytes at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeFacts:
+    """What a folder of compiled code says about itself."""
+
+    wrapper: Wrapper
+    cpp_kernels: Mapping[str, str]
+    """Names with the files of their libraries."""
+
+    cuda_kernels: Mapping[str, tuple[str, CudaKernelFacts]]
+    """Names with the files of their machine code, and how to launch it."""
+
+    arguments: tuple[TensorSpec, ...]
+    written: frozenset[int]
+    """Arguments that are changed in place."""
+
+    outputs: int
+
+
+def write_code(folder: Path, facts: CodeFacts) -> None:
+    """Write what is not yet in the folder; the kernels' files are."""
+    data = {
+        "kernels": facts.wrapper.kernels,
+        "cpp": dict(facts.cpp_kernels),
+        "cuda": {name: [file, kernel.to_data()] for name, (file, kernel) in facts.cuda_kernels.items()},
+        "arguments": [[spec.shape, spec.stride, str(spec.dtype).removeprefix("torch.")] for spec in facts.arguments],
+        "written": sorted(facts.written),
+        "outputs": facts.outputs,
+    }
+    (folder / "wrapper.py").write_text(facts.wrapper.source)
+    (folder / "code.json").write_text(json.dumps(data))
+
+
+def read_code(read: Reader) -> CodeFacts:
+    """Read what `write_code` has written."""
+    data = json.loads(read("code.json"))
+    return CodeFacts(
+        wrapper=Wrapper(read("wrapper.py").decode(), tuple(data["kernels"])),
+        cpp_kernels=data["cpp"],
+        cuda_kernels={name: (file, CudaKernelFacts.from_data(kernel)) for name, (file, kernel) in data["cuda"].items()},
+        arguments=tuple(
+            TensorSpec(tuple(shape), tuple(stride), getattr(torch, dtype)) for shape, stride, dtype in data["arguments"]
+        ),
+        written=frozenset(data["written"]),
+        outputs=data["outputs"],
+    )
+
+
+class NativeCode:
+    """Compiled code that can be called like the graph it was compiled from.
+
+    Compiled code believes what it is told about its arguments and would write anywhere, so everything is checked here:
+    the state once, as long as it is the same tensors, and the inputs at every call.
+    """
+
+    def __init__(self, folder: Path, device: torch.device, read: Reader | None = None) -> None:
+        facts = read_code(read or (lambda name: (folder / name).read_bytes()))
+        kernels: dict[str, Any] = {name: load_cpp_kernel(folder / file) for name, file in facts.cpp_kernels.items()}
+        for name, (file, kernel) in facts.cuda_kernels.items():
+            kernels[name] = CudaKernel(folder / file, kernel, device.index or 0)
+        self._call = load(facts.wrapper, kernels, folder.name)
+        self._facts = facts
+        self._device = device
+        self._checked: dict[int, weakref.ref[Tensor]] = {}
+        """What fitted at the last call; not kept alive, because inputs of a card are large."""
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the code; arguments that it changes are changed in place."""
+        if len(tensors) != len(self._facts.arguments):
+            raise ProgramFileError(
+                f"Compiled code takes {len(self._facts.arguments)} tensors and was given {len(tensors)}."
+            )
+        given = list(tensors)
+        copied = [position for position, tensor in enumerate(tensors) if self._needs_copy(position, tensor)]
+        for position in copied:
+            given[position] = tensors[position].clone()
+        copies = [given[position] for position in copied]
+        outputs = list(self._call(given))
+        for position, copy in zip(copied, copies, strict=True):
+            if position in self._facts.written:
+                tensors[position].copy_(copy)
+        return outputs
+
+    def _needs_copy(self, position: int, tensor: Tensor) -> bool:
+        checked = self._checked.get(position)
+        if checked is not None and checked() is tensor:
+            return False
+        expected = self._facts.arguments[position]
+        fits = (
+            tensor.shape == expected.shape
+            and tensor.dtype == expected.dtype
+            and tensor.device == self._device
+            and _same_strides(tensor, expected)
+        )
+        if not fits:
+            raise ProgramFileError(
+                f"Argument {position} of compiled code is {TensorSpec.of(tensor)} with strides {tensor.stride()} on "
+                f"{tensor.device}; the code was compiled for {expected} with strides {expected.stride} on {self._device}."
+            )
+        if tensor.data_ptr() % ALIGNMENT:
+            return True
+        self._checked[position] = weakref.ref(tensor)
+        return False
+
+
+def _same_strides(tensor: Tensor, expected: TensorSpec) -> bool:
+    """Whether elements lie where they are looked for; the stride of a dimension of size one means nothing."""
+    pairs: Sequence[tuple[int, int, int]] = list(zip(expected.shape, tensor.stride(), expected.stride, strict=True))
+    return all(size <= 1 or given == wanted for size, given, wanted in pairs)

@@ -1,0 +1,210 @@
+"""From a captured graph to compiled code in a folder. Runs in the compiling process alone: it imports Inductor."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from pilotage.compiler.code import CodeFacts, write_code
+from pilotage.compiler.draws import draw_as_the_graph_does
+from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
+from pilotage.compiler.rewrites.for_card import KEPT_WHOLE, rewrite_for_card
+from pilotage.compiler.shared_numbers import compute_shared_numbers_once
+from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
+from pilotage.program.graphs.rewrites import with_declared_writes
+from pilotage.program.specification import TensorSpec
+
+_CHOICES: Mapping[str, Any] = {
+    # Random numbers come from torch's own kernels, in the order of the graph: every tier draws the same ones.
+    "fallback_random": True,
+    # On a card each kernel is tried with more block sizes, and those of the optimizer with more than one at all.
+    "max_autotune_pointwise": True,
+    # The layout is measured by us, on whole steps.
+    "layout_optimization": False,
+    # The number of threads is the one at run time, and not the compiler's.
+    "cpp.dynamic_threads": True,
+    # Triton cuts the names of its files short, and then cannot find the machine code of kernels with long names.
+    "triton.descriptive_names": False,
+    "cpp.descriptive_names": False,
+    # The caches of the compiler hold pickles; ours holds none.
+    "fx_graph_cache": False,
+}
+
+
+def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path, device: torch.device) -> None:
+    """Compile a graph for arguments like these on a device, and write wrapper and kernels into a folder."""
+    folder.mkdir(parents=True)
+    source, written = _inductor_source(graph, arguments, device)
+    wrapper = stand_alone(source)
+    loaded: dict[str, Any] = {"__name__": "inductor", "__file__": str(folder / "inductor.py")}
+    exec(compile(source, "<inductor>", "exec"), loaded)
+    cpp = {name: loaded[name] for name in wrapper.kernels if not hasattr(loaded[name], "launchers")}
+    cuda = {name: loaded[name] for name in wrapper.kernels if hasattr(loaded[name], "launchers")}
+    # The first run chooses between the configurations of each kernel; the second tells how they are launched.
+    loaded["call"]([argument.clone() for argument in arguments])
+    recorders = {name: _Recorder(kernel) for name, kernel in cuda.items()}
+    outputs = load(wrapper, {**cpp, **recorders}, "recording")([argument.clone() for argument in arguments])
+    write_code(
+        folder,
+        CodeFacts(
+            wrapper=wrapper,
+            cpp_kernels={
+                name: _keep(_library(kernel), folder, number) for number, (name, kernel) in enumerate(cpp.items())
+            },
+            cuda_kernels={
+                name: (_keep(recorder.machine_code, folder, number), recorder.facts())
+                for number, (name, recorder) in enumerate(recorders.items())
+            },
+            arguments=tuple(TensorSpec.of(argument) for argument in arguments),
+            written=written,
+            outputs=len(outputs),
+        ),
+    )
+
+
+def _inductor_source(
+    graph: GraphModule, arguments: Sequence[Tensor], device: torch.device
+) -> tuple[str, frozenset[int]]:
+    """Inductor's wrapper for a graph, and which arguments it changes."""
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    compiled: list[Any] = []
+
+    def inner(graph: GraphModule, examples: Sequence[Any], **choices: Any) -> Any:
+        if device.type == "cuda":
+            rewrite_for_card(graph, device)
+        compiled.append(compile_fx_inner(graph, examples, **choices))
+        return compiled[-1]
+
+    compute_shared_numbers_once()
+    draw_as_the_graph_does()
+    prepared = _prepared(graph)
+    with torch.no_grad(), config.patch(dict(_CHOICES)):
+        examples = [argument.clone() for argument in arguments]
+        compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device))
+    if len(compiled) != 1 or compiled[0].constants:
+        raise NotSelfContained("the compiler cut the graph into several parts, or built tensors into it")
+    count = len(_output(prepared).args[0])
+    if len(compiled[0].output_strides or ()) != count:
+        raise NotSelfContained("some outputs or changes are left to Python around the compiled code")
+    return compiled[0].source_code, frozenset(compiled[0].mutated_input_idxs)
+
+
+def decomposition_rules(device: torch.device) -> dict[Any, Any]:
+    """How operations are taken apart: as Inductor does under our choices, with what our rewrites need."""
+    from torch._inductor import config
+    from torch._inductor.decomposition import select_decomp_table
+
+    whole = KEPT_WHOLE if device.type == "cuda" else frozenset()
+    # Without our choices dropout would be taken apart, and drawn in another way than in the graph.
+    with config.patch(dict(_CHOICES)):
+        rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
+    return {**rules, torch.ops.aten._foreach_zero.default: _emptied}
+
+
+def _emptied(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Zeros in place of a list; Inductor has no kernel for that, and would copy all of them, twice."""
+    emptied: list[Tensor] = torch.ops.aten._foreach_copy.default(tensors, [torch.zeros_like(each) for each in tensors])
+    return emptied
+
+
+def _prepared(graph: GraphModule) -> GraphModule:
+    """A copy in which writes are declared and outputs share no memory with anything else."""
+    copy = with_declared_writes(graph)
+    output = _output(copy)
+    with copy.graph.inserting_before(output):
+        results = [copy.graph.call_function(torch.ops.aten.clone.default, (result,)) for result in output.args[0]]
+    output.args = (results,)
+    copy.recompile()
+    return copy
+
+
+def _output(graph: GraphModule) -> Any:
+    node: Node = next(node for node in graph.graph.nodes if node.op == "output")
+    return node
+
+
+def _library(kernel: Any) -> Path:
+    """The library that a kernel for the processor was loaded from."""
+    return Path(kernel.__self__.__file__)
+
+
+def _keep(source: Path, folder: Path, number: int) -> str:
+    """Copy a kernel; returns its name, which no other code has.
+
+    A process that has loaded a library gets the same one again for the same path, whatever the file holds by then: after
+    a program was removed and compiled again, its new wrapper would call old kernels.
+    """
+    content = source.read_bytes()
+    name = f"{number}-{hashlib.sha256(content).hexdigest()[:16]}{source.suffix}"
+    (folder / name).write_bytes(content)
+    return name
+
+
+class _Recorder:
+    """Stands in for one of Inductor's kernels, launches it, and writes down how."""
+
+    def __init__(self, kernel: Any) -> None:
+        (self._launcher,) = kernel.launchers
+        if not getattr(self._launcher, "_is_static", False):
+            raise NotSelfContained(f"the kernel {kernel.fn.__name__} cannot be launched without its compiler")
+        self._grids: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        self._kernel: Any = self._launcher.__globals__["runner"].__self__
+        self._observed = _with_runner(self._launcher, self._observe)
+        self._seen: tuple[Any, ...] = ()
+        code = self._launcher.__code__
+        taken = code.co_varnames[: code.co_argcount]
+        constants = set(self._kernel.full_constexprs)
+        passed = [
+            name for number, name in enumerate(self._kernel.arg_names) if number not in constants and name in taken
+        ]
+        self._positions = tuple(taken.index(name) for name in passed)
+        if len(self._positions) != len(self._kernel.arg_tys):
+            raise NotSelfContained(f"the arguments of the kernel {self._kernel.name} are not understood")
+
+    def run(self, *arguments: Any, stream: int) -> None:
+        """Launch the kernel, and note its grid."""
+        self._observed(*arguments, stream=stream)
+        *grid, _ = self._seen[:4]
+        if any(given is not arguments[at] for given, at in zip(self._seen[4:], self._positions, strict=True)):
+            raise NotSelfContained(f"the arguments of the kernel {self._kernel.name} are not understood")
+        self._grids[whole_numbers(arguments)] = (grid[0], grid[1], grid[2])
+        self._launcher(*arguments, stream=stream)
+
+    @property
+    def machine_code(self) -> Path:
+        """Where Triton keeps the kernel."""
+        from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+
+        return Path(triton_cache_dir(0), self._launcher.cache_hash, f"{self._kernel.name}.cubin")
+
+    def facts(self) -> CudaKernelFacts:
+        """How to launch it."""
+        kernel = self._kernel
+        return CudaKernelFacts(
+            name=kernel.name,
+            warps=kernel.num_warps,
+            shared=kernel.shared,
+            types=kernel.arg_tys,
+            scratch=int(kernel.has_global_scratch) + int(kernel.has_profile_scratch),
+            positions=self._positions,
+            grids=self._grids,
+        )
+
+    def _observe(self, *launch: Any) -> None:
+        self._seen = launch
+
+
+def _with_runner(launcher: Any, runner: Callable[..., None]) -> Callable[..., None]:
+    """The same launcher, which computes a grid and hands it to somebody else."""
+    return types.FunctionType(
+        launcher.__code__, {**launcher.__globals__, "runner": runner}, launcher.__name__, launcher.__defaults__
+    )

@@ -1,0 +1,89 @@
+"""What the compiling process is told: a program, and what one micro-batch of it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pilotage.program.program import Action, Program
+from pilotage.storage.archive import read_archive, write_archive
+from pilotage.storage.fingerprint import Fingerprint
+from pilotage.storage.permission import TRUSTED
+from pilotage.storage.program_text import program_from_data, program_to_data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One program to compile."""
+
+    program: Program
+    fingerprint: Fingerprint
+    cache: Path
+    device: torch.device
+    runs: Mapping[Action, int]
+    """How often each action runs in a host call."""
+
+    inputs: list[Tensor]
+    """A micro-batch, so that what is measured is what will be run."""
+
+    buffers: Mapping[str, Tensor]
+    threads: int
+    compiler_threads: int
+    precision: Mapping[str, Any]
+    """Torch's settings that change what kernels compute."""
+
+    must_compile: bool = False
+    """Compiled code is wanted even where it is slower."""
+
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What the program is, for people who look at the cache."""
+
+    def write(self, path: Path) -> None:
+        """Write the job to a file, with no pickle in it."""
+        program, constants = program_to_data(self.program)
+        content = {
+            "program": program,
+            "parts": dict(self.fingerprint.parts),
+            "cache": str(self.cache),
+            "device": str(self.device),
+            "runs": {action.value: count for action, count in self.runs.items()},
+            "threads": self.threads,
+            "compiler_threads": self.compiler_threads,
+            "precision": dict(self.precision),
+            "must_compile": self.must_compile,
+            "about": dict(self.about),
+            "inputs": len(self.inputs),
+        }
+        tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
+        tensors |= {f"buffer/{name}": tensor for name, tensor in self.buffers.items()}
+        tensors |= {f"input/{number}": tensor for number, tensor in enumerate(self.inputs)}
+        # Of no use after a crash, so the disk need not be waited for.
+        write_archive(path, content, tensors, durable=False)
+
+    @classmethod
+    def read(cls, path: Path) -> Job:
+        """Read a job that was written."""
+        content, tensors = read_archive(path)
+        return cls(
+            program=program_from_data(content["program"], _named(tensors, "constant/"), TRUSTED),
+            fingerprint=Fingerprint(content["parts"]),
+            cache=Path(content["cache"]),
+            device=torch.device(content["device"]),
+            runs={Action(action): count for action, count in content["runs"].items()},
+            inputs=[tensors[f"input/{number}"] for number in range(content["inputs"])],
+            buffers=_named(tensors, "buffer/"),
+            threads=content["threads"],
+            compiler_threads=content["compiler_threads"],
+            precision=content["precision"],
+            must_compile=content["must_compile"],
+            about=content["about"],
+        )
+
+
+def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

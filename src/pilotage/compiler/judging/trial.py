@@ -1,0 +1,91 @@
+"""A program with made-up weights, for trying out ways of running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from pilotage.compiler.job import Job
+from pilotage.execution.cuda_graph import can_be_recorded
+from pilotage.execution.state import DeviceState
+from pilotage.program.graphs.straight_line import straight_line
+from pilotage.program.program import Action, Computation, Program
+from pilotage.program.specification import TensorSpec
+
+Calls = Mapping[Action, Callable[..., list[Tensor]]]
+
+
+class Trial:
+    """A program with made-up weights, run as one host call would run it."""
+
+    def __init__(self, job: Job, program: Program, calls: Calls | None = None) -> None:
+        self.program = program
+        self._job = job
+        self._calls = calls or {action: _straight(part) for action, part in program.computations.items()}
+        pools = Action.UPDATE in program.computations
+        self.state = DeviceState(program.layout, program.plan, job.device, 1, pools)
+        self._inputs = [tensor.to(job.device) for tensor in job.inputs]
+        generator = torch.Generator().manual_seed(0)
+        weights = {name: _made_up(spec, generator) for name, spec in job.program.layout.parameters.items()}
+        self.state.load_weights(weights, job.buffers)
+
+    @property
+    def can_be_recorded(self) -> bool:
+        """Whether it can become a CUDA graph."""
+        return all(can_be_recorded(part, self._job.device) for part in self.program.computations.values())
+
+    def afresh(self) -> Trial:
+        """The same from the beginning."""
+        return Trial(self._job, self.program, self._calls)
+
+    def arguments(self, action: Action) -> list[Tensor]:
+        """What the computation of an action is given."""
+        computation = self.program.computations[action]
+        state = self.state.arguments(computation.sections, 0, whole=computation.whole)
+        return [*state, *([] if action is Action.UPDATE else self._inputs)]
+
+    def run(self) -> list[Tensor]:
+        """Every action as often as one host call runs it, but for its device iterations."""
+        outputs: list[Tensor] = []
+        for action, count in self._job.runs.items():
+            for _ in range(count):
+                outputs += self._calls[action](*self.arguments(action))
+        return outputs
+
+    def everything(self) -> list[Tensor]:
+        """The state as it is now."""
+        return [
+            *self.state.parameters.values(),
+            *self.state.buffers().values(),
+            *self.state.slots.values(),
+            self.state.flat_gradients,
+        ]
+
+    def names(self, count: int) -> list[str]:
+        """What so many results are called: first the outputs of a run, then everything."""
+        state = [
+            *self.state.parameters,
+            *(f"buffer {name}" for name in self.state.buffers()),
+            *(f"{slot.name} of {slot.parameter}" for slot in self.state.slots),
+            "pooled gradients",
+        ]
+        return [*(f"output {number}" for number in range(count - len(state))), *state]
+
+
+def _straight(computation: Computation) -> Callable[..., list[Tensor]]:
+    assert computation.graph is not None
+    return straight_line(computation.graph)
+
+
+def _made_up(specification: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Random weights of a sensible size; the same ones however they are stored."""
+    tensor = torch.zeros(specification.shape, dtype=specification.dtype)
+    if not tensor.is_floating_point():
+        return tensor
+    tensor.normal_(generator=generator)
+    if tensor.dim() < 2:
+        # Scales and shifts: about one, because those of both signs would make a deep network chaotic.
+        return tensor.mul_(0.1).add_(1)
+    return tensor.mul_(max(1, tensor.numel() // max(1, tensor.shape[0])) ** -0.5)

@@ -1,0 +1,95 @@
+"""The compiling process, as seen from the one that trains."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from typing import BinaryIO
+
+from pilotage.cache.locks import BuildFolder, remove_abandoned
+from pilotage.compiler.job import Job
+from pilotage.options import environment
+
+_SCRATCH = "pilotage-compiling-"
+
+
+class CompilingProcess:
+    """Compiles one job beside whatever this process does."""
+
+    def __init__(self, job: Job) -> None:
+        build = _scratch()
+        self._scratch = build.path
+        try:
+            job.write(self._scratch / "job")
+        except BaseException:
+            build.remove()
+            raise
+        self._messages = (self._scratch / "messages").open("w+b")
+        # Standard input is the thread of life: the compiling process ends when it is closed, by whatever death of ours.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pilotage.compiler.worker", str(self._scratch / "job")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._messages,
+            env=_environment(self._scratch, job.compiler_threads),
+            start_new_session=True,
+        )
+        self._end = weakref.finalize(self, _finish, self._process, self._messages, build)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still compiles."""
+        return self._process.poll() is None
+
+    def wait(self) -> None:
+        """Wait for the end."""
+        self._process.wait()
+
+    def problem(self) -> str | None:
+        """Why it failed, once it has ended; None if it did not."""
+        if self._process.poll() == 0:
+            return None
+        self._messages.seek(0)
+        lines = self._messages.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"it ended with the status {self._process.returncode}"
+
+    def stop(self) -> None:
+        """End it, and leave nothing behind."""
+        self._end()
+
+
+def _environment(scratch: Path, threads: int) -> dict[str, str]:
+    # The compiler's own scratch files go with the job, and the same packages are found as here.
+    return environment.of_child(
+        TORCHINDUCTOR_CACHE_DIR=str(scratch / "inductor"),
+        TORCHINDUCTOR_COMPILE_THREADS=str(threads),
+        PYTHONPATH=os.pathsep.join(path for path in sys.path if path),
+    )
+
+
+def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, build: BuildFolder) -> None:
+    if process.poll() is None:
+        # Its own children, compilers among them, are in its process group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+    messages.close()
+    build.remove()
+
+
+def _scratch() -> BuildFolder:
+    """A folder for one job; those of processes that were killed together with their compiler go."""
+    place = Path(tempfile.gettempdir())
+    for left in place.glob(f"{_SCRATCH}*"):
+        with contextlib.suppress(OSError):
+            if left.lstat().st_uid == os.geteuid():
+                remove_abandoned(left)
+    return BuildFolder.new(place, _SCRATCH)

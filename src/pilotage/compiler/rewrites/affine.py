@@ -1,0 +1,146 @@
+"""Arithmetic with a number for each channel, gathered into factors and a term.
+
+A normalisation subtracts, divides, multiplies and adds numbers of each channel, and its gradient does so with two pictures. To the
+compiler all of that is work for each point, roots and divisions included. Here such a chain becomes one factor for each picture
+and one term, which are computed once for each channel. Only for pictures stored in 16 bits. Sums are rounded in another order, by the
+last digit that float32 has for a mean times its factor: far below what the pictures themselves are rounded by, but where eager gives
+exactly zero, as for a channel that is constant, there may be something very small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.shared_numbers import TO_MEMORY
+
+FEWER = 16
+"""How many times fewer elements a number for each channel has than the picture, at least."""
+
+_SHORT = frozenset({torch.bfloat16, torch.float16})
+
+aten, prims = torch.ops.aten, torch.ops.prims
+_ADD, _SUBTRACT, _MULTIPLY = aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A sum of pictures, each with its factor (None: one), and a term (None: zero)."""
+
+    factors: Mapping[Node, Node | None]
+    term: Node | None = None
+    operands: int = 0
+    """Values for each channel that it was made with."""
+
+    @property
+    def values(self) -> list[Node]:
+        """The values for each channel that it needs."""
+        return [value for value in (*self.factors.values(), self.term) if value is not None]
+
+
+def gather_affine(graph: GraphModule) -> None:
+    """Rewrite such chains."""
+    forms: dict[Node, Affine] = {}
+    for node in list(graph.graph.nodes):
+        with graph.graph.inserting_before(node):
+            form = _form(graph, node, forms)
+        if form is not None:
+            forms[node] = form
+    for node, form in forms.items():
+        if form.operands > len(form.values) and any(user not in forms for user in node.users):
+            _rebuild(graph, node, form)
+    graph.graph.eliminate_dead_code()
+
+
+def _form(graph: GraphModule, node: Node, forms: Mapping[Node, Affine]) -> Affine | None:
+    """What a node computes, as factors and a term; None if it is something else."""
+    value = node.meta.get("val")
+    if node.op != "call_function" or not isinstance(value, Tensor) or value.dtype != torch.float32:
+        return None
+    if node.target is prims.convert_element_type.default:
+        return _picture(node.args[0], node, forms)
+    if node.target not in (_ADD, _SUBTRACT, _MULTIPLY) or node.kwargs or len(node.args) != 2:
+        return None
+    form, other = (_picture(each, node, forms) for each in node.args)
+    if form is None:
+        return None
+    if other is None:
+        known = _is_for_channels(node.args[1], node)
+        return _with_value(graph, form, node.target, node.args[1]) if known else None
+    if node.target is _MULTIPLY or form.factors.keys() & other.factors.keys():
+        return None
+    return _sum(graph, form, node.target, other)
+
+
+def _picture(node: Any, user: Node, forms: Mapping[Node, Affine]) -> Affine | None:
+    """A node as a sum of pictures; None for anything but pictures in 16 bits and what was made of them."""
+    if node in forms:
+        return forms[node]
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    is_picture = isinstance(value, Tensor) and value.dtype in _SHORT and value.shape == user.meta["val"].shape
+    return Affine({node: None}) if is_picture else None
+
+
+def _is_for_channels(node: Any, user: Node) -> bool:
+    """Whether a value has one number for each channel of a picture, and few of them."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    shape = user.meta["val"].shape
+    if not isinstance(value, Tensor) or not value.is_floating_point() or len(shape) < 3:
+        return False
+    aligned = (1,) * (len(shape) - value.dim()) + tuple(value.shape)
+    return aligned == (1, shape[1], *[1] * (len(shape) - 2)) and shape[1] * FEWER <= shape.numel()
+
+
+def _with_value(graph: GraphModule, form: Affine, operation: Any, given: Any) -> Affine:
+    """A value for each channel added, subtracted or multiplied with."""
+    value = called(graph, prims.convert_element_type.default, given, torch.float32)
+    if operation is not _MULTIPLY:
+        return Affine(form.factors, _combined(graph, form.term, operation, value), form.operands + 1)
+    factors = {
+        node: value if factor is None else called(graph, _MULTIPLY, factor, value)
+        for node, factor in form.factors.items()
+    }
+    term = None if form.term is None else called(graph, _MULTIPLY, form.term, value)
+    return Affine(factors, term, form.operands + 1)
+
+
+def _sum(graph: GraphModule, form: Affine, operation: Any, other: Affine) -> Affine | None:
+    """The sum or difference of two; None for the difference of a picture without a factor."""
+    factors = dict(form.factors)
+    for node, factor in other.factors.items():
+        if operation is _ADD:
+            factors[node] = factor
+        elif factor is None:
+            return None
+        else:
+            factors[node] = called(graph, aten.neg.default, factor)
+    term = form.term if other.term is None else _combined(graph, form.term, operation, other.term)
+    return Affine(factors, term, form.operands + other.operands)
+
+
+def _combined(graph: GraphModule, term: Node | None, operation: Any, value: Node) -> Node:
+    """A term with something added or subtracted; no term is zero."""
+    if term is not None:
+        return called(graph, operation, term, value)
+    return value if operation is _ADD else called(graph, aten.neg.default, value)
+
+
+def _rebuild(graph: GraphModule, node: Node, form: Affine) -> None:
+    with graph.graph.inserting_before(node):
+        total: Node | None = None
+        for picture, factor in form.factors.items():
+            wide = called(graph, prims.convert_element_type.default, picture, torch.float32)
+            part = wide if factor is None else called(graph, _MULTIPLY, wide, factor)
+            total = part if total is None else called(graph, _ADD, total, part)
+        assert total is not None
+        if form.term is not None:
+            total = called(graph, _ADD, total, form.term)
+    for value in form.values:
+        value.meta[TO_MEMORY] = True
+    node.replace_all_uses_with(total)

@@ -1,0 +1,88 @@
+"""Neighbours of a picture as channels: how a convolution with a stride becomes one without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from pilotage.compiler.rewrites.editing import called
+
+aten = torch.ops.aten
+
+_TOGETHER = 8
+"""Channels that hardware takes at once."""
+
+
+@dataclass(frozen=True)
+class Folding:
+    """A convolution of few channels, and what it becomes."""
+
+    channels: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    size: tuple[int, int]
+    result: tuple[int, int]
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """The size of the kernel, in blocks of neighbours."""
+        return -(-self.kernel[0] // self.stride[0]), -(-self.kernel[1] // self.stride[1])
+
+    @property
+    def missing(self) -> int:
+        """Channels of zeros that make the number of channels round."""
+        return -(self.channels * self.stride[0] * self.stride[1]) % _TOGETHER
+
+    def pictures(self, graph: GraphModule, pictures: Node) -> Node:
+        """Neighbours as channels."""
+        after = [
+            stride * (result - 1 + blocks) - size - before
+            for stride, result, blocks, size, before in zip(
+                self.stride, self.result, self.blocks, self.size, self.padding, strict=True
+            )
+        ]
+        sides = [self.padding[1], after[1], self.padding[0], after[0]]
+        return self._folded(graph, called(graph, aten.constant_pad_nd.default, pictures, sides, 0.0))
+
+    def weight(self, graph: GraphModule, weight: Node) -> Node:
+        """The weight for such pictures."""
+        (above, beside), (down, across) = self.blocks, self.stride
+        sides = [0, beside * across - self.kernel[1], 0, above * down - self.kernel[0]]
+        return self._folded(graph, called(graph, aten.constant_pad_nd.default, weight, sides, 0.0))
+
+    def gradient(self, graph: GraphModule, gradient: Node, like: Tensor) -> Node:
+        """The gradient of the weight as it was, from the one of the weight for such pictures."""
+        (above, beside), (down, across) = self.blocks, self.stride
+        kept = called(graph, aten.slice.Tensor, gradient, 1, 0, self.channels * down * across)
+        count = like.shape[0]
+        kept = called(graph, aten.clone.default, kept, memory_format=torch.contiguous_format)
+        parts = called(graph, aten.view.default, kept, [count, down, across, self.channels, above, beside])
+        parts = called(graph, aten.permute.default, parts, [0, 3, 4, 1, 5, 2])
+        parts = called(graph, aten.clone.default, parts, memory_format=torch.contiguous_format)
+        whole = called(graph, aten.view.default, parts, [count, self.channels, above * down, beside * across])
+        whole = called(graph, aten.slice.Tensor, whole, 2, 0, self.kernel[0])
+        whole = called(graph, aten.slice.Tensor, whole, 3, 0, self.kernel[1])
+        return called(graph, aten.clone.default, whole, memory_format=stored_like(like))
+
+    def _folded(self, graph: GraphModule, padded: Node) -> Node:
+        count, channels, height, width = padded.meta["val"].shape
+        down, across = self.stride
+        parts = called(
+            graph, aten.view.default, padded, [count, channels, height // down, down, width // across, across]
+        )
+        parts = called(graph, aten.permute.default, parts, [0, 3, 5, 1, 2, 4])
+        parts = called(graph, aten.clone.default, parts, memory_format=torch.contiguous_format)
+        size = [count, channels * down * across, height // down, width // across]
+        whole = called(graph, aten.view.default, parts, size)
+        whole = called(graph, aten.constant_pad_nd.default, whole, [0, 0, 0, 0, 0, self.missing], 0.0)
+        return called(graph, aten.clone.default, whole, memory_format=torch.channels_last)
+
+
+def stored_like(like: Tensor) -> torch.memory_format:
+    """How a picture is stored."""
+    stored = like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
+    return torch.channels_last if stored else torch.contiguous_format

@@ -1,0 +1,119 @@
+"""Gradients of maximum pooling, spread by where in its window each maximum was.
+
+Inductor keeps a byte for the place in the window, and turns it into an index into the whole picture for each window that a point
+lies in, before it compares. The place can be compared as it is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from pilotage.compiler.rewrites.folding import stored_like
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+_SCHEMA = (
+    "max_pool_gradient(Tensor gradient, Tensor offsets, int[] size, bool channels_last, "
+    "int[] kernel, int[] stride, int[] padding) -> Tensor"
+)
+
+
+def spread_by_offsets(graph: GraphModule) -> None:
+    """Rewrite gradients of pooling whose places are known."""
+    for node in list(graph.graph.nodes):
+        if node.target is not aten.max_pool2d_with_indices_backward.default:
+            continue
+        given: Any = node.args
+        kernel, stride, padding, dilation = _in_pairs(*given[2:6])
+        # Inductor takes nothing but pairs.
+        node.args = (given[0], given[1], kernel, stride, padding, dilation, given[6], given[7])
+        if given[7].target is prims._low_memory_max_pool_offsets_to_indices.default and dilation == [1, 1]:
+            like = node.meta["val"]
+            stored = stored_like(like) is torch.channels_last
+            arguments = (given[0], given[7].args[0], list(like.shape), stored, kernel, stride, padding)
+            with graph.graph.inserting_before(node):
+                spread = graph.graph.call_function(_operation()[0], arguments)
+            spread.meta = dict(node.meta)
+            node.replace_all_uses_with(spread)
+            graph.graph.erase_node(node)
+
+
+def _in_pairs(kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[list[int]]:
+    """For rows and columns each: one number stands for both, and no stride for that of the kernel."""
+    return [[*each, *each] if len(each) == 1 else list(each) for each in (kernel, stride or kernel, padding, dilation)]
+
+
+@cache
+def _operation() -> tuple[Any, torch.library.Library]:
+    """The operation, which is never called (the compiler writes code for it), and the library that it lives as long as."""
+    from torch._inductor import lowering
+
+    library = torch.library.Library("pilotage_native", "FRAGMENT")
+    library.define(_SCHEMA)
+    torch.library.register_fake("pilotage_native::max_pool_gradient", _empty, lib=library)
+    operation = torch.ops.pilotage_native.max_pool_gradient.default
+    lowering.register_lowering(operation, type_promotion_kind=None)(_lower)
+    return operation, library
+
+
+def _empty(gradient: Tensor, _: Tensor, size: list[int], channels_last: bool, *window: list[int]) -> Tensor:
+    """A result like the operation's."""
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    return torch.empty(size, dtype=gradient.dtype, device=gradient.device, memory_format=layout)
+
+
+def _lower(gradient: Any, offsets: Any, size: Any, channels_last: bool, kernel: Any, stride: Any, padding: Any) -> Any:
+    from torch._inductor import ir
+    from torch._inductor.virtualized import ops as made
+    from torch.utils._sympy.functions import FloorDiv
+
+    ops: Any = made
+    gradient.realize_hint()
+    load_gradient, load_offset = gradient.make_loader(), offsets.make_loader()
+    pooled = gradient.get_size()[-2:]
+    wide = torch.promote_types(gradient.get_dtype(), torch.float32)
+    overlap = [-(-kernel[axis] // stride[axis]) for axis in (0, 1)]
+
+    def windows(axis: int, place: Any) -> list[tuple[Any, Any, Any]]:
+        """Windows that a point may lie in, with its place in each, and whether it does."""
+        found = []
+        for number in range(overlap[axis]):
+            window = FloorDiv(place + padding[axis], stride[axis]) - number
+            inside = place + padding[axis] - window * stride[axis]
+            window_number = ops.index_expr(window, torch.int32)
+            lies = ops.lt(window_number, ops.index_expr(pooled[axis], torch.int32))
+            lies = ops.and_(lies, ops.ge(window_number, ops.constant(0, torch.int32)))
+            if number or stride[axis] > kernel[axis]:
+                lies = ops.and_(
+                    lies, ops.lt(ops.index_expr(inside, torch.int32), ops.constant(kernel[axis], torch.int32))
+                )
+            found.append((window, inside, lies))
+        return found
+
+    def point(index: Any) -> Any:
+        *before, row, column = index
+        total = None
+        for down, within_rows, lies_down in windows(0, row):
+            for across, within_columns, lies_across in windows(1, column):
+
+                def part(
+                    place: Any = (*before, down, across), inside: Any = within_rows * kernel[1] + within_columns
+                ) -> Any:
+                    here = ops.to_dtype(load_offset(place), torch.int32)
+                    is_maximum = ops.eq(here, ops.index_expr(inside, torch.int32))
+                    value = ops.to_dtype(load_gradient(place), wide)
+                    return ops.where(is_maximum, value, ops.constant(0.0, wide))
+
+                value = ops.masked(ops.and_(lies_down, lies_across), part, 0.0)
+                total = value if total is None else ops.add(total, value)
+        return ops.to_dtype(total, gradient.get_dtype())
+
+    result = ir.Pointwise.create(
+        device=gradient.get_device(), dtype=gradient.get_dtype(), inner_fn=point, ranges=list(size)
+    )
+    return ir.ExternKernel.require_channels_last(result) if channels_last else result

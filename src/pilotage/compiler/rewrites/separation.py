@@ -1,0 +1,83 @@
+"""Large tensors taken out of the operations on lists.
+
+Inductor makes one kernel of an operation on a list of tensors. That saves launches where the tensors are small, but a large one
+keeps a card busy alone, and a kernel of its own gets block sizes of its own, and may take in what made the gradient.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from pilotage.compiler.rewrites.editing import called
+
+LARGE = 2**17
+"""Elements of a tensor that is worth a kernel of its own."""
+
+_PREFIX = "_foreach_"
+_SINGLE = {"List": "Tensor", "Tensor": "Tensor", "Scalar": "Scalar", "default": "default"}
+"""The overload for one tensor that belongs to one for lists."""
+
+aten = torch.ops.aten
+_WITH_SUM = {aten._foreach_addcmul.Scalar: aten.mul.Tensor, aten._foreach_addcdiv.Scalar: aten.div.Tensor}
+"""Operations that add a multiple of something, and that something."""
+
+
+def separate_large(graph: GraphModule) -> None:
+    """Compute large results of operations on lists one by one; in a graph that knows what its values look like."""
+    for node in list(graph.graph.nodes):
+        if node.target in _WITH_SUM or _single(node) is not None:
+            _separate(graph, node)
+
+
+def _single(node: Node) -> Any:
+    """The operation on one tensor that belongs to one on lists, if there is a kernel for it; None for anything else."""
+    from torch._inductor.lowering import lowerings
+
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or not target._opname.startswith(_PREFIX):
+        return None
+    packet = getattr(aten, target._opname.removeprefix(_PREFIX), None)
+    single = getattr(packet, _SINGLE.get(target._overloadname, ""), None)
+    return single if single in lowerings else None
+
+
+def _separate(graph: GraphModule, node: Node) -> None:
+    values: Sequence[Tensor] = node.meta["val"]
+    large = [number for number, value in enumerate(values) if value.numel() >= LARGE]
+    small = [number for number, value in enumerate(values) if value.numel() < LARGE]
+    if not large or any(user.target is not operator.getitem for user in node.users):
+        return
+    results: dict[int, Node] = {}
+    with graph.graph.inserting_before(node):
+        for number in large:
+            arguments = _each(node.args, number)
+            if node.target in _WITH_SUM:
+                target, left, right, *factor = arguments
+                term = called(graph, _WITH_SUM[node.target], left, right)
+                results[number] = called(graph, aten.add.Tensor, target, term, alpha=factor[0] if factor else 1)
+            else:
+                results[number] = called(graph, _single(node), *arguments, **node.kwargs)
+        if small:
+            rest = called(graph, node.target, *_some(node.args, small), **node.kwargs)
+            for place, number in enumerate(small):
+                results[number] = called(graph, operator.getitem, rest, place)
+    for user in list(node.users):
+        wanted = user.args[1]
+        assert isinstance(wanted, int)
+        user.replace_all_uses_with(results[wanted])
+        graph.graph.erase_node(user)
+    graph.graph.erase_node(node)
+
+
+def _each(arguments: Sequence[Any], number: int) -> tuple[Any, ...]:
+    return tuple(each[number] if isinstance(each, list | tuple) else each for each in arguments)
+
+
+def _some(arguments: Sequence[Any], numbers: Sequence[int]) -> tuple[Any, ...]:
+    return tuple([each[n] for n in numbers] if isinstance(each, list | tuple) else each for each in arguments)

@@ -1,0 +1,266 @@
+"""The compiling process: ``python -m pilotage.compiler.worker JOB``.
+
+It measures the captured program in each memory layout, compiles the better one, checks the compiled code against the
+graph, measures again, and leaves the result in the cache. It ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from pilotage.compiler.cache import NativeCache, write_manifest
+from pilotage.compiler.code import NativeCode
+from pilotage.compiler.inductor import compile_graph
+from pilotage.compiler.job import Job
+from pilotage.compiler.judging.agreement import Yardstick
+from pilotage.compiler.judging.exact import Kinds, exactly, in_float64, learning, widened
+from pilotage.compiler.judging.nudging import nudged
+from pilotage.compiler.judging.trial import Trial
+from pilotage.compiler.kernel_settings import set_precision
+from pilotage.compiler.measuring import best_seconds, best_seconds_in_threads
+from pilotage.compiler.tuning import Tuning
+from pilotage.monitoring.processor import memory_of
+from pilotage.options.choices import Tier
+from pilotage.passes.channels_last import has_channels_last, in_channels_last
+from pilotage.program.program import Action
+
+_POLITENESS = 10
+"""How much we let others go first."""
+
+_WORTH_IT = 0.98
+"""Another way than the plain graph has to take less than this share of its time."""
+
+_WORTH_COMPILING = 1.3
+"""A memory layout is compiled for unless its graph takes this much longer than the other one's."""
+
+
+def main(path: str) -> None:
+    """Do one job."""
+    threading.Thread(target=_end_with_parent, args=(Path(path).parent,), daemon=True).start()
+    job = Job.read(Path(path))
+    set_precision(job.precision)
+    cache = NativeCache(job.cache)
+    with ThreadPoolExecutor(max_workers=1) as clock:
+        # Threads keep their priority: who measures does not wait for others as who compiles does.
+        clock.submit(threading.get_ident).result()
+        os.nice(_POLITENESS)
+        torch.set_num_threads(job.threads)
+        with cache.compiling(job.fingerprint):
+            # Another process may have compiled it meanwhile.
+            if cache.is_ready(job.fingerprint):
+                return
+            with cache.building(job.fingerprint) as folder:
+                write_manifest(folder, job.fingerprint, _tune(job, folder, clock), job.about)
+            cache.tidy(job.fingerprint)
+
+
+def _end_with_parent(scratch: Path) -> None:
+    """The parent holds the other end of our standard input, and never writes."""
+    sys.stdin.read()
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
+    plain = Trial(job, job.program)
+    expected = _results(plain)
+    exact, note = _exact_results(job)
+    yardstick = Yardstick(expected, _nudged_results(job, (1, 2)), plain.names(len(expected)), exact)
+    ways = {Way(Tier.GRAPH, channels_last=False): plain}
+    problems: list[str] = []
+    if has_channels_last(job.program):
+        stored = Trial(job, in_channels_last(job.program))
+        if _runs(stored, problems):
+            ways[Way(Tier.GRAPH, channels_last=True)] = stored
+    seconds = _measure(ways, job, clock)
+    best = min(seconds.values())
+    for way in list(ways):
+        if seconds[way] > best * _WORTH_COMPILING:
+            continue
+        compiled = _compiled(ways[way], job, folder / str(way.channels_last), problems)
+        if compiled is not None:
+            ways[Way(Tier.COMPILED, way.channels_last)] = compiled
+    right = _agreeing(ways, yardstick, job, problems)
+    seconds = _measure(right, job, clock)
+    chosen = _choose(seconds, job)
+    _keep(chosen, folder)
+    return Tuning(
+        tier=chosen.tier,
+        channels_last=chosen.channels_last,
+        seconds={str(way): value for way, value in seconds.items()},
+        reason="; ".join(problems),
+        note=note,
+    )
+
+
+def _exact_results(job: Job) -> tuple[list[Tensor] | None, str]:
+    """What the program computes in float64, or None; and what there is to say about it."""
+    needed, free = _bytes_in_float64(job), _free_bytes(job)
+    if needed > free:
+        sizes = f"it takes about {needed >> 20} MiB, and {free >> 20} MiB are free"
+        return None, f"results were not compared with float64: {sizes}"
+    kinds: Kinds = {}
+    problems: dict[str, str] = {}
+    learned = {action: learning(graph, kinds) for action, graph in _graphs(job).items()}
+    exact = {action: exactly(graph, kinds, problems) for action, graph in _graphs(job).items()}
+    try:
+        _results(Trial(job, job.program, learned))
+        wide = replace(job, inputs=[widened(each) for each in job.inputs])
+        found = _results(Trial(wide, in_float64(job.program), exact))
+    except (RuntimeError, TypeError, ValueError) as error:
+        return None, f"results were not compared with float64: {_first_line(error)}"
+    if problems:
+        why = "; ".join(f"{name} ({reason})" for name, reason in problems.items())
+        return found, f"computed in the graph's own types where float64 was the measure: {why}"
+    return found, ""
+
+
+def _graphs(job: Job) -> dict[Action, GraphModule]:
+    return {
+        action: computation.graph
+        for action, computation in job.program.computations.items()
+        if computation.graph is not None
+    }
+
+
+def _bytes_in_float64(job: Job) -> int:
+    """About what the program will take in float64, from what the process has taken so far."""
+    if job.device.type == "cpu":
+        taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    else:
+        taken = torch.get_device_module(job.device).max_memory_allocated(job.device)
+    halves = {torch.float16, torch.bfloat16}
+    kept = {each.dtype for each in (*job.program.inputs, *job.program.layout.parameters.values())}
+    return int(taken) * (4 if kept & halves or job.program.autocast in halves else 2)
+
+
+def _free_bytes(job: Job) -> int:
+    if job.device.type == "cpu":
+        return memory_of()[1]
+    device = torch.get_device_module(job.device)
+    free, _ = device.mem_get_info(job.device)
+    return int(free + device.memory_reserved(job.device) - device.memory_allocated(job.device))
+
+
+def _agreeing(ways: Mapping[Way, Trial], yardstick: Yardstick, job: Job, problems: list[str]) -> dict[Way, Trial]:
+    """The ways that compute the same; rounding gets a second chance to show what it can change before one is refused."""
+
+    def objections_to(asked: Iterable[Way]) -> dict[Way, str]:
+        found = {way: yardstick.objection(_results(ways[way].afresh())) for way in asked}
+        return {way: why for way, why in found.items() if why}
+
+    objections = objections_to(ways)
+    if objections:
+        yardstick.widen(_nudged_results(job, (3, 4, 5, 6)))
+        objections = objections_to(objections)
+    problems += [f"{way} computes something else than the graph: {why}" for way, why in objections.items()]
+    return {way: trial for way, trial in ways.items() if way not in objections}
+
+
+def _nudged_results(job: Job, seeds: Sequence[int]) -> Iterator[list[Tensor]]:
+    return (_results(_rounding_otherwise(job, seed)) for seed in seeds)
+
+
+def _rounding_otherwise(job: Job, seed: int) -> Trial:
+    tf32 = job.device.type == "cuda" and (job.precision["matmul"] != "highest" or job.precision["convolution TF32"])
+    calls: dict[Action, Callable[..., list[Tensor]]] = {}
+    for action, computation in job.program.computations.items():
+        assert computation.graph is not None
+        calls[action] = nudged(computation.graph, seed, tf32=tf32)
+    return Trial(job, job.program, calls)
+
+
+def _runs(trial: Trial, problems: list[str]) -> bool:
+    """Whether all kernels take the layout; some insist on the other one."""
+    try:
+        trial.run()
+    except RuntimeError as error:
+        problems.append(f"channels last: {_first_line(error)}")
+        return False
+    return True
+
+
+def _compiled(trial: Trial, job: Job, folder: Path, problems: list[str]) -> Trial | None:
+    """The same with compiled code; None where the compiler or its code fails."""
+    try:
+        for action, computation in trial.program.computations.items():
+            assert computation.graph is not None
+            compile_graph(computation.graph, trial.arguments(action), folder / action.value, job.device)
+        calls = {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
+        compiled = Trial(job, trial.program, calls)
+        compiled.run()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        problems.append(_first_line(error))
+        return None
+    return compiled
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of running the program."""
+
+    tier: Tier
+    channels_last: bool
+
+    def __str__(self) -> str:
+        return f"{self.tier.value}, channels last" if self.channels_last else self.tier.value
+
+
+def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, float]:
+    runs = {str(way): trial.run for way, trial in ways.items()}
+    if job.device.type == "cpu":
+        seconds = clock.submit(best_seconds_in_threads, runs, job.threads).result()
+    else:
+        record = job.device.type == "cuda" and all(trial.can_be_recorded for trial in ways.values())
+        seconds = best_seconds(runs, job.device, record=record)
+    return {way: seconds[str(way)] for way in ways}
+
+
+def _choose(seconds: Mapping[Way, float], job: Job) -> Way:
+    """The fastest; the plain graph, where nothing gains enough and nothing else was asked for."""
+    plain = Way(Tier.GRAPH, channels_last=False)
+    compiled = [way for way in seconds if way.tier is Tier.COMPILED]
+    if job.must_compile and compiled:
+        return min(compiled, key=seconds.__getitem__)
+    fastest = min(seconds, key=seconds.__getitem__)
+    return fastest if seconds[fastest] < _WORTH_IT * seconds[plain] else plain
+
+
+def _keep(chosen: Way, folder: Path) -> None:
+    """Leave the chosen code alone in the folder."""
+    for stored in (False, True):
+        built = folder / str(stored)
+        if chosen.tier is Tier.COMPILED and chosen.channels_last == stored:
+            for part in list(built.iterdir()):
+                part.rename(folder / part.name)
+        shutil.rmtree(built, ignore_errors=True)
+
+
+def _results(trial: Trial) -> list[Tensor]:
+    torch.manual_seed(0)
+    outputs = trial.run()
+    return [tensor.detach().clone() for tensor in (*outputs, *trial.everything())]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,1 @@
+"""The kinds of devices, and the choice between them."""

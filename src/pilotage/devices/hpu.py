@@ -1,0 +1,118 @@
+"""Intel Gaudi: through the vendor's PyTorch bridge, or on the drop-in that emulates the card.
+
+The vendor's path has been run on no Gaudi card yet. The emulation is taken only where it is asked for by name, and every
+log line and record says that it is one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from pilotage.devices.base import Executable
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.state import DeviceState
+from pilotage.execution.walk import Call, Calls, Forgive, WalkedExecutable
+from pilotage.options import environment
+from pilotage.options.choices import Tier
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+
+_PACKAGE = "habana_frameworks.torch"
+_BRIDGE = "habana_frameworks.torch.core"
+_EMULATION = "habana_frameworks._emulation"
+_COMPILER = "hpu_backend"
+
+
+class HpuBackend:
+    """Runs programs on a Gaudi card, or on an emulated one."""
+
+    name = "hpu"
+    device = torch.device("hpu")
+    devices = (device,)
+    tiers = (Tier.GRAPH, Tier.EAGER)
+    computes_in_threads = False
+    has_own_memory = True
+    patience = float("inf")
+    stops_at_losses = False
+
+    @property
+    def label(self) -> str:
+        """What the device is called in logs and records."""
+        return f"{self.device} ({_device_name()})" if self._is_emulated else str(self.device)
+
+    def reservation(self) -> str | None:
+        """Why it is taken only where it is asked for; None if it may be taken unasked."""
+        return "habana_frameworks is the drop-in that emulates the card" if self._is_emulated else None
+
+    def problem(self) -> str | None:
+        """Why it cannot be used on this machine; None if it can."""
+        try:
+            # The vendor's media loader alone also creates a package habana_frameworks, without the bridge.
+            if not _is_found(_PACKAGE):
+                return f"{_PACKAGE} is not installed"
+            importlib.import_module(_BRIDGE)
+        except ImportError as error:
+            return f"{_PACKAGE} does not import ({error})"
+        is_there = torch.get_device_module("hpu").is_available()
+        return None if is_there else "no Gaudi device answers"
+
+    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
+        """Make a program ready to run: through the bridge's compiler, or graph by graph where it is lazy or emulated."""
+        if calls is None and not self._is_emulated and not environment.gaudi_is_lazy():
+            calls = compiled_calls(program)
+        return _MarkedExecutable(WalkedExecutable(program, schedule, forgive, calls))
+
+    @cached_property
+    def _is_emulated(self) -> bool:
+        try:
+            return _is_found(_EMULATION)
+        except ImportError:
+            # The drop-in has stepped aside for the vendor's own package.
+            return False
+
+
+def compiled_calls(program: Program) -> Calls | None:
+    """Each graph of a program compiled by the bridge's backend of torch.compile; None in the eager tier."""
+    graphs = {action: part.graph for action, part in program.computations.items() if part.graph is not None}
+    return {action: _compiled(graph) for action, graph in graphs.items()} or None
+
+
+def _compiled(graph: GraphModule) -> Call:
+    compiled = torch.compile(graph, backend=_COMPILER, dynamic=False)
+
+    def call(*arguments: Tensor) -> list[Tensor]:
+        return list(compiled(*arguments))
+
+    return call
+
+
+class _MarkedExecutable:
+    """Ends each call with a mark, which makes the bridge's lazy mode run what it has gathered."""
+
+    def __init__(self, walked: WalkedExecutable) -> None:
+        self._walked = walked
+        self._mark = importlib.import_module(_BRIDGE).mark_step
+
+    def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        outputs = self._walked.run(state, streams, inputs)
+        self._mark()
+        return outputs
+
+
+def _device_name() -> str:
+    return str(torch.get_device_module("hpu").get_device_name())
+
+
+def _is_found(module: str) -> bool:
+    """Whether there is such a module; only the packages around it are imported for the answer."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,88 @@
+"""Which backends there are, and which one a program gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pilotage.devices.base import Backend
+from pilotage.devices.cpu import CpuBackend
+from pilotage.devices.cuda import CudaBackend
+from pilotage.devices.hpu import HpuBackend
+from pilotage.errors import OptionError
+from pilotage.options import environment
+from pilotage.options.choices import Tier
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A backend and a tier, and why they were taken."""
+
+    backend: Backend
+    tier: Tier
+    reason: str
+    rises: bool = False
+    """Whether the program may go on to a faster tier; not if the user has chosen one."""
+
+    def __str__(self) -> str:
+        return f"Running on {self.backend.label}, tier {self.tier.value}: {self.reason}."
+
+
+def backends() -> list[Backend]:
+    """All backends, the one to prefer first."""
+    return [CudaBackend(), HpuBackend(), CpuBackend()]
+
+
+def choose(backend: str | None = None, tier: Tier | None = None) -> Choice:
+    """The backend asked for by option or by PILOTAGE_BACKEND, else the best one present."""
+    chosen, reason = _choose_backend(backend)
+    wanted = tier or _tier_of_environment()
+    if wanted is not None and wanted not in chosen.tiers:
+        raise OptionError(
+            f"The {chosen.name} backend has no tier {wanted.value!r}. "
+            f"Choose one of: {', '.join(tier.value for tier in chosen.tiers)}."
+        )
+    rises = wanted is None and Tier.COMPILED in chosen.tiers
+    return Choice(chosen, wanted or chosen.tiers[0], reason, rises)
+
+
+def _choose_backend(name: str | None) -> tuple[Backend, str]:
+    if name is not None:
+        return _named(name, "the backend option"), "the backend option asks for it"
+    if (from_environment := environment.backend()) is not None:
+        return _named(from_environment, "PILOTAGE_BACKEND"), "PILOTAGE_BACKEND asks for it"
+    absent: list[str] = []
+    for backend in backends():
+        # Asked first: looking for problems would start an emulated device.
+        problem = backend.reservation() or backend.problem()
+        if problem is None:
+            return backend, f"the best device present ({'; '.join(absent)})" if absent else "the best device present"
+        absent.append(f"no {backend.name}: {problem}")
+    raise OptionError(f"No backend can run here. {'; '.join(absent)}.")
+
+
+def _named(name: str, asked_by: str) -> Backend:
+    known: Sequence[Backend] = backends()
+    for backend in known:
+        if backend.name == name.lower():
+            problem = backend.problem()
+            if problem is not None:
+                raise OptionError(f"{asked_by} is {name!r}, but {problem}. Choose one of: {', '.join(_usable())}.")
+            return backend
+    raise OptionError(f"No backend named {name!r} ({asked_by}). Choose one of: {', '.join(b.name for b in known)}.")
+
+
+def _usable() -> list[str]:
+    return [backend.name for backend in backends() if (backend.reservation() or backend.problem()) is None]
+
+
+def _tier_of_environment() -> Tier | None:
+    name = environment.tier()
+    if name is None:
+        return None
+    try:
+        return Tier(name.lower())
+    except ValueError:
+        raise OptionError(
+            f"PILOTAGE_TIER is {name!r}. Choose one of: {', '.join(tier.value for tier in Tier)}."
+        ) from None

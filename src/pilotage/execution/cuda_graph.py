@@ -1,0 +1,169 @@
+"""A whole schedule as CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from threading import get_ident
+
+import torch
+from torch import Tensor
+
+from pilotage.execution.pinned_inputs import InputStaging, OutputStaging
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.recording_turns import RECORDING
+from pilotage.execution.state import DeviceState
+from pilotage.execution.walk import WalkedExecutable
+from pilotage.program.program import Computation, Program
+from pilotage.program.schedule import Schedule
+
+_PARTS = 4
+"""A call is recorded in so many graphs at most: while one runs, the inputs of the next come in."""
+
+_WORTH_A_PART = 1 << 16
+"""Bytes of input below which a copy of their own does not pay."""
+
+
+class CudaGraphExecutable:
+    """Walks the schedule on the first call, records it on the second, and replays it from then on.
+
+    The first call is real work and at the same time the warm-up that libraries need before they can be recorded. In it
+    they also choose their algorithms by trying them out.
+    """
+
+    def __init__(self, walked: WalkedExecutable, program: Program, schedule: Schedule) -> None:
+        self._walked = walked
+        self._program = program
+        self._schedule = schedule
+        self._stream = torch.cuda.Stream()
+        self._state: DeviceState | None = None
+        self._recorded: _Recording | None = None
+        self._warm: set[int] = set()
+        """Threads that have run the program: each has its own handles of the libraries, which a recording cannot make."""
+
+    def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        try:
+            RECORDING.enter()
+            return self._run(state, streams, inputs)
+        finally:
+            RECORDING.inside.discard(get_ident())
+
+    def _run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        if state.exchange is not None:
+            # Other instances are heard between the steps, which a recording cannot do.
+            return self._walked.run(state, streams, inputs)
+        draws_apart = self._program.draws_random_numbers and not streams.shared
+        if draws_apart and len(streams.states) > 1:
+            # The streams of several replicas are put in place between the steps, which a recording cannot do.
+            return self._walked.run(state, streams, inputs)
+        if state is not self._state:
+            self._state, self._recorded = state, None
+            self._warm.clear()
+        if self._recorded is None and get_ident() not in self._warm:
+            self._warm.add(get_ident())
+            return self._warm_up(state, streams, inputs)
+        with streams.of_replica(0) if draws_apart else nullcontext():
+            if self._recorded is None:
+                self._recorded = self._record(state, inputs)
+            outputs = self._replay(self._recorded, state, inputs)
+        for position in self._program.written_inputs:
+            inputs[position].copy_(self._recorded.inputs[position])
+        return outputs
+
+    def _replay(self, recorded: _Recording, state: DeviceState, inputs: Sequence[Tensor]) -> list[Tensor]:
+        if not self._program.trains:
+            return recorded.replay(inputs)
+        state.updates_of_call = 0
+        state.begin_update()
+        outputs = recorded.replay(inputs)
+        state.end_update()
+        state.updates_of_call = self._schedule.updates
+        return outputs
+
+    def _warm_up(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream), trying_algorithms():
+            outputs = self._walked.run(state, streams, inputs)
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return outputs
+
+    def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
+        with RECORDING.recording(), trying_algorithms(), nothing_is_done(state):
+            # What the warm-up has used would lie idle beside the memory of the recording.
+            torch.cuda.empty_cache()
+            return _Recording(self._walked, self._schedule, state, inputs, self._stream)
+
+
+class _Recording:
+    """CUDA graphs with the places that their inputs come from and their outputs go to."""
+
+    def __init__(
+        self,
+        walked: WalkedExecutable,
+        schedule: Schedule,
+        state: DeviceState,
+        inputs: Sequence[Tensor],
+        stream: torch.cuda.Stream,
+    ) -> None:
+        self.inputs = [torch.empty_like(tensor, device=state.device) for tensor in inputs]
+        parts = _parts(schedule, inputs)
+        self._staging = InputStaging(self.inputs, parts)
+        self._graphs: list[torch.cuda.CUDAGraph] = []
+        walk = walked.begin(state, RandomStreams(state.device), self.inputs)
+        for steps in schedule.in_parts(parts):
+            graph = torch.cuda.CUDAGraph()
+            # One pool for all: a later part reads what an earlier one has computed.
+            pool = self._graphs[0].pool() if self._graphs else None
+            # Other threads may use the card meanwhile.
+            with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
+                walk.go_on(steps)
+                if len(self._graphs) == parts - 1:
+                    self._outputs = walk.outputs()
+            self._graphs.append(graph)
+        self._fetching = OutputStaging(self._outputs)
+
+    def replay(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        pieces = self._staging.begin(inputs)
+        for part, graph in enumerate(self._graphs):
+            self._staging.bring(pieces, part)
+            graph.replay()
+        return self._fetching.fetch(self._outputs)
+
+
+def can_be_recorded(computation: Computation, device: torch.device) -> bool:
+    """Python of the eager tier cannot, nor can operations that need the host or another card."""
+    if computation.graph is None:
+        return False
+    unsafe, here = torch.Tag.cudagraph_unsafe, (None, device)
+    return not any(
+        unsafe in getattr(node.target, "tags", ()) or node.kwargs.get("device") not in here
+        for node in computation.graph.graph.nodes
+    )
+
+
+def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
+    """How many graphs a call is cut into; each has whole device iterations and equally many of them."""
+    volume = sum(tensor.nbytes for tensor in inputs)
+    wanted = min(_PARTS, schedule.iterations, volume // _WORTH_A_PART)
+    return next((parts for parts in range(wanted, 1, -1) if schedule.iterations % parts == 0), 1)
+
+
+@contextmanager
+def nothing_is_done(state: DeviceState) -> Iterator[None]:
+    """While updates are recorded: one that is broken off has changed nothing."""
+    try:
+        yield
+    finally:
+        state.end_update()
+
+
+@contextmanager
+def trying_algorithms() -> Iterator[None]:
+    """Let cuDNN measure its convolutions, unless the user wants the same ones every time."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = before or not torch.backends.cudnn.deterministic
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before

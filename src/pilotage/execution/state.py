@@ -1,0 +1,245 @@
+"""The tensors that live on a device from call to call."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.program.layout import Counter, Section, Slot, StateLayout, VariableValue, number_of
+from pilotage.program.optimizer_shards import Shares
+from pilotage.program.specification import TensorSpec
+
+WEIGHTS, OPTIMIZER = "weights", "the state of the optimizer"
+"""What can be torn."""
+
+_NOTHING: frozenset[str] = frozenset()
+
+Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
+"""Begins to add up a tensor over all instances, in place; what it returns waits for the end."""
+
+
+class DeviceState:
+    """Weights, buffers, optimizer state and pooled gradients of a program on its device.
+
+    Replicas that take turns on one device share everything but their buffers.
+    """
+
+    def __init__(
+        self,
+        layout: StateLayout,
+        plan: OptimizerPlan | None,
+        device: torch.device,
+        replicas: int,
+        pools: bool,
+        homes: Mapping[str, torch.device] | None = None,
+        exchange: Exchange | None = None,
+        shares: Shares | None = None,
+        first_replica: int = 0,
+    ) -> None:
+        self.layout = layout
+        self.device = device
+        self.exchange = exchange
+        """Adds up the pooled gradients of all instances; None where there is one."""
+        self._begun: list[Callable[[], None]] = []
+        self.updates_of_call = 0
+        """How many updates the present call has done."""
+        self._torn: frozenset[str] = frozenset()
+        self.shares = shares
+        """What other instances update; None where each updates everything."""
+        places = defaultdict(lambda: device, homes or {})
+        self._buffers = {
+            first_replica + number: _empty_at(layout, Section.BUFFERS, places) for number in range(replicas)
+        }
+        self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
+        self._groups = layout.groups
+        self.flat_gradients = torch.zeros(0, device=device)
+        """All pooled gradients, end to end."""
+        if plan is not None:
+            self._start_optimizer(plan, pools)
+        self._arguments: dict[tuple[tuple[Section, ...], int, bool], list[Tensor]] = {}
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The weights by name."""
+        return dict(zip(self.layout.parameters, self._shared[Section.PARAMETERS], strict=True))
+
+    @property
+    def slots(self) -> dict[Slot, Tensor]:
+        """What the optimizer remembers."""
+        return dict(zip(self.layout.slots, self._shared.get(Section.SLOTS, []), strict=True))
+
+    @property
+    def counter(self) -> Tensor:
+        """The number of updates done."""
+        return self.counters[Counter.UPDATES]
+
+    @property
+    def counters(self) -> dict[Counter, Tensor]:
+        """What the program counts."""
+        return dict(zip(self.layout.counters, self._shared[Section.COUNTERS], strict=True))
+
+    @property
+    def values(self) -> dict[VariableValue, Tensor]:
+        """The optimizer's numbers that may change."""
+        return dict(zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True))
+
+    @property
+    def pools(self) -> dict[str, Tensor]:
+        """The pooled gradients by name of the parameter, each a part of the flat buffer."""
+        return dict(zip(self.layout.trained, self._shared[Section.GRADIENTS], strict=True))
+
+    def buffers(self, replica: int = 0) -> dict[str, Tensor]:
+        """A replica's buffers by name."""
+        return dict(zip(self.layout.buffers, self._buffers[replica], strict=True))
+
+    def arguments(self, sections: tuple[Section, ...], replica: int, *, whole: bool = False) -> list[Tensor]:
+        """The state that a step takes, in its order: what one replica sees, or all copies of grouped parameters."""
+        key = (sections, replica, whole)
+        if key not in self._arguments:
+            self._arguments[key] = [
+                tensor for section in sections for tensor in self._section(section, replica, whole=whole)
+            ]
+        return self._arguments[key]
+
+    @torch.no_grad()
+    def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
+        """Take weights and buffers from the host; all replicas get the same buffers."""
+        _copy(self.parameters, parameters)
+        self.load_buffers(buffers)
+        self.repair(WEIGHTS)
+
+    @torch.no_grad()
+    def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        """Take some or all buffers from the host, for all replicas alike; those that live elsewhere are left out."""
+        for replica in self._buffers:
+            _copy({name: buffer for name, buffer in self.buffers(replica).items() if name in buffers}, buffers)
+
+    @torch.no_grad()
+    def load_values(self, plan: OptimizerPlan) -> None:
+        """Take the optimizer's present numbers."""
+        for value, tensor in self.values.items():
+            tensor.fill_(number_of(plan, value))
+
+    @property
+    def torn(self) -> frozenset[str]:
+        """What an update that was broken off may have left half done, and nobody has loaded again."""
+        return self._torn
+
+    def repair(self, part: str) -> None:
+        """Told that a part of the state was loaded again."""
+        self._torn -= {part}
+
+    def begin_update(self) -> None:
+        """Told that an update begins: until `end_update` nothing here is whole."""
+        self._torn = self._all_parts
+
+    def end_update(self) -> None:
+        """Told that the update is done, or that it has not changed anything yet."""
+        self._torn = _NOTHING
+
+    @cached_property
+    def _all_parts(self) -> frozenset[str]:
+        return frozenset({WEIGHTS, OPTIMIZER} if self.slots else {WEIGHTS})
+
+    @cached_property
+    def updated(self) -> list[Tensor]:
+        """What updates write into."""
+        sections = (Section.PARAMETERS, Section.SLOTS, Section.COUNTERS)
+        return [tensor for section in sections for tensor in self._shared.get(section, [])]
+
+    def hand_on(self) -> None:
+        """Told that weights, slots or counters were written to from outside; whoever has copies of them renews these."""
+
+    @torch.no_grad()
+    def forget_gradients(self) -> None:
+        """Empty the pool of gradients."""
+        self._begun = []
+        self.flat_gradients.zero_()
+        if Section.COUNTERS in self._shared and Counter.POOLED in self.counters:
+            self.counters[Counter.POOLED].zero_()
+
+    def exchange_gradients(self) -> None:
+        """Make the pool that of all instances; what is on its way already is waited for."""
+        if self.exchange is not None and not self._begun:
+            self._begun.append(self.exchange(self.flat_gradients))
+        begun, self._begun = self._begun, []
+        for wait in begun:
+            wait()
+
+    def begin_exchange(self, part: slice) -> None:
+        """Send a part of the pool on its way."""
+        assert self.exchange is not None
+        self._begun.append(self.exchange(self.flat_gradients[part]))
+
+    def exchange_updates(self) -> None:
+        """Let all instances have the weights that each of them has updated."""
+        if self.shares is not None:
+            self.shares.tell(self.parameters)
+
+    def _section(self, section: Section, replica: int, *, whole: bool) -> Sequence[Tensor]:
+        if section is Section.BUFFERS:
+            return self._buffers[replica]
+        tensors, owners = self._shared[section], self.layout.owners(section)
+        if whole or not owners:
+            return tensors
+        return [
+            tensor[self._groups[name].of_replica[replica]] if name in self._groups else tensor
+            for name, tensor in zip(owners, tensors, strict=True)
+        ]
+
+    def _start_optimizer(self, plan: OptimizerPlan, pools: bool) -> None:
+        self._shared[Section.SLOTS] = _fresh_slots(self.layout, plan, self.parameters)
+        self._shared[Section.COUNTERS] = [
+            torch.full((), counter.initial, dtype=torch.float64, device=self.device) for counter in self.layout.counters
+        ]
+        self._shared[Section.VALUES] = _empty(self.layout, Section.VALUES, self.device)
+        if pools:
+            pieces = self.layout.section(Section.GRADIENTS, whole=True)
+            total = sum(piece.elements for piece in pieces)
+            self.flat_gradients = torch.zeros(total, dtype=self.layout.accumulation_type, device=self.device)
+            self._shared[Section.GRADIENTS] = _pieces(self.flat_gradients, pieces)
+        self.load_values(plan)
+
+
+def _empty(layout: StateLayout, section: Section, device: torch.device) -> list[Tensor]:
+    return [specification.empty(device) for specification in layout.section(section, whole=True)]
+
+
+def _empty_at(layout: StateLayout, section: Section, homes: Mapping[str, torch.device]) -> list[Tensor]:
+    """Room for weights or buffers, each in its own home."""
+    names = layout.buffers if section is Section.BUFFERS else layout.parameters
+    specifications = layout.section(section, whole=True)
+    return [specification.empty(homes[name]) for name, specification in zip(names, specifications, strict=True)]
+
+
+def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:
+    rules = {name: group.rule for group in plan.groups for name in group.parameters}
+    fresh = []
+    for slot in layout.slots:
+        tensor = rules[slot.parameter].initial(slot.name, parameters[slot.parameter])
+        fresh.append(_on_host(tensor) if layout.is_on_host(slot) else tensor)
+    return fresh
+
+
+def _on_host(tensor: Tensor) -> Tensor:
+    """The same in the host's memory, from where a card can fetch it."""
+    return torch.empty_like(tensor, device="cpu", pin_memory=tensor.is_cuda).copy_(tensor)
+
+
+def _pieces(flat: Tensor, specifications: Sequence[TensorSpec]) -> list[Tensor]:
+    pieces, start = [], 0
+    for specification in specifications:
+        pieces.append(flat.as_strided(specification.shape, specification.stride, start))
+        start += specification.elements
+    return pieces
+
+
+def _copy(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> None:
+    for name, target in targets.items():
+        target.copy_(sources[name].detach())

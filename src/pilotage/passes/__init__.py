@@ -1,0 +1,1 @@
+"""From a program to another program: one file for each pass."""

@@ -1,0 +1,39 @@
+"""The look at the loss as an output, for code that cannot stop in the middle of a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch.fx import GraphModule
+
+from pilotage.program.graphs.rewrites import copied
+from pilotage.program.program import Computation, Program
+
+
+def with_late_checks(program: Program) -> Program:
+    """The program whose steps return, as their last output, whether the loss is finite; as it is if it does not look."""
+    if not program.checks_loss:
+        return program
+    computations = {action: _computation(computation) for action, computation in program.computations.items()}
+    return replace(program, computations=computations, checks_loss=False)
+
+
+def _computation(computation: Computation) -> Computation:
+    if computation.graph is None:
+        return computation
+    return replace(computation, graph=_graph(computation.graph), checks_late=bool(_checks(computation.graph)))
+
+
+def _graph(graph: GraphModule) -> GraphModule:
+    copy = copied(graph)
+    output = next(node for node in copy.graph.nodes if node.op == "output")
+    for check in _checks(copy):
+        output.args = ([*output.args[0], check.args[0]],)
+        copy.graph.erase_node(check)
+    copy.recompile()
+    return copy
+
+
+def _checks(graph: GraphModule) -> list[torch.fx.Node]:
+    return [node for node in graph.graph.nodes if node.target is torch.ops.aten._assert_async.msg]

@@ -1,0 +1,50 @@
+"""A captured program on another card than the one it was captured for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx.node import map_aggregate
+
+from pilotage.program.graphs.rewrites import copied
+from pilotage.program.program import Program
+
+
+def moved(program: Program, source: torch.device, target: torch.device) -> Program:
+    """The same program with all that its graphs say about one device said about another."""
+    if source == target:
+        return program
+    computations = {
+        action: computation
+        if computation.graph is None
+        else replace(computation, graph=moved_graph(computation.graph, source, target))
+        for action, computation in program.computations.items()
+    }
+    return replace(program, computations=computations)
+
+
+def moved_graph(graph: GraphModule, source: torch.device, target: torch.device) -> GraphModule:
+    """A copy of a graph whose constants are on another device, and which makes its tensors there."""
+
+    def there(value: Any) -> Any:
+        return target if value == source else value
+
+    copy = copied(graph)
+    for node in copy.graph.nodes:
+        if node.op == "call_function":
+            node.args, node.kwargs = map_aggregate(node.args, there), map_aggregate(node.kwargs, there)
+        elif node.op == "get_attr":
+            _move_constant(copy, str(node.target), source, target)
+    copy.recompile()
+    return copy
+
+
+def _move_constant(graph: GraphModule, name: str, source: torch.device, target: torch.device) -> None:
+    value = getattr(graph, name)
+    if isinstance(value, Tensor) and value.device == source:
+        delattr(graph, name)
+        graph.register_buffer(name, value.to(target), persistent=False)

@@ -1,0 +1,173 @@
+"""Computing values of forward again in backward, instead of keeping them until then.
+
+Forward marks a few values to be kept. Whatever lies between them is dropped after its last use in forward, and computed
+again, from what was kept, right before backward needs it. What cannot be computed twice (random draws, what is written
+to in between) is kept as before. Results are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from functools import cache
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
+
+from pilotage.options.choices import Recomputation
+from pilotage.program.graphs.aliases import Memories, written_arguments
+from pilotage.program.graphs.forward_marks import backward_of, is_forward, is_kept, last_use_of_forward, unmarked
+from pilotage.program.graphs.origins import stage_of
+from pilotage.program.graphs.rewrites import copied, hidden_writes
+from pilotage.program.program import Computation, Program
+
+
+def recomputed(program: Program, recomputation: Recomputation) -> Program:
+    """The program that keeps of forward what it is told to, and computes the rest again in backward."""
+    if recomputation is Recomputation.NONE or not program.trains:
+        return program
+    by_stages = recomputation is Recomputation.STAGES
+    computations = {a: _computation(computation, by_stages) for a, computation in program.computations.items()}
+    return replace(program, computations=computations)
+
+
+def _computation(computation: Computation, by_stages: bool) -> Computation:
+    graph = computation.graph
+    if graph is None or not _kept(graph, by_stages):
+        return computation
+    copy = copied(graph)
+    _Recomputing(copy, _kept(copy, by_stages)).write()
+    copy.graph.lint()
+    copy.recompile()
+    return replace(computation, graph=copy)
+
+
+def _kept(graph: GraphModule, by_stages: bool) -> set[Node]:
+    return {node for node in graph.graph.nodes if is_kept(node) or (by_stages and _is_handed_on(node))}
+
+
+def _is_handed_on(node: Node) -> bool:
+    """Whether one stage of forward computes a value for another."""
+    return is_forward(node) and any(is_forward(user) and stage_of(user) != stage_of(node) for user in node.users)
+
+
+def _is_needed_elsewhere(node: Node) -> bool:
+    """Whether another stage needs a value, in backward maybe: it would come too late if it were computed again here."""
+    stages = {stage_of(user) for user in node.users if user.op == "call_function"}
+    return not stages <= {stage_of(node), None}
+
+
+class _Recomputing:
+    """Writes the second computation of what is not kept into a graph."""
+
+    def __init__(self, graph: GraphModule, kept: set[Node]) -> None:
+        self._graph = graph.graph
+        self._memories = Memories(self._graph)
+        self._position = self._memories.position
+        nodes = list(self._graph.nodes)
+        self._backward = backward_of(self._graph)
+        forward = [node for node in nodes if is_forward(node)]
+        self._end_of_forward = max(map(self._position.__getitem__, forward), default=0)
+        self._horizon = last_use_of_forward(self._graph)
+        last_kept = max(map(self._position.__getitem__, kept))
+        # Behind the last kept value backward begins at once, and nothing would be saved.
+        candidates = [node for node in forward if self._position[node] < last_kept]
+        self._again: dict[Node, Node | None] = dict.fromkeys(
+            self._computable(candidates, kept.union(nodes[-1].all_input_nodes))
+        )
+
+    def write(self) -> None:
+        """Let backward use what is computed again."""
+        for node in self._backward:
+            needed = [value for value in node.all_input_nodes if value in self._again]
+            for value in needed:
+                node.replace_input_with(value, self._computed_again(value, node))
+
+    def _computable(self, candidates: list[Node], kept: set[Node]) -> set[Node]:
+        """The values that are computed again where backward needs them."""
+        found: set[Node] = set()
+        for node in candidates:
+            if node in kept or _is_needed_elsewhere(node):
+                continue
+            if _can_run_twice(node) and self._reads_the_same_twice(node, found):
+                found.add(node)
+        return found
+
+    def _reads_the_same_twice(self, node: Node, computable: set[Node]) -> bool:
+        """Whether an operation finds in backward what it found in forward, and nobody writes to its result there."""
+        position, written = self._position[node], self._memories.written
+        if written(node, self._end_of_forward + 1, self._horizon):
+            return False
+        if node.target is operator.getitem and node.args[0] not in computable:
+            # Taking one of several results a second time would keep all of them.
+            return False
+        for value in node.all_input_nodes:
+            if value in computable:
+                stale = written(value, self._position[value] + 1, position - 1)
+            else:
+                # The second computation leaves running statistics alone.
+                stale = value not in hidden_writes(node) and written(value, position, self._horizon)
+            if stale:
+                return False
+        return True
+
+    def _computed_again(self, value: Node, user: Node) -> Node:
+        """The second computation of a value, written before the operation that needs it."""
+        with self._graph.inserting_before(user):
+            for node in sorted(self._missing(value), key=self._position.__getitem__):
+                self._again[node] = self._copy(node)
+        again = self._again[value]
+        assert again is not None
+        return again
+
+    def _missing(self, value: Node) -> set[Node]:
+        missing: set[Node] = set()
+        waiting = [value]
+        while waiting:
+            node = waiting.pop()
+            if node in missing or self._again.get(node, node) is not None:
+                continue
+            missing.add(node)
+            waiting.extend(node.all_input_nodes)
+        return missing
+
+    def _copy(self, node: Node) -> Node:
+        copy = self._graph.node_copy(node, lambda value: self._again.get(value) or value)
+        copy.meta = unmarked(node)
+        if hidden_writes(node):
+            copy.args = (*copy.args[:3], None, None, *copy.args[5:])
+        elif isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
+            twin = _without_writing(node.target)
+            assert twin is not None
+            copy.target = twin
+        return copy
+
+
+def _can_run_twice(node: Node) -> bool:
+    if node.op != "call_function":
+        return False
+    target = node.target
+    if target is operator.getitem:
+        return True
+    if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded in target.tags:
+        return False
+    if hidden_writes(node):
+        return True
+    if not target._schema.is_mutable:
+        return not node.is_impure()
+    return written_arguments(node) == [node.args[0]] and _without_writing(target) is not None
+
+
+@cache
+def _without_writing(operation: OpOverload) -> OpOverload | None:
+    """The operation that returns a new tensor where this one changes its first argument."""
+    namespace, _, name = operation._schema.name.partition("::")
+    if not name.endswith("_") or name.endswith("__"):
+        return None
+    packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None)
+    twin: OpOverload | None = getattr(packet, operation._overloadname, None)
+    if twin is None or twin._schema.is_mutable or len(twin._schema.returns) != 1:
+        return None
+    ours, theirs = ([argument.name for argument in each._schema.arguments] for each in (operation, twin))
+    return twin if ours == theirs else None

@@ -1,0 +1,1 @@
+"""Tools for captured graphs: rewrites, aliases, labels, and graphs as straight Python."""

@@ -1,0 +1,87 @@
+"""Which values of a graph lie in the same memory, and when that memory is written to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+
+from pilotage.program.graphs.rewrites import hidden_writes
+
+_UNDECLARED_VIEWS = frozenset({torch.ops.aten._unsafe_view.default})
+"""Operations that return their argument's memory although their schema does not say so."""
+
+
+def aliased_arguments(node: Node) -> list[tuple[Node, bool]]:
+    """The arguments whose memory an operation writes to or returns, and whether it writes."""
+    if not isinstance(node.target, OpOverload):
+        return []
+    found = []
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is None:
+            continue
+        value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+        found += [(item, bool(argument.alias_info.is_write)) for item in items(value)]
+    return found
+
+
+def written_arguments(node: Node) -> list[Node]:
+    """The arguments whose memory an operation writes to, whether its schema says so or not."""
+    return [*(value for value, writes in aliased_arguments(node) if writes), *hidden_writes(node)]
+
+
+def items(value: Any) -> list[Node]:
+    """The nodes in an argument that is a node or a list of nodes."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [item for item in values if isinstance(item, Node)]
+
+
+class Memories:
+    """The memory of every value in a graph, and the positions at which it is written to."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.position = {node: position for position, node in enumerate(graph.nodes)}
+        self._parent: dict[Node, Node] = {}
+        self._writes: dict[Node, list[int]] = {}
+        for node in graph.nodes:
+            if node.op == "call_function":
+                self._note(node)
+
+    def written(self, node: Node, first: int, last: int) -> bool:
+        """Whether the memory of a value is written to from one position to another, both included."""
+        return any(first <= position <= last for position in self._writes.get(self.memory(node), ()))
+
+    def _note(self, node: Node) -> None:
+        for value in self._returned(node):
+            self._unite(node, value)
+        for value in written_arguments(node):
+            self._writes.setdefault(self.memory(value), []).append(self.position[node])
+
+    def _returned(self, node: Node) -> Sequence[Node]:
+        """The arguments in whose memory the result lies."""
+        if node.target is operator.getitem:
+            source = node.args[0]
+            # A list of views shares the memory of its source, a list of results has memory for each of them.
+            return [source] if isinstance(source, Node) and source in self._parent else []
+        if node.target in _UNDECLARED_VIEWS:
+            return items(node.args[0])
+        if not isinstance(node.target, OpOverload):
+            return []
+        returns_argument = any(result.alias_info is not None for result in node.target._schema.returns)
+        return [value for value, _ in aliased_arguments(node)] if returns_argument else []
+
+    def memory(self, node: Node) -> Node:
+        """The value that stands for all that lie in the same memory."""
+        while node in self._parent:
+            node = self._parent[node]
+        return node
+
+    def _unite(self, node: Node, other: Node) -> None:
+        mine, theirs = self.memory(node), self.memory(other)
+        if mine is not theirs:
+            self._parent[mine] = theirs
+            self._writes.setdefault(theirs, []).extend(self._writes.pop(mine, []))

@@ -1,0 +1,116 @@
+"""Where in a model each operation of a graph comes from: the stage of a pipeline, the names around it, the user's line.
+
+Whoever runs forward says where it is; backward follows the operation that it differentiates. FX could note lines itself, but
+it imports half of the compiler in order to leave its own files out, which takes longer than a capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+import torch
+from torch.fx import Node
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pilotage.program.graphs.source_lines import RunningLine
+
+_STAGE = "pilotage_stage"
+_SCOPE = "pilotage_scope"
+
+_Place: TypeAlias = tuple[int | None, str, str | None]
+
+_stage: ContextVar[int | None] = ContextVar("pilotage_stage", default=None)
+_scope: ContextVar[str] = ContextVar("pilotage_scope", default="")
+
+
+def enter_stage(number: int | None) -> None:
+    """Let all operations of forward from here on belong to a stage of a pipeline, counted from 0; None is no stage."""
+    _stage.set(number)
+
+
+@contextmanager
+def in_scope(name: str) -> Iterator[None]:
+    """Put the operations of the block under a name, inside of the names around it."""
+    token = _scope.set(f"{_scope.get()}{name}/")
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def stage_of(node: Node) -> int | None:
+    """The stage of an operation of a graph; None where nothing was said, as in the update of weights."""
+    stage: int | None = node.meta.get(_STAGE)
+    return stage
+
+
+def set_stage(node: Node, stage: int) -> None:
+    """Put an operation in a stage."""
+    node.meta[_STAGE] = stage
+
+
+def scoped_name(node: Node) -> str:
+    """The name of an operation, after the names that it was put under: ``encoder/layer/addmm``."""
+    return f"{scope_of(node)}{node.name}"
+
+
+def scope_of(node: Node) -> str:
+    """The names that an operation was put under, each with a slash behind it."""
+    scope: str = node.meta.get(_SCOPE, "")
+    return scope
+
+
+def set_scope(node: Node, scope: str) -> None:
+    """Put an operation under names, each with a slash behind it."""
+    node.meta[_SCOPE] = scope
+
+
+class StageNotes(TorchDispatchMode):
+    """While active, notes where each operation that is captured comes from."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._of_sequence: dict[int, _Place] = {}
+        self._lines = RunningLine()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation, and note where what it leaves in the graph comes from."""
+        place, capture = self._place(), get_proxy_mode()
+        if place == _NOWHERE or capture is None:
+            return func(*args, **(kwargs or {}))
+        root = capture.tracer.graph._root
+        last = root.prev
+        result = func(*args, **(kwargs or {}))
+        node = root.prev
+        while node is not last:
+            _mark(node, place)
+            node = node.prev
+        return result
+
+    def _place(self) -> _Place:
+        differentiated: Any = torch._C._current_autograd_node()
+        if differentiated is not None:
+            return self._of_sequence.get(differentiated._sequence_nr(), _NOWHERE)
+        place = (_stage.get(), _scope.get(), self._lines.present())
+        # The number that autograd gave to this operation. Operations without one must not take the last one's.
+        self._of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
+        return place
+
+
+_NOWHERE: _Place = (None, "", None)
+
+
+def _mark(node: Node, place: _Place) -> None:
+    stage, scope, line = place
+    if line is not None:
+        node.meta.setdefault("stack_trace", line)
+    if stage is not None:
+        set_stage(node, stage)
+    if scope:
+        set_scope(node, scope)

@@ -1,0 +1,145 @@
+"""Small rewrites that every captured graph goes through."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch.fx import GraphModule, Node
+
+from pilotage.errors import CaptureError
+from pilotage.program.graphs.source_lines import line_of
+
+aten = torch.ops.aten
+
+_RUNNING_STATISTICS = {
+    aten.native_batch_norm.default: (3, 4, 5),
+    aten.cudnn_batch_norm.default: (3, 4, 5),
+    aten.miopen_batch_norm.default: (3, 4, 5),
+}
+"""Operations that change two arguments without saying so, where a third one is true."""
+
+
+def tidy(graph: GraphModule) -> GraphModule:
+    """Make a fresh capture safe and short; changes the graph in place."""
+    _refuse_collectives(graph)
+    for node in list(graph.graph.nodes):
+        if node.op == "get_attr":
+            _detach_constant(graph, str(node.target))
+        if node.op != "call_function":
+            continue
+        if node.target is aten.view.default:
+            # Fake and real strides differ for a few kernels, where a recorded view would raise at run time.
+            node.target = aten.reshape.default
+        elif node.target is aten.detach.default:
+            # Nothing requires a gradient when the graph runs, so detaching is the identity.
+            node.replace_all_uses_with(node.args[0])
+            graph.graph.erase_node(node)
+    graph.graph.eliminate_dead_code(_is_kept)
+    graph.recompile()
+    return graph
+
+
+def hidden_writes(node: Node) -> list[Node]:
+    """The arguments that an operation changes although its schema does not say so, as they were before any view."""
+    if node.target not in _RUNNING_STATISTICS:
+        return []
+    mean, variance, training = (node.args[position] for position in _RUNNING_STATISTICS[node.target])
+    return [_base(argument) for argument in (mean, variance) if training and isinstance(argument, Node)]
+
+
+def _base(node: Node) -> Node:
+    while isinstance(node.target, torch._ops.OpOverload) and node.target.is_view and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def _detach_constant(graph: GraphModule, name: str) -> None:
+    """A plain tensor attribute that requires a gradient would let every step grow autograd's own graph."""
+    value = getattr(graph, name)
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        delattr(graph, name)
+        graph.register_buffer(name, value.detach(), persistent=False)
+
+
+def random_nodes(graph: GraphModule) -> list[Node]:
+    """The nodes that draw random numbers."""
+    return [
+        node
+        for node in graph.graph.nodes
+        if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+    ]
+
+
+def _refuse_collectives(graph: GraphModule) -> None:
+    for node in graph.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "c10d":
+            raise CaptureError(
+                f"forward calls the collective {node.target.name()} of torch.distributed. Captured, it would not wait for the "
+                "result and train on wrong values. Gradients are reduced by the engine; for values use "
+                f"torch.distributed._functional_collectives, or exchange them outside of the model.\n  at {line_of(node)}"
+            )
+
+
+def copied(graph: GraphModule) -> GraphModule:
+    """A graph of its own over the same constants."""
+    nodes = torch.fx.Graph()
+    nodes.output(nodes.graph_copy(graph.graph, {}))
+    return GraphModule(graph, nodes)
+
+
+def without_checks(graph: GraphModule) -> GraphModule:
+    """A copy of a graph that no longer looks at its loss."""
+    copy = copied(graph)
+    for node in list(copy.graph.nodes):
+        if node.target is aten._assert_async.msg:
+            copy.graph.erase_node(node)
+    copy.graph.eliminate_dead_code(_is_kept)
+    copy.recompile()
+    return copy
+
+
+def with_declared_writes(graph: GraphModule) -> GraphModule:
+    """A copy in which no operation changes an argument that its schema does not name."""
+    copy = copied(graph)
+    nodes = list(copy.graph.nodes)
+    # Backward first: it needs what cuDNN's forward keeps for it, and then nothing does.
+    for node in nodes:
+        if node.target is aten.cudnn_batch_norm_backward.default:
+            _declare_backward(copy, node)
+    for node in nodes:
+        if node.target in _RUNNING_STATISTICS:
+            _declare_statistics(copy, node)
+    copy.graph.eliminate_dead_code(_is_kept)
+    copy.recompile()
+    return copy
+
+
+def _is_kept(node: Node) -> bool:
+    return bool(node.is_impure() or hidden_writes(node))
+
+
+def _declare_statistics(graph: GraphModule, node: Node) -> None:
+    source, weight, bias, mean, _, *rest = node.args
+    with graph.graph.inserting_before(node):
+        if mean is None:
+            declared = graph.graph.call_function(
+                aten._native_batch_norm_legit.no_stats, (source, weight, bias, *rest), {}
+            )
+        else:
+            declared = graph.graph.call_function(aten._native_batch_norm_legit.default, tuple(node.args), {})
+    node.replace_all_uses_with(declared)
+    for user in list(declared.users):
+        # What cuDNN keeps for its own backward; nothing needs it any more.
+        if user.target is operator.getitem and user.args[1] == 3:
+            graph.graph.erase_node(user)
+    graph.graph.erase_node(node)
+
+
+def _declare_backward(graph: GraphModule, node: Node) -> None:
+    source, gradient, weight, mean, variance, save_mean, save_variance, epsilon, _ = node.args
+    arguments = (gradient, source, weight, mean, variance, save_mean, save_variance, True, epsilon, [True, True, True])
+    with graph.graph.inserting_before(node):
+        declared = graph.graph.call_function(aten.native_batch_norm_backward.default, arguments, {})
+    node.replace_all_uses_with(declared)
+    graph.graph.erase_node(node)

@@ -1,0 +1,1 @@
+"""Everything needed to resume training, in a folder of files."""

@@ -1,0 +1,57 @@
+"""The same weights, buffers and optimizer state in all instances and stages, before they train together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from torch import nn
+
+from pilotage.distributed.equal_weights import settle_weights
+from pilotage.distributed.peers import Peers
+from pilotage.distributed.pipeline_group import Line
+from pilotage.distributed.world import World
+from pilotage.errors import OptionError
+from pilotage.execution.state import DeviceState
+from pilotage.options.execution import Execution
+
+
+def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
+    """The other instances, if they are as many as the execution counts on."""
+    world = World() if peers is None else peers.world
+    asked = (execution.instance, execution.batching.instances)
+    if asked != (world.rank, world.size):
+        raise OptionError(
+            f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of {world.size}, by "
+            f"{world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} instances."
+        )
+    return peers
+
+
+def settle(peers: Peers, state: DeviceState, own_buffers: Collection[str] = ()) -> str | None:
+    """Take the state of instance 0 wherever instances differ; returns what is to be said about it.
+
+    Each instance keeps its own of some buffers, as long as weights and optimizer state are equal everywhere.
+    """
+    # What is shared out, no other instance has.
+    own = {} if state.shares is not None else state.slots
+    slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
+    counters = {counter.value: tensor for counter, tensor in state.counters.items()}
+    unequal = settle_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)
+    if not unequal:
+        return None
+    state.hand_on()
+    state.load_buffers(state.buffers())
+    return _notice("instances", unequal)
+
+
+def settle_stages(line: Line, module: nn.Module) -> str | None:
+    """Take the weights of the first stage's module wherever those of other stages' differ; returns what is to be said."""
+    unequal = settle_weights(line, {**dict(module.named_parameters()), **dict(module.named_buffers())})
+    return _notice("stages", unequal) if unequal else None
+
+
+def _notice(which: str, unequal: list[str]) -> str:
+    return (
+        f"The {which} would have begun with different values of {len(unequal)} tensors, {unequal[0]} among them; all of them "
+        f"begin with those of {which.removesuffix('s')} 0. Seed torch in the same way everywhere, or load the same checkpoint."
+    )

@@ -1,0 +1,70 @@
+"""By what compiled code is found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pilotage.cache.store import name_of
+from pilotage.program.program import Program
+from pilotage.storage.program_text import program_to_data
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Everything that compiled code depends on, part by part."""
+
+    parts: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """All parts in one short name."""
+        return name_of(self.parts)
+
+    def differences(self, other: Mapping[str, str]) -> list[str]:
+        """In which parts another fingerprint differs, in words."""
+        return [
+            f"{part} {_change(other.get(part, 'nothing'), value)}"
+            for part, value in self.parts.items()
+            if other.get(part) != value
+        ]
+
+
+def fingerprint(program: Program, surroundings: Mapping[str, str]) -> Fingerprint:
+    """The fingerprint of a program where it is going to run."""
+    data, constants = program_to_data(program)
+    graphs = {name: [_without_line(node) for node in entry["nodes"]] for name, entry in data["computations"].items()}
+    return Fingerprint(
+        {
+            "inputs": ", ".join(map(str, program.inputs)),
+            "operations": _digest(graphs)[:12],
+            "constants": _digest({name: _content(tensor) for name, tensor in constants.items()})[:12],
+            "state": _digest(data["layout"])[:12],
+            **surroundings,
+        }
+    )
+
+
+def _change(before: str, now: str) -> str:
+    return f"({before} before, now {now})"
+
+
+def _without_line(node: dict[str, Any]) -> dict[str, Any]:
+    """Moving a line of the user's source compiles nothing anew."""
+    return {key: value for key, value in node.items() if key != "line"}
+
+
+def _content(tensor: Tensor) -> list[Any]:
+    plain = tensor.detach().to("cpu").contiguous()
+    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    return [list(plain.shape), str(plain.dtype), hashlib.sha256(data).hexdigest()]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

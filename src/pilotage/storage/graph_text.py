@@ -1,0 +1,223 @@
+"""Graphs as plain data, so that a program can lie in a file without pickle.
+
+A graph is a list of nodes; each names an operation of torch's dispatcher and its arguments. FX writes names and keywords of a graph
+into Python source and runs it, so nothing of a file gets into a graph before it was checked.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+
+from pilotage.errors import CaptureError, ProgramFileError
+from pilotage.program.graphs.labels import add_label, labels_of
+from pilotage.program.graphs.origins import scope_of, set_scope, set_stage, stage_of
+from pilotage.storage.argument_text import argument_from_data, argument_to_data
+from pilotage.storage.permission import UNTRUSTED, Permission
+from pilotage.storage.plain_data import (
+    LONGEST_TEXT,
+    identifier,
+    is_identifier,
+    listed,
+    refuse,
+    table,
+    text,
+    texts,
+    whole,
+)
+
+MOST_NODES = 500_000
+"""In one graph. A training step of a hundred layers has some 30,000."""
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"getitem": operator.getitem}
+_KEYS = {"op", "name", "target", "args", "kwargs", "line", "stage", "scope", "labels"}
+
+
+def graph_to_data(graph: GraphModule) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
+    """The nodes of a graph as plain data, and the tensors that are built into it."""
+    numbers = {node: number for number, node in enumerate(graph.graph.nodes)}
+    constants: dict[str, Tensor] = {}
+    nodes = []
+    for node in graph.graph.nodes:
+        if node.op == "get_attr":
+            constants[str(node.target)] = _constant(graph, str(node.target))
+        nodes.append(
+            {
+                "op": node.op,
+                "name": node.name,
+                "target": _target_name(node),
+                "args": argument_to_data(node.args, numbers),
+                "kwargs": argument_to_data(dict(node.kwargs), numbers),
+                "line": node.meta.get("stack_trace"),
+                "stage": stage_of(node),
+                "scope": scope_of(node),
+                "labels": list(labels_of(node)),
+            }
+        )
+    return nodes, constants
+
+
+def graph_from_data(
+    nodes: list[dict[str, Any]], constants: Mapping[str, Tensor], permission: Permission = UNTRUSTED
+) -> GraphModule:
+    """The graph that was written as this data; raises where it is not a graph, or calls what it may not."""
+    reader = _Reader(_attributes(constants), permission)
+    for entry in listed(nodes, "a graph", MOST_NODES):
+        reader.read(table(entry, "a node"))
+    reader.finish()
+    root = torch.nn.Module()
+    for name, tensor in constants.items():
+        root.register_buffer(name, tensor, persistent=False)
+    return GraphModule(root, reader.graph)
+
+
+class _Reader:
+    """Makes a graph, one checked node after the other."""
+
+    def __init__(self, constants: frozenset[str], permission: Permission) -> None:
+        self.graph = Graph()
+        self._constants = constants
+        self._permission = permission
+        self._made: list[Node] = []
+        self._names: set[str] = set()
+        self._is_finished = False
+
+    def read(self, entry: dict[str, Any]) -> None:
+        """Add the node that this entry describes."""
+        if self._is_finished or not entry.keys() <= _KEYS:
+            raise refuse("a node", sorted(entry), f"only {', '.join(sorted(_KEYS))}, and nothing after the output")
+        name = identifier(entry["name"], "the name of a node")
+        args = argument_from_data(entry["args"], self._made)
+        kwargs = argument_from_data(entry["kwargs"], self._made)
+        if not isinstance(args, tuple) or not isinstance(kwargs, dict):
+            raise refuse(f"the arguments of {name}", [entry["args"], entry["kwargs"]], "a tuple and a table")
+        node = self._node(entry["op"], entry["target"], name, args, kwargs)
+        if node.name != name or name in self._names:
+            raise refuse("the name of a node", name, "a name that no other node has")
+        self._names.add(name)
+        self._made.append(node)
+        _describe(node, entry)
+
+    def finish(self) -> None:
+        """Raise where the graph has no end."""
+        if not self._is_finished:
+            raise ProgramFileError("The program holds a graph without an output. The file was altered or is damaged.")
+
+    def _node(self, kind: Any, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        match kind:
+            case "placeholder" if not args and not kwargs:
+                # FX writes the target into source as it is.
+                return self.graph.create_node("placeholder", name, name=name)
+            case "get_attr" if not args and not kwargs and isinstance(target, str) and target in self._constants:
+                return self.graph.create_node("get_attr", target, name=name)
+            case "call_function":
+                function = _operation(target)
+                _check_call(function, target, args, kwargs, self._permission)
+                return self.graph.create_node("call_function", function, args, kwargs, name)
+            case "output" if len(args) == 1 and not kwargs:
+                self._is_finished = True
+                end: Node = self.graph.output(*args)
+                return end
+        raise refuse(
+            "a node", [kind, target], "a placeholder, a constant of the file, a call of an operation or an output"
+        )
+
+
+def _describe(node: Node, entry: dict[str, Any]) -> None:
+    """Note where a node comes from. A line of source that is no line of text is left out: it could be written elsewhere."""
+    line = entry.get("line")
+    if isinstance(line, str) and len(line) <= LONGEST_TEXT and line.isprintable():
+        node.meta["stack_trace"] = line
+    if entry.get("stage") is not None:
+        set_stage(node, whole(entry["stage"], "a stage", 0, 1 << 16))
+    if entry.get("scope"):
+        set_scope(node, text(entry["scope"], "the names around a node"))
+    for label in texts(entry.get("labels", ()), "the labels of a node"):
+        add_label(node, label)
+
+
+def _attributes(constants: Mapping[str, Tensor]) -> frozenset[str]:
+    """The names of constants, which become attributes of a module: none of its own may be among them."""
+    for name in constants:
+        if not is_identifier(name) or name in _attributes_of_graphs():
+            raise refuse("the name of a constant", name, "a name that modules have no other use for")
+    return frozenset(constants)
+
+
+@functools.cache
+def _attributes_of_graphs() -> frozenset[str]:
+    return frozenset(dir(GraphModule(torch.nn.Module(), Graph())))
+
+
+def _check_call(
+    function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any], permission: Permission
+) -> None:
+    """Raise unless a call has the arguments that the operation takes, and the program may make it."""
+    if not isinstance(function, torch._ops.OpOverload):
+        if kwargs or len(args) != 2 or not isinstance(args[0], Node) or type(args[1]) is not int:
+            raise refuse(f"the arguments of {name}", [args, kwargs], "a node and a whole number")
+        return
+    permission.check(function)
+    arguments = function._schema.arguments
+    by_position = [argument.name for argument in arguments if not argument.kwarg_only]
+    if len(args) > len(by_position):
+        raise refuse(f"the number of arguments of {name}", len(args), f"at most {len(by_position)}")
+    open_names = {argument.name for argument in arguments} - set(by_position[: len(args)])
+    if not kwargs.keys() <= open_names:
+        unknown = sorted(kwargs.keys() - open_names)
+        raise refuse(f"a keyword of {name}", unknown[0], f"one of {', '.join(sorted(open_names)) or 'none'}")
+    given = {**dict(zip(by_position, args, strict=False)), **kwargs}
+    for argument in arguments:
+        if isinstance(given.get(argument.name), str) and "str" not in str(argument.type):
+            raise refuse(f"{argument.name} of {name}", given[argument.name], f"a value of type {argument.type}")
+    missing = [
+        each.name for each in arguments if each.name in open_names - kwargs.keys() and not each.has_default_value()
+    ]
+    if missing:
+        raise refuse(f"the arguments of {name}", [*args, *kwargs], f"also {', '.join(missing)}")
+
+
+def _constant(graph: GraphModule, name: str) -> Tensor:
+    value = getattr(graph, name)
+    if not isinstance(value, Tensor):
+        raise CaptureError(f"A {type(value).__name__} that forward uses cannot be written to a file.")
+    return value
+
+
+def _target_name(node: Node) -> str:
+    if node.op != "call_function":
+        return str(node.target)
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target._schema.name + "." + node.target._overloadname
+    for name, function in _FUNCTIONS.items():
+        if function is node.target:
+            return name
+    raise CaptureError(
+        f"The operation {node.target} cannot be written to a file: it is no operation of torch's dispatcher."
+    )
+
+
+def _operation(name: Any) -> Callable[..., Any]:
+    if text(name, "an operation") in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    namespace, _, rest = name.partition("::")
+    operation, _, overload = rest.rpartition(".")
+    # Some operations of torch are called like methods of Python, such as __lshift__.
+    if not all(map(is_identifier, (namespace, operation.strip("_"), overload))):
+        raise refuse("an operation", name, "library::name.overload")
+    try:
+        found = getattr(getattr(getattr(torch.ops, namespace), operation), overload)
+    except AttributeError:
+        found = None
+    if not isinstance(found, torch._ops.OpOverload):
+        raise ProgramFileError(
+            f"The program calls {name}, which torch {torch.__version__} does not have. "
+            "Import the library that defines it, or compile the program again."
+        )
+    return found

@@ -1,0 +1,117 @@
+"""The layout of a program's state as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+import torch
+
+from pilotage.program.layout import Counter, Groups, Slot, StateLayout, VariableValue
+from pilotage.program.specification import TensorSpec
+from pilotage.storage.plain_data import dtype, listed, refuse, table, text, texts, whole
+
+_MOST_DIMENSIONS = 64
+_MOST_BYTES = 1 << 62
+
+_Key = TypeVar("_Key")
+
+
+def dtype_to_data(kind: torch.dtype) -> str:
+    """A data type by name."""
+    return str(kind).removeprefix("torch.")
+
+
+def spec_to_data(specification: TensorSpec) -> list[Any]:
+    """A specification as plain data."""
+    return [specification.shape, specification.stride, dtype_to_data(specification.dtype)]
+
+
+def spec_from_data(data: Any) -> TensorSpec:
+    """The specification that was written as this data."""
+    shape, stride, kind = listed(data, "a specification", 3)
+    sizes = tuple(whole(size, "a size", 0) for size in listed(shape, "a shape", _MOST_DIMENSIONS))
+    steps = tuple(whole(step, "a stride", 0) for step in listed(stride, "strides", _MOST_DIMENSIONS))
+    specification = TensorSpec(sizes, steps, dtype(kind))
+    if len(sizes) != len(steps) or specification.bytes > _MOST_BYTES or storage_bytes(specification) > _MOST_BYTES:
+        raise refuse("a specification", data, "a shape and strides of the same length, of a possible size")
+    return specification
+
+
+def storage_bytes(specification: TensorSpec) -> int:
+    """How much memory a tensor takes, with the gaps that its strides leave."""
+    if 0 in specification.shape:
+        return 0
+    reach = sum((size - 1) * step for size, step in zip(specification.shape, specification.stride, strict=True))
+    return (reach + 1) * specification.dtype.itemsize
+
+
+def layout_to_data(layout: StateLayout) -> dict[str, Any]:
+    """A layout as plain data."""
+    return {
+        "parameters": [[name, spec_to_data(spec)] for name, spec in layout.parameters.items()],
+        "buffers": [[name, spec_to_data(spec)] for name, spec in layout.buffers.items()],
+        "trained": layout.trained,
+        "slots": [[slot.name, slot.parameter, spec_to_data(spec)] for slot, spec in layout.slots.items()],
+        "values": [[value.group, value.name] for value in layout.values],
+        "accumulation_type": dtype_to_data(layout.accumulation_type),
+        "counters": [counter.value for counter in layout.counters],
+        "groups": {name: groups.of_replica for name, groups in layout.groups.items()},
+        "slots_on_host": layout.slots_on_host,
+    }
+
+
+def layout_from_data(data: dict[str, Any]) -> StateLayout:
+    """The layout that was written as this data."""
+    parameters = _unique(data["parameters"], lambda name, spec: (text(name, "a parameter"), spec_from_data(spec)))
+    buffers = _unique(data["buffers"], lambda name, spec: (text(name, "a buffer"), spec_from_data(spec)))
+    on_host = data.get("slots_on_host")
+    return StateLayout(
+        parameters=parameters,
+        buffers=buffers,
+        trained=names_among(parameters, data["trained"], "a trained parameter"),
+        slots=_unique(data["slots"], lambda *slot: _slot(parameters, *slot)),
+        values=tuple(_value(*listed(value, "a value", 2)) for value in listed(data["values"], "the values")),
+        accumulation_type=dtype(data["accumulation_type"]),
+        counters=tuple(Counter(counter) for counter in listed(data["counters"], "the counters", len(Counter))),
+        groups={
+            text(name, "a parameter"): _groups(name, copies, parameters)
+            for name, copies in table(data["groups"], "the groups of replicas").items()
+        },
+        slots_on_host=None if on_host is None else whole(on_host, "slots_on_host", 0),
+    )
+
+
+def names_among(known: Collection[str], data: Any, what: str) -> tuple[str, ...]:
+    """Names that have to be known ones, each at most once."""
+    names = texts(data, what)
+    if not set(names) <= set(known) or len(set(names)) != len(names):
+        raise refuse(what, names, "names of the program's own, each once")
+    return names
+
+
+def _unique(data: Any, read: Callable[..., tuple[_Key, TensorSpec]]) -> dict[_Key, TensorSpec]:
+    entries: Iterable[tuple[_Key, TensorSpec]] = [
+        read(*listed(entry, "an entry of the layout", 3)) for entry in listed(data, "the layout")
+    ]
+    made = dict(entries)
+    if len(made) != len(listed(data, "the layout")):
+        raise refuse("the layout", [str(key) for key, _ in entries], "each name once")
+    return made
+
+
+def _slot(parameters: Mapping[str, TensorSpec], name: Any, parameter: Any, spec: Any) -> tuple[Slot, TensorSpec]:
+    if text(parameter, "the parameter of a slot") not in parameters:
+        raise refuse("the parameter of a slot", parameter, "a parameter of the program")
+    return Slot(text(name, "a slot"), parameter), spec_from_data(spec)
+
+
+def _value(group: Any, name: Any) -> VariableValue:
+    return VariableValue(None if group is None else whole(group, "a group", 0), text(name, "a value"))
+
+
+def _groups(name: str, copies: Any, parameters: Mapping[str, TensorSpec]) -> Groups:
+    replicas = listed(copies, "the groups of replicas")
+    if name not in parameters or not replicas:
+        raise refuse("the groups of replicas", name, "a parameter of the program, and a copy for each replica")
+    return Groups(tuple(whole(copy, "a copy of a parameter", 0, len(replicas) - 1) for copy in replicas))

@@ -1,0 +1,121 @@
+"""Structures of nested values as plain data.
+
+Containers of the user's own (named tuples, data classes, dictionaries with a class) are written with the name of
+their class. Where that class is not importable when a program is read, a plain tuple or dictionary stands in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from functools import partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from pilotage.errors import CaptureError, ProgramFileError
+from pilotage.program.structure import Constant, Parsed, Record, Sequence, Structure, Table, TensorLeaf
+from pilotage.storage.plain_data import DEEPEST, listed, refuse, text
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def structure_to_data(structure: Structure) -> Any:
+    """A structure as plain data."""
+    match structure:
+        case TensorLeaf():
+            return {"tensor": None}
+        case Constant():
+            if not isinstance(structure.value, _PLAIN):
+                raise CaptureError(
+                    f"A value of type {type(structure.value).__name__} among inputs or outputs cannot be written to a file. "
+                    "Pass tensors, numbers, strings and containers of them."
+                )
+            return {"constant": structure.value}
+        case Sequence():
+            return {"sequence": [_name(structure.kind), *map(structure_to_data, structure.items)]}
+        case Table():
+            kind = _name(type(structure.template))
+            keys = [key for key in structure.template if key in structure.keys]
+            items = {key: structure_to_data(structure.items[structure.keys.index(key)]) for key in keys}
+            return {"table": [kind, [[key, item] for key, item in items.items()]]}
+        case Record():
+            items = dict(zip(structure.keys, map(structure_to_data, structure.items), strict=True))
+            return {"record": [_name(structure.kind), [[key, item] for key, item in items.items()]]}
+        case Parsed():
+            raise CaptureError(
+                f"Objects of type {structure.kind.__name__}, which a custom parser takes apart, cannot be written to a file."
+            )
+
+
+def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> Structure:
+    """The structure that was written as this data."""
+    if not isinstance(data, dict) or len(data) != 1:
+        raise refuse("a structure", data, "an object with one key")
+    if depth > DEEPEST:
+        raise ProgramFileError(f"The program holds a structure that is nested more than {DEEPEST} deep.")
+    read = partial(structure_from_data, trusted=trusted, depth=depth + 1)
+    ((kind, content),) = data.items()
+    match kind:
+        case "tensor":
+            return TensorLeaf()
+        case "constant":
+            return Constant(_plain(content))
+        case "sequence":
+            name, *items = listed(content, "a sequence")
+            return Sequence(_sequence_class(name, len(items), trusted), tuple(map(read, items)))
+        case "table" | "record":
+            name, entries = listed(content, "a table", 2)
+            return _mapping(name, {_plain(key): read(item) for key, item in listed(entries, "the entries of a table")})
+    raise ProgramFileError(f"The program holds a structure of the unknown kind {kind!r}.")
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, _PLAIN):
+        raise refuse("a constant among inputs and outputs", value, "a number, a text, true, false or none")
+    return value
+
+
+def _mapping(name: str, items: dict[Any, Structure]) -> Structure:
+    """Without its data a class of the user's own cannot be made, so a plain dictionary stands in."""
+    table = dict.fromkeys(items)
+    template = OrderedDict(table) if _class(name) is OrderedDict else table
+    keys = tuple(sorted(table)) if all(isinstance(key, str) for key in table) else tuple(table)
+    return Table(template, keys, tuple(items[key] for key in keys))
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _sequence_class(name: str, length: int, trusted: bool) -> type:
+    """A class for a list or tuple; one whose construction runs code of its own only where the file is trusted."""
+    found: Any = _class(name)
+    if found is None or not issubclass(found, (tuple, list)):
+        return tuple
+    if len(getattr(found, "_fields", range(length))) != length:
+        return tuple
+    if trusted or _is_made_by_python(found):
+        return found  # type: ignore[no-any-return]
+    return list if issubclass(found, list) else tuple
+
+
+def _is_made_by_python(kind: Any) -> bool:
+    """Whether making an instance runs nothing but Python's own: tuple, list, torch.Size, named tuples, and the like."""
+    if isinstance(kind.__init__, FunctionType) or type(kind).__call__ is not type.__call__:
+        return False
+    return not isinstance(kind.__new__, FunctionType) or _is_of_named_tuple(kind.__new__.__code__)
+
+
+def _is_of_named_tuple(code: CodeType) -> bool:
+    """Whether ``collections.namedtuple`` wrote a constructor; it does so from a text that is no file."""
+    return code.co_filename.startswith("<") and code.co_names == ("_tuple_new",)
+
+
+def _class(name: str) -> type | None:
+    """A class by name, among what is loaded already: reading a file imports, and so runs, nothing new."""
+    module, _, qualified = text(name, "the name of a class").partition(":")
+    found: Any = sys.modules.get(module)
+    for part in qualified.split("."):
+        # Not getattr: a module or a class may run code when it is asked for what it does not have.
+        found = getattr(found, "__dict__", {}).get(part) if isinstance(found, (ModuleType, type)) else None
+    return found if isinstance(found, type) else None

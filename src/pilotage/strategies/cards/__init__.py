@@ -1,0 +1,1 @@
+"""Replicas of a program side by side on several cards of one process."""

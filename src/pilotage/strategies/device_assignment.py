@@ -1,0 +1,87 @@
+"""Which cards of this process replicas and stages go to: what there is, what was asked for, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from pilotage.devices.registry import Choice
+from pilotage.errors import OptionError
+from pilotage.events import Event, Noted
+from pilotage.options.choices import Tier
+from pilotage.options.execution import Execution
+from pilotage.passes.stages_on_cards import stages_of
+from pilotage.program.program import Program
+from pilotage.strategies.cards.choosing import are_named, cards_of
+from pilotage.strategies.cards.replicas import cards_for
+from pilotage.strategies.tensor_locations import possible_locations
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The cards of one program."""
+
+    usable: tuple[torch.device, ...]
+    """Those that its stages may be shared out to; the backend's own device is the first."""
+
+    of_replicas: tuple[torch.device, ...] = ()
+    """Those that its replicas are shared out to; none where all of them are on the first."""
+
+    def label(self, choice: Choice) -> str:
+        """What the cards of the replicas are called in logs."""
+        others = dict.fromkeys(map(str, self.of_replicas[1:]))
+        others.pop(str(choice.backend.device), None)
+        return ", ".join([choice.backend.label, *others])
+
+
+def choose_cards(
+    execution: Execution, choice: Choice, *, trains: bool, in_line: bool, tell: Callable[[Event], None]
+) -> Cards:
+    """The cards that a program gets; what cannot be done on several is refused where they were asked for."""
+    usable = cards_of(choice.backend, execution.cards)
+    cards = cards_for(usable, execution.batching.replicas)
+    if in_line or len(cards) < 2:
+        return Cards(usable)
+    obstacle = _obstacle(execution, choice, trains=trains)
+    if obstacle is None:
+        return Cards(usable, cards)
+    if are_named(execution.cards):
+        raise OptionError(
+            f"Replicas on several cards of one process cannot have {obstacle} yet. Name one card, or start an instance for each."
+        )
+    tell(Noted(message=f"All replicas are on {choice.backend.label}: they have {obstacle}."))
+    return Cards(usable)
+
+
+def is_pipeline(execution: Execution, choice: Choice, cards: Cards, program: Program) -> bool:
+    """Whether several micro-batches can be on their way through stages on several cards of this process."""
+    batching = execution.batching
+    loops = 1 if program.trains else batching.device_iterations
+    return (
+        len(cards.usable) > 1
+        and stages_of(program) > 1
+        and loops * batching.gradient_accumulation * batching.replicas > 1
+        and _obstacle(execution, choice, trains=program.trains) is None
+    )
+
+
+def refuse_on_cards(program: Program, execution: Execution) -> None:
+    """Raise for a program that would compute something else on several cards."""
+    is_captured = all(computation.graph is not None for computation in program.computations.values())
+    if is_captured and program.written_inputs and execution.batching.replicas_per_input > 1:
+        raise OptionError(
+            "forward writes to its inputs, and several replicas are fed the same ones. On several cards each would have a copy "
+            "of its own. Clone the input in forward, or set PILOTAGE_CARDS to one card."
+        )
+
+
+def _obstacle(execution: Execution, choice: Choice, *, trains: bool) -> str | None:
+    if choice.tier is Tier.COMPILED:
+        return "the tier 'compiled', whose code knows one card alone"
+    if possible_locations(execution.locations, choice, trains=trains).uses_host:
+        return "state or activations that wait on the host"
+    if trains and execution.batching.instances > 1 and execution.locations.shared_optimizer is not None:
+        return "optimizer state that is shared out to instances"
+    return None

@@ -1,0 +1,184 @@
+"""One stage of a pipeline at work: forwards and backwards of micro-batches, as torch's pipelining asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.capture.steps import pool
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.state import DeviceState
+from pilotage.passes.stage_part import Half, StagePart
+from pilotage.program.graphs.straight_line import straight_line
+from pilotage.program.layout import Section
+from pilotage.program.program import Computation, Program
+from pilotage.program.schedule import Step
+from pilotage.program.specification import TensorSpec
+from pilotage.strategies.stages.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFailure:
+    """An error in the graph of a stage."""
+
+    number: int
+    """Of the micro-batch in its round."""
+
+    computation: Computation
+    error: Exception
+
+
+class StageWork:
+    """Runs the graphs of one stage; pools gradients, and keeps outputs and what backward needs of each micro-batch."""
+
+    def __init__(self, program: Program, part: StagePart, sections: Sequence[Section], device: torch.device) -> None:
+        self._draws_random_numbers = program.draws_random_numbers
+        self._part = part
+        self._sections = tuple(sections)
+        self._device = device
+        """Where what is sent lies."""
+        self._forward = _HalfWork(part.forward)
+        self._backward = None if part.backward is None else _HalfWork(part.backward)
+        self._kept: dict[int, list[Tensor]] = {}
+        self._begun = 0
+        self.outputs: list[dict[int, Tensor]] = []
+        """What each micro-batch of the present round has left for the host, by number of output."""
+        self.failure: GraphFailure | None = None
+        """What has gone wrong in a graph, and not in an exchange."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether micro-batches come back."""
+        return self._backward is not None
+
+    @property
+    def crossings(self) -> tuple[object, object]:
+        """What is exchanged with the stage before, and with the one behind, tensor by tensor."""
+        forward, backward = self._part.forward, self._part.backward
+        back, forth = ((), ()) if backward is None else (backward.sent, backward.received)
+        return (_plain(forward.received), _plain(back)), (_plain(forward.sent), _plain(forth))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How large what comes from the stage before and what goes to the one behind is, in either direction."""
+        forward, backward = self._forward, self._backward
+        before = max(forward.received.size, 0 if backward is None else backward.sent.size, 1)
+        behind = max(forward.sent.size, 0 if backward is None else backward.received.size, 1)
+        return before, behind
+
+    def begin(
+        self, state: DeviceState, streams: RandomStreams, steps: Sequence[Step], batches: Sequence[Sequence[Tensor]]
+    ) -> None:
+        """Make ready for a round of micro-batches."""
+        self._state, self._streams, self._steps, self._batches = state, streams, steps, batches
+        self._begun = 0
+        self._kept.clear()
+        self.outputs = [{} for _ in steps]
+
+    def take_number(self) -> int:
+        """The number of the micro-batch that comes next; all orders of pipelines begin them one after the other."""
+        self._begun += 1
+        return self._begun - 1
+
+    def forward(self, number: int, carrier: Tensor) -> Tensor:
+        """Run forward on one micro-batch and what the stage before has sent; returns what is to be sent on."""
+        sent, outputs, kept = self._run(self._forward, number, self._batches[self._batch_of(number)], carrier)
+        if self._backward is not None:
+            self._kept[number] = kept
+        self._keep_outputs(number, self._part.forward, outputs, carrier)
+        return self._forward.sent.pack(sent, self._device, self.sizes[1])
+
+    def backward(self, number: int, carrier: Tensor) -> Tensor:
+        """Run backward on one micro-batch and what the stage behind has sent; returns what is to be sent back."""
+        assert self._backward is not None
+        assert self._part.backward is not None
+        sent, outputs, gradients = self._run(self._backward, number, self._kept.pop(number), carrier)
+        self._keep_outputs(number, self._part.backward, outputs, carrier)
+        with torch.no_grad():
+            pool(self._state.pools, dict(zip(self._part.gradients, gradients, strict=True)), self._state.counters)
+        return self._backward.sent.pack(sent, self._device, self.sizes[0])
+
+    def _batch_of(self, number: int) -> int:
+        position = self._steps[number].micro_batch
+        assert position is not None
+        return position
+
+    def _run(
+        self, half: _HalfWork, number: int, given: Sequence[Tensor], carrier: Tensor
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        replica = self._steps[number].replica
+        received = [tensor.to(self._state.device) for tensor in half.received.unpack(carrier.detach())]
+        arguments = [*self._state.arguments(self._sections, replica), *given, *received]
+        try:
+            with self._drawing(replica):
+                return half.run(arguments)
+        except (RuntimeError, MemoryError) as error:
+            self.failure = GraphFailure(number, Computation(sections=self._sections, graph=half.graph), error)
+            raise
+
+    def _drawing(self, replica: int) -> AbstractContextManager[None]:
+        return self._streams.of_replica(replica) if self._draws_random_numbers else nullcontext()
+
+    def _keep_outputs(self, number: int, half: Half, outputs: Sequence[Tensor], carrier: Tensor) -> None:
+        memory = carrier.untyped_storage().data_ptr()
+        for position, output in zip(half.outputs, outputs, strict=True):
+            # What was received is overwritten by the next round.
+            is_passing = output.untyped_storage().data_ptr() == memory
+            self.outputs[number][position] = output.clone() if is_passing else output
+
+
+class _HalfWork:
+    """The graph of a forward or a backward, made ready."""
+
+    def __init__(self, half: Half) -> None:
+        self.received, self.sent = Message(half.received), Message(half.sent)
+        self.graph = half.graph
+        self._run = straight_line(half.graph)
+        self._sent, self._outputs = len(half.sent), len(half.outputs)
+
+    def run(self, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """What is sent, what goes to the host, and what is left behind."""
+        results = self._run(*arguments)
+        end = self._sent + self._outputs
+        return results[: self._sent], results[self._sent : end], results[end:]
+
+
+class StageModule(nn.Module):
+    """A stage as torch's pipelining wants it: a module from one tensor to another, which autograd goes back through."""
+
+    def __init__(self, work: StageWork) -> None:
+        super().__init__()
+        self._work = work
+        self._start = torch.zeros((), requires_grad=True)
+        """Has autograd come to the first stage, too, to which nothing is sent that needs a gradient."""
+
+    def forward(self, carrier: Tensor) -> Tensor:
+        """Run the stage on what the one before has sent."""
+        number = self._work.take_number()
+        if not self._work.trains:
+            return self._work.forward(number, carrier)
+        result: Tensor = _Passage.apply(carrier, self._start, self._work, number)  # type: ignore[no-untyped-call]
+        return result
+
+
+class _Passage(torch.autograd.Function):
+    """Forward and backward of one micro-batch, as captured."""
+
+    @staticmethod
+    def forward(ctx: Any, carrier: Tensor, start: Tensor, work: StageWork, number: int) -> Tensor:
+        ctx.work, ctx.number = work, number
+        return work.forward(number, carrier)
+
+    @staticmethod
+    def backward(ctx: Any, carrier: Tensor) -> tuple[Tensor | None, None, None, None]:
+        result = ctx.work.backward(ctx.number, carrier)
+        return result if ctx.needs_input_grad[0] else None, None, None, None
+
+
+def _plain(specifications: Sequence[TensorSpec]) -> tuple[object, ...]:
+    return tuple(each.plain for each in specifications)

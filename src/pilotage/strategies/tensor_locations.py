@@ -1,0 +1,60 @@
+"""Where the tensors of a program are going to be: what was asked for, as far as a device and its tier can do it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import nn
+
+from pilotage.devices.registry import Choice
+from pilotage.errors import OptionError
+from pilotage.events import Event, Noted, Warned
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.choices import Tier
+from pilotage.options.execution import Execution
+from pilotage.options.locations import Locations
+from pilotage.program.optimizer_shards import Broadcast, Shares, owners_of
+from pilotage.program.program import Program
+
+
+def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Locations:
+    """Where tensors wait, as far as the device has another place for them than its own memory."""
+    if not choice.backend.has_own_memory:
+        return replace(wanted, activations=None, optimizer=None)
+    has_backward = trains and choice.tier is Tier.GRAPH
+    return wanted if has_backward else replace(wanted, activations=None)
+
+
+def notice_of_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Event | None:
+    """What is to be said about locations that come to nothing."""
+    if wanted.uses_host and not choice.backend.has_own_memory:
+        name = choice.backend.name
+        return Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own.")
+    if trains and wanted.activations is not None and choice.tier is not Tier.GRAPH:
+        return Warned(
+            message=f"Activations stay on the device in the tier {choice.tier.value!r}. Only in the tier 'graph' do they wait "
+            "on the host."
+        )
+    return None
+
+
+def refuse_slots_on_host(program: Program) -> None:
+    """Raise for a program of several cards whose optimizer's state is to wait on the host."""
+    if program.layout.slots_on_host is not None:
+        raise OptionError(
+            "The stages are shared out to several cards of this process, and then the optimizer's state cannot wait on the host "
+            "yet. Keep it on the device, or start a process for each stage."
+        )
+
+
+def shares_of(
+    module: nn.Module, plan: OptimizerPlan | None, execution: Execution, broadcast: Broadcast | None
+) -> Shares | None:
+    """Who updates what, where the optimizer's state is shared out to the instances."""
+    minimum = execution.locations.shared_optimizer
+    if minimum is None or plan is None or broadcast is None:
+        return None
+    trained = {name for group in plan.groups for name in group.parameters}
+    elements = {n: p.numel() for n, p in module.named_parameters() if n in trained and p.requires_grad}
+    owners = owners_of(elements, execution.batching.instances, minimum)
+    return Shares(owners=owners, instance=execution.instance, broadcast=broadcast)

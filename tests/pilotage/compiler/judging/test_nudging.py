@@ -1,0 +1,46 @@
+"""A graph that rounds each result otherwise."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pilotage.compiler.judging.nudging import nudged
+
+
+def traced(function, *arguments):
+    return make_fx(function)(*arguments)
+
+
+def test_results_change_by_no_more_than_their_last_digits():
+    x = torch.rand(1000) + 0.5
+    graph = traced(lambda x: [x * 3], x)
+    (found,) = nudged(graph, 1, tf32=False)(x)
+    assert not torch.equal(found, x * 3)
+    assert torch.allclose(found, x * 3, rtol=2 * torch.finfo(torch.float32).eps, atol=0)
+    (coarse,) = nudged(graph, 1, tf32=True)(x)
+    assert 1e-4 < float((coarse / (x * 3) - 1).abs().max()) < 2**-10
+    assert torch.equal(coarse, nudged(graph, 1, tf32=True)(x)[0])
+
+
+def test_whole_numbers_views_and_what_is_written_in_place_are_left_alone():
+    def function(state, x):
+        state.add_(1)
+        return [x.view(-1), x.argmax(), state.view(2, 2)]
+
+    state, x = torch.zeros(4), torch.rand(2, 3)
+    graph = traced(function, state.clone(), x)
+    seen, largest, square = nudged(graph, 1, tf32=True)(state, x)
+    assert torch.equal(seen, x.view(-1))
+    assert largest == x.argmax()
+    assert torch.equal(state, torch.ones(4))
+    assert square.data_ptr() == state.data_ptr()
+
+
+def test_random_numbers_are_the_same_ones():
+    x = torch.rand(100)
+    graph = traced(lambda x: [torch.empty_like(x).bernoulli_(0.5)], x)
+    torch.manual_seed(3)
+    expected = torch.empty(100).bernoulli_(0.5)
+    torch.manual_seed(3)
+    assert torch.equal(nudged(graph, 1, tf32=False)(x)[0], expected)

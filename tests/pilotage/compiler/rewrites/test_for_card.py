@@ -1,0 +1,193 @@
+"""All rewrites at once, in a network that has something for each of them: its compiled training step on a card, against eager."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional
+
+import pilotage
+from pilotage.compiler.rewrites import for_card
+from pilotage.compiler.rewrites.for_card import rewrite_for_card
+from pilotage.compiler.shared_numbers import TO_MEMORY
+
+aten, prims = torch.ops.aten, torch.ops.prims
+STEPS = 4
+
+UPDATES = """
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.compiler.code import NativeCode
+from pilotage.compiler.inductor import compile_graph
+from pilotage.compiler.rewrites import separation
+from pilotage.optim.lamb import Lamb
+from pilotage.program.program import Action
+
+class Squares(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3))
+
+    def forward(self, x, target):
+        return nn.functional.mse_loss(self.layers(x), target)
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.2, weight_decay=0.01),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.02),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True),
+    "Lamb": lambda p: Lamb(p, lr=0.02, weight_decay=0.01),
+}
+separation.LARGE = 32
+torch.manual_seed(0)
+model = Squares()
+options = {"backend": "cpu", "tier": "graph", "gradient_accumulation": 2}
+trainer = pilotage.training(model, OPTIMIZERS[sys.argv[1]](model.parameters()), **options)
+trainer(torch.randn(4, 8), torch.randn(4, 3))
+session = trainer._executor.session
+computation = session.program.computations[Action.UPDATE]
+session.state.flat_gradients.normal_()
+arguments = session.state.arguments(computation.sections, 0, whole=computation.whole)
+code = Path(sys.argv[2]) / "code"
+compile_graph(computation.graph, arguments, code, torch.device("cuda"))
+expected, found = ([argument.clone() for argument in arguments] for _ in range(2))
+computation.graph(*expected)
+NativeCode(code, torch.device("cpu"))(*found)
+for one, other, before in zip(found, expected, arguments, strict=True):
+    torch.testing.assert_close(one, other)
+print(sum(not torch.equal(one, before) for one, before in zip(found, arguments, strict=True)), "changed")
+"""
+
+
+class Pictures(nn.Module):
+    """A convolution of three channels at stride two, normalisations, ReLU, and pooling whose windows overlap."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 16, 7, stride=2, padding=3, bias=False),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+            nn.Conv2d(16, 16, 3, padding=1, bias=False),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+        )
+        self.last = nn.Linear(16, 5)
+
+    def forward(self, pictures, classes):
+        return functional.cross_entropy(self.last(self.stem(pictures).mean((2, 3))), classes)
+
+
+class Wide(nn.Module):
+    """Parameters that are worth a kernel of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 512))
+
+    def forward(self, x, target):
+        return functional.mse_loss(self.layers(x), target)
+
+
+def counted_and_normalised(count, other, picture, mean, inverse, weight, bias):
+    result = prims.convert_element_type(((picture - mean) * inverse) * weight + bias, torch.bfloat16).relu()
+    return count + 1, other + 1, result, aten.le.Scalar(result, 0), picture + 1
+
+
+def test_every_pass_is_made(monkeypatch):
+    seen = []
+    for name in ("fold_few_channels", "spread_by_offsets", "separate_large"):
+        monkeypatch.setattr(for_card, name, lambda *arguments, name=name: seen.append(name))
+    numbers = [torch.rand(1, 4, 1, 1) for _ in range(4)]
+    given = [torch.tensor(1), torch.tensor(2), torch.randn(2, 4, 8, 8).bfloat16(), *numbers]
+    graph = make_fx(counted_and_normalised, tracing_mode="fake")(*given)
+    rewrite_for_card(graph, torch.device("cpu"))
+    assert sorted(seen) == ["fold_few_channels", "separate_large", "spread_by_offsets"]
+    nodes = list(graph.graph.nodes)
+    assert any(node.target is aten._foreach_add.Scalar for node in nodes)
+    assert any(node.meta.get(TO_MEMORY) for node in nodes)
+    (mask,) = (node for node in nodes if node.target is aten.le.Scalar)
+    assert mask.args[0].target is prims.convert_element_type.default
+    for found, expected in zip(graph(*given), counted_and_normalised(*given), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW", "RMSprop", "Lamb"])
+def test_updates_of_large_parameters_from_pooled_gradients_can_be_compiled(tmp_path, optimizer):
+    command = [sys.executable, "-c", UPDATES, optimizer, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    # Four parameters and their pools at least.
+    assert int(done.stdout.split()[0]) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="There is no CUDA device.")
+def test_large_parameters_are_trained_from_pooled_gradients_as_in_eager(tmp_path):
+    torch.manual_seed(0)
+    model = Wide().double()
+    x, target = torch.randn(8, 512).double(), torch.randn(8, 512).double()
+    eager = copy.deepcopy(model).cuda()
+    optimizer = torch.optim.AdamW(eager.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        for half in (slice(4), slice(4, 8)):
+            (eager(x[half].cuda(), target[half].cuda()) / 2).backward()
+        optimizer.step()
+    trainer = pilotage.training(
+        model,
+        torch.optim.AdamW(model.parameters(), lr=1e-3),
+        backend="cuda",
+        tier="compiled",
+        gradient_accumulation=2,
+        cache_directory=tmp_path,
+    )
+    for _ in range(STEPS):
+        trainer(x, target)
+    assert trainer.record.latest_tier == "compiled"
+    for name, found in model.state_dict().items():
+        torch.testing.assert_close(found, eager.state_dict()[name].cpu(), rtol=1e-9, atol=1e-9, msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="There is no CUDA device.")
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.bfloat16, 2e-2)])
+def test_a_rewritten_step_trains_as_eager_does(tmp_path, dtype, tolerance):
+    torch.manual_seed(0)
+    model = Pictures().to(dtype)
+    pictures, classes = torch.randn(16, 3, 64, 64, dtype=dtype), torch.randint(0, 5, (16,))
+    eager = copy.deepcopy(model).cuda()
+    optimizer = torch.optim.SGD(eager.parameters(), lr=0.05, momentum=0.9)
+    expected = []
+    for _ in range(STEPS):
+        loss = eager(pictures.cuda(), classes.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        expected.append(float(loss.detach()))
+    trainer = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
+        backend="cuda",
+        tier="compiled",
+        cache_directory=tmp_path,
+    )
+    losses = [float(trainer(pictures, classes).detach()) for _ in range(STEPS)]
+    assert trainer.record.latest_tier == "compiled"
+    assert losses == pytest.approx(expected, rel=tolerance)
+    for name, found in model.state_dict().items():
+        reference = eager.state_dict()[name].cpu()
+        torch.testing.assert_close(found, reference, rtol=tolerance, atol=3 * tolerance, msg=name)

@@ -1,0 +1,57 @@
+"""Gradients of maximum pooling that compiled code spreads by places in windows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+COMPILED = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+from torch._inductor.decomposition import select_decomp_table
+from pilotage.compiler.rewrites.for_card import KEPT_WHOLE
+from pilotage.compiler.rewrites.pooling import spread_by_offsets
+
+table = {target: rule for target, rule in select_decomp_table().items() if target not in KEPT_WHOLE}
+aten = torch.ops.aten
+
+def inner(graph, examples, **choices):
+    before = str(graph.graph)
+    spread_by_offsets(graph)
+    assert "max_pool_gradient" in str(graph.graph), before
+    return compile_fx_inner(graph, examples, **choices)
+
+cases = [
+    ([3, 3], [2, 2], [1, 1], False, True, torch.bfloat16),
+    ([2, 2], [2, 2], [0, 0], False, False, torch.float32),
+    ([3, 2], [1, 2], [1, 0], True, True, torch.float64),
+    ([2, 3], [3, 1], [1, 1], True, False, torch.float32),
+    ([2, 2], [3, 3], [0, 0], False, True, torch.float32),
+    ([2, 2], [2, 3], [0, 1], False, False, torch.float32),
+    ([2], [], [0], False, True, torch.float32),
+]
+for kernel, stride, padding, ceil, last, dtype in cases:
+    def pooled(picture, gradient):
+        _, indices = aten.max_pool2d_with_indices(picture, kernel, stride, padding, [1, 1], ceil)
+        return [aten.max_pool2d_with_indices_backward(gradient, picture, kernel, stride, padding, [1, 1], ceil, indices)]
+    torch.manual_seed(0)
+    layout = torch.channels_last if last else torch.contiguous_format
+    picture = torch.randn(2, 3, 11, 8).to(dtype).contiguous(memory_format=layout)
+    gradient = torch.randn_like(aten.max_pool2d_with_indices(picture, kernel, stride, padding, [1, 1], ceil)[0])
+    expected = pooled(picture, gradient)[0]
+    with torch.no_grad():
+        compiled = compile_fx(make_fx(pooled)(picture, gradient), [picture, gradient], inner_compile=inner, decompositions=table)
+        (found,) = compiled(picture, gradient)
+    assert found.stride() == expected.stride()
+    torch.testing.assert_close(found, expected)
+    print("same")
+"""
+
+
+@pytest.mark.slow
+def test_compiled_gradients_of_pooling_are_those_of_eager():
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["same"] * 7, done.stderr

@@ -1,0 +1,83 @@
+"""Compiled code checks what it is given, and keeps none of it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+import torch
+
+from pilotage.compiler.code import CodeFacts, NativeCode, write_code
+from pilotage.compiler.wrapper import Wrapper
+from pilotage.errors import ProgramFileError
+from pilotage.program.specification import TensorSpec
+
+ADDING = """
+def call(args):
+    total, batch = args
+    args.clear()
+    total.add_(batch)
+    return (total * 2,)
+"""
+
+
+@pytest.fixture
+def adding(tmp_path):
+    """Code that adds a batch to a total."""
+    facts = CodeFacts(
+        wrapper=Wrapper(ADDING, ()),
+        cpp_kernels={},
+        cuda_kernels={},
+        arguments=(TensorSpec.of(torch.zeros(4, 3)), TensorSpec.of(torch.zeros(4, 3))),
+        written=frozenset({0}),
+        outputs=1,
+    )
+    write_code(tmp_path, facts)
+    return NativeCode(tmp_path, torch.device("cpu"))
+
+
+def misaligned(values):
+    """The same values, one element behind an address that kernels can read at."""
+    place = torch.zeros(values.numel() + 1)[1:].view(values.shape)
+    return place.copy_(values)
+
+
+def test_arguments_are_changed_in_place_wherever_they_lie(adding):
+    for place in (torch.clone, misaligned):
+        total = place(torch.ones(4, 3))
+        for expected in (2.0, 3.0):
+            (doubled,) = adding(total, torch.ones(4, 3))
+            assert torch.equal(total, torch.full((4, 3), expected))
+            assert torch.equal(doubled, 2 * total)
+
+
+def test_inputs_of_the_last_call_are_not_kept_alive(adding):
+    total, batch = torch.zeros(4, 3), torch.ones(8, 3)
+    large = weakref.ref(batch)
+    adding(total, batch[:4])
+    del batch
+    gc.collect()
+    assert large() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(torch.zeros(3, 4), id="shape"),
+        pytest.param(torch.zeros(3, 4).t(), id="strides"),
+        pytest.param(torch.zeros(4, 3).double(), id="type"),
+        pytest.param(torch.zeros(4, 3, device="meta"), id="device"),
+    ],
+)
+def test_other_arguments_than_it_was_compiled_for_are_refused(adding, wrong):
+    total = torch.zeros(4, 3)
+    adding(total, torch.ones(4, 3))
+    with pytest.raises(ProgramFileError, match="Argument 1 of compiled code is"):
+        adding(total, wrong)
+    assert torch.equal(total, torch.ones(4, 3))
+
+
+def test_another_number_of_arguments_is_refused(adding):
+    with pytest.raises(ProgramFileError, match="takes 2 tensors and was given 1"):
+        adding(torch.zeros(4, 3))

@@ -1,0 +1,97 @@
+"""What the compiler is told before it begins."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from pilotage.compiler.inductor import _keep
+
+RULES = """
+import torch
+from pilotage.compiler.inductor import decomposition_rules
+aten = torch.ops.aten
+for device in ("cpu", "cuda"):
+    rules = decomposition_rules(torch.device(device))
+    names = [name for name in ("native_dropout", "max_pool2d_with_indices_backward", "log_sigmoid_forward")
+             if getattr(aten, name).default in rules]
+    print(device, *names)
+"""
+
+
+REWRITING = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.compiler import inductor as compiler
+
+seen = []
+rewrite = compiler.rewrite_for_card
+compiler.rewrite_for_card = lambda graph, device: (seen.append(device.type), rewrite(graph, device))
+
+def count(first, second):
+    first.add_(1)
+    second.add_(1)
+    return [first + second]
+
+for device in ("cpu", "cuda"):
+    arguments = [torch.tensor(1), torch.tensor(2)]
+    compiler._inductor_source(make_fx(count)(*arguments), [torch.tensor(1), torch.tensor(2)], torch.device(device))
+print(*seen)
+"""
+
+EMPTYING = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.compiler import inductor as compiler
+
+def take(weights, pool, small, other):
+    weights.add_(pool)
+    torch._foreach_zero_([pool, small])
+    return [other + 1]
+
+arguments = [torch.rand(400, 400), torch.rand(400, 400), torch.rand(7), torch.rand(3)]
+graph = make_fx(take)(*[argument.clone() for argument in arguments])
+for device in ("cpu", "cuda"):
+    source, written = compiler._inductor_source(graph, arguments, torch.device(device))
+    loaded = {"__name__": "inductor", "__file__": "inductor.py"}
+    exec(compile(source, "<inductor>", "exec"), loaded)
+    given = [argument.clone() for argument in arguments]
+    loaded["call"](list(given))
+    print(device, "aten._foreach" in source, *sorted(written), float(given[1].norm()), float(given[2].norm()))
+"""
+
+
+@pytest.mark.slow
+def test_pools_of_any_size_are_emptied_in_place_by_a_kernel_of_the_compiler():
+    done = subprocess.run([sys.executable, "-c", EMPTYING], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [f"{device} False 0 1 2 0.0 0.0" for device in ("cpu", "cuda")], done.stderr
+
+
+@pytest.mark.slow
+def test_what_is_compiled_for_a_card_is_rewritten_before():
+    done = subprocess.run([sys.executable, "-c", REWRITING], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["cuda"], done.stderr
+
+
+@pytest.mark.slow
+def test_draws_stay_whole_on_every_device_and_gradients_of_pooling_on_cards():
+    done = subprocess.run([sys.executable, "-c", RULES], capture_output=True, text=True, check=True)
+    cpu, cuda = (line.split() for line in done.stdout.splitlines())
+    assert "native_dropout" not in {*cpu, *cuda}
+    assert "log_sigmoid_forward" in {*cpu} & {*cuda}
+    assert "max_pool2d_with_indices_backward" not in cuda
+
+
+def test_kernels_that_are_compiled_again_are_not_taken_for_those_that_were_loaded_before(tmp_path):
+    for number in (1, 2):
+        # As after a program was removed from the cache and compiled again, while somebody still runs the old one.
+        folder, source = tmp_path / "entry", tmp_path / f"built{number}.so"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        program = f"int number(void) {{ return {number}; }}"
+        subprocess.run(["gcc", "-shared", "-x", "c", "-", "-o", str(source)], input=program, text=True, check=True)
+        assert ctypes.CDLL(str(folder / _keep(source, folder, 0))).number() == number

@@ -1,0 +1,47 @@
+"""What all elements share is computed once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pilotage.compiler.shared_numbers import is_shared
+
+
+def test_one_number_is_shared_if_larger_values_are_made_of_it():
+    def function(x, rate):
+        scale = rate * 2
+        return x * scale, scale + 1, torch._foreach_mul([x, x], rate.sqrt())[0], (rate > 0).any()
+
+    graph = make_fx(function, tracing_mode="fake")(torch.rand(3), torch.tensor(0.5))
+    shared = [node.target for node in graph.graph.nodes if node.op == "call_function" and is_shared(node)]
+    assert shared == [torch.ops.aten.mul.Tensor, torch.ops.aten.sqrt.default]
+
+
+COMPILED = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.compiler.inductor import _inductor_source
+
+def update(first, second, gradient, step):
+    size = torch.pow(0.9, step + 1)
+    torch._foreach_mul_([first, second], size.float())
+    torch._foreach_add_([first, second], [gradient, gradient])
+    return [first.sum()]
+
+def arguments():
+    return [torch.ones(64, 64), torch.ones(64, 64), torch.ones(64, 64), torch.tensor(1.0, dtype=torch.float64)]
+
+source, _ = _inductor_source(make_fx(update)(*arguments()), arguments(), torch.device("cpu"))
+print(source.count("std::pow("))
+"""
+
+
+@pytest.mark.slow
+def test_compiled_code_takes_a_power_once_for_all_parameters():
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "1"

@@ -1,0 +1,69 @@
+"""Which ways of running a program the compiling process refuses because they are less exact."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.compiler import worker
+from pilotage.compiler.job import Job
+from pilotage.compiler.kernel_settings import precision_settings
+from pilotage.program.program import Action
+from pilotage.storage.fingerprint import Fingerprint
+
+
+class Scaled(nn.Module):
+    """A convolution with normalisation behind it, given pictures that are far from zero."""
+
+    def __init__(self, normalisation: nn.Module) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(4, 16, 1)
+        self.normalisation = normalisation
+
+    def forward(self, x, y):
+        return nn.functional.mse_loss(self.normalisation(self.first(x)), y)
+
+
+def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> Job:
+    trainer = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="graph")
+    trainer(*inputs)
+    return Job(
+        program=trainer._executor.session.program,
+        fingerprint=Fingerprint({}),
+        cache=place,
+        device=torch.device("cpu"),
+        runs={Action.TRAIN: 1},
+        inputs=inputs,
+        buffers={name: buffer.clone() for name, buffer in model.named_buffers()},
+        threads=1,
+        compiler_threads=1,
+        precision=precision_settings(),
+    )
+
+
+def tuned(job: Job, place, monkeypatch):
+    """The decision between memory layouts, without compiling for them."""
+    monkeypatch.setattr(worker, "_compiled", lambda *_: None)
+    with ThreadPoolExecutor(max_workers=1) as clock:
+        return worker._tune(job, place, clock)
+
+
+def pictures(size):
+    torch.manual_seed(0)
+    return [torch.randn(1, 4, size, size) + 10, torch.randn(1, 16, size, size)]
+
+
+@pytest.mark.slow
+def test_a_layout_whose_kernel_adds_naively_is_refused_however_fast_it_is(tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    job = job_of(Scaled(nn.BatchNorm2d(16)), pictures(256), tmp_path)
+    tuning = tuned(job, tmp_path, monkeypatch)
+    assert list(tuning.seconds) == ["graph"]
+    assert not tuning.channels_last
+    assert "graph, channels last computes something else than the graph" in tuning.reason
+    assert "is off float64 by" in tuning.reason
+    assert tuning.note == ""

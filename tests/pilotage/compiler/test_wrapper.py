@@ -1,0 +1,79 @@
+"""Inductor's wrappers without Inductor."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
+
+SOURCE = '''
+import torch
+from math import inf
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.select_algorithm import extern_kernels
+import triton
+aten = torch.ops.aten
+async_compile = AsyncCompile()
+kernel_0 = async_compile.cpp_pybinding(['float*'], """some source""")
+async_compile.wait(globals())
+del async_compile
+
+class Runner:
+    def call(self, args):
+        left, right = args
+        args.clear()
+        out = torch.empty_like(left)
+        kernel_0(left)
+        extern_kernels.mm(left, right, out=out)
+        return (out,)
+
+runner = Runner()
+call = runner.call
+
+def get_args():
+    raise RuntimeError
+
+def benchmark_compiled_module(times=10):
+    raise RuntimeError
+
+if __name__ == "__main__":
+    raise RuntimeError
+'''
+
+
+def test_the_compiler_is_gone_and_its_kernels_are_asked_for():
+    wrapper = stand_alone(SOURCE)
+    assert wrapper.kernels == ("kernel_0",)
+    assert "inductor" not in wrapper.source.replace("<inductor>", "")
+    assert "triton" not in wrapper.source
+    assert "benchmark" not in wrapper.source
+
+
+def test_it_calls_the_kernels_that_are_put_in():
+    seen = []
+    call = load(stand_alone(SOURCE), {"kernel_0": seen.append}, "test")
+    left, right = torch.eye(2), torch.arange(4.0).reshape(2, 2)
+    (product,) = call([left, right])
+    assert torch.equal(product, right)
+    assert seen == [left] or torch.equal(seen[0], left)
+
+
+def test_the_arguments_are_let_go():
+    arguments = [torch.eye(2), torch.eye(2)]
+    load(stand_alone(SOURCE), {"kernel_0": lambda _: None}, "test")(arguments)
+    assert arguments == []
+
+
+def test_what_only_the_compiler_has_is_refused():
+    with pytest.raises(NotSelfContained, match="no_such_kernel"):
+        stand_alone(SOURCE.replace("extern_kernels.mm(", "extern_kernels.no_such_kernel("))
+
+
+def test_a_bias_is_added_as_torch_adds_it():
+    from pilotage.compiler.wrapper import ExternKernels
+
+    bias, left, right = torch.randn(3), torch.randn(4, 5), torch.randn(5, 3)
+    out = torch.empty(4, 3)
+    ExternKernels.bias_addmm(bias.expand(4, 3), left, right, out=out)
+    assert torch.equal(out, torch.addmm(bias, left, right))

@@ -1,0 +1,36 @@
+"""Processes end only when the threads of torch sleep."""
+
+from __future__ import annotations
+
+import threading
+
+from pilotage.distributed.shutdown import let_threads_rest
+
+
+def _count(until: threading.Event) -> None:
+    while not until.is_set():
+        pass
+
+
+def test_threads_that_wait_are_at_rest():
+    done = threading.Event()
+    waiting = threading.Thread(target=done.wait)
+    waiting.start()
+    try:
+        assert let_threads_rest(limit=60)
+    finally:
+        done.set()
+        waiting.join()
+
+
+def test_a_thread_that_runs_is_waited_for():
+    done = threading.Event()
+    busy = threading.Thread(target=_count, args=(done,))
+    busy.start()
+    try:
+        assert not let_threads_rest(limit=0.3)
+        threading.Timer(0.1, done.set).start()
+        assert let_threads_rest(limit=60)
+    finally:
+        done.set()
+        busy.join()

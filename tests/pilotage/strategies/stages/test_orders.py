@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.options.choices import PipelineOrder
+from pilotage.strategies.stages.orders import Move, moves
+
+ORDERS = st.sampled_from(PipelineOrder)
+
+
+@given(ORDERS, st.integers(1, 9), st.integers(1, 5), st.booleans())
+def test_every_micro_batch_goes_through_every_stage_in_turn(order, round_, stages, trains):
+    told = list(moves(order, round_, stages, trains=trains))
+    when = {move: moment for moment, move in enumerate(told)}
+    assert len(when) == len(told) == round_ * stages * (2 if trains else 1)
+    for move, moment in when.items():
+        if move.stage > 0:
+            before = Move(move.stage - 1, move.number)
+            assert when[before] < moment if not move.back else when[Move(move.stage - 1, move.number, True)] > moment
+        if move.back:
+            assert when[Move(move.stage, move.number)] < moment
+
+
+@given(ORDERS, st.integers(1, 9), st.integers(1, 5), st.booleans())
+def test_forwards_are_told_in_the_order_of_one_card(order, round_, stages, trains):
+    forwards = [move for move in moves(order, round_, stages, trains=trains) if not move.back]
+    assert forwards == [Move(stage, number) for number in range(round_) for stage in range(stages)]
+
+
+@given(st.integers(1, 9), st.integers(1, 5))
+def test_alternating_stages_hold_as_many_micro_batches_as_there_are_stages_from_them_on(round_, stages):
+    held = [0] * stages
+    for move in moves(PipelineOrder.ONE_FORWARD_ONE_BACKWARD, round_, stages, trains=True):
+        held[move.stage] += -1 if move.back else 1
+        assert held[move.stage] <= stages - move.stage

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from pilotage.devices.cpu import CpuBackend
+from pilotage.devices.cuda import CudaBackend
+from pilotage.devices.registry import Choice
+from pilotage.errors import OptionError
+from pilotage.events import Noted, Warned
+from pilotage.optim.reading import read_optimizer
+from pilotage.options.batching import Batching
+from pilotage.options.choices import Tier
+from pilotage.options.execution import Execution
+from pilotage.options.locations import Locations
+from pilotage.program.layout import StateLayout
+from pilotage.program.program import Program
+from pilotage.program.structure import take_apart
+from pilotage.strategies.tensor_locations import (
+    notice_of_locations,
+    possible_locations,
+    refuse_slots_on_host,
+    shares_of,
+)
+
+ALL = Locations(activations=1, optimizer=2, shared_optimizer=3)
+CARD, PROCESSOR = (Choice(backend, Tier.GRAPH, "a test asks for it") for backend in (CudaBackend(), CpuBackend()))
+EAGER_CARD = Choice(CudaBackend(), Tier.EAGER, "a test asks for it")
+
+
+@pytest.mark.parametrize(
+    ("choice", "trains", "expected"),
+    [
+        (CARD, True, ALL),
+        (CARD, False, Locations(optimizer=2, shared_optimizer=3)),
+        (EAGER_CARD, True, Locations(optimizer=2, shared_optimizer=3)),
+        (PROCESSOR, True, Locations(shared_optimizer=3)),
+    ],
+    ids=["card", "inference", "eager", "processor"],
+)
+def test_tensors_wait_where_there_is_another_place_for_them(choice, trains, expected):
+    assert possible_locations(ALL, choice, trains=trains) == expected
+
+
+def test_what_comes_to_nothing_is_said():
+    assert notice_of_locations(ALL, CARD, trains=True) is None
+    assert notice_of_locations(Locations(), PROCESSOR, trains=True) is None
+    assert isinstance(notice_of_locations(ALL, PROCESSOR, trains=True), Noted)
+    assert isinstance(notice_of_locations(ALL, EAGER_CARD, trains=True), Warned)
+    assert notice_of_locations(ALL, EAGER_CARD, trains=False) is None
+
+
+def test_state_that_waits_on_the_host_and_several_cards_exclude_each_other():
+    layout = StateLayout(parameters={}, buffers={}, slots_on_host=4)
+    program = Program(layout=layout, computations={}, arguments=take_apart(((), {}))[1], inputs=(), outputs=None)
+    with pytest.raises(OptionError, match="several cards"):
+        refuse_slots_on_host(program)
+
+
+def test_only_several_instances_that_train_share_state_out():
+    module = nn.Linear(2, 3)
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    plan = read_optimizer(torch.optim.Adam(module.parameters()), names)
+    execution = Execution(batching=Batching(instances=2), instance=1, locations=Locations(shared_optimizer=4))
+    shares = shares_of(module, plan, execution, lambda tensors, source: None)
+    assert shares is not None
+    assert (shares.owners, shares.instance) == ({"weight": 0}, 1)
+    assert shares_of(module, None, execution, lambda tensors, source: None) is None
+    assert shares_of(module, plan, execution, None) is None
+    assert shares_of(module, plan, Execution(), lambda tensors, source: None) is None
