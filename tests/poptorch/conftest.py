@@ -6,9 +6,9 @@ from pilotage.optim.reading import read_optimizer
 from pilotage.program.structure import put_together
 from pilotage.runtime.executor import Executor
 from poptorch._args_parser import registered_parsers
-from poptorch._capturing import capturing
+from poptorch._capture.capturing import capturing
 from poptorch._errors import translated
-from poptorch._execution import execution_of, resolved
+from poptorch._options.execution import execution_of, resolved
 from poptorch.options import Options
 
 

@@ -2,7 +2,7 @@ import torch
 from torch import nn
 
 from poptorch import _printing
-from poptorch._blocks import BeginBlock
+from poptorch.ops.blocks import BeginBlock
 
 
 class Inner(nn.Module):

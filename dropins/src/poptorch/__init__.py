@@ -8,16 +8,18 @@ from __future__ import annotations
 from poptorch import _options_config as _options_config
 from poptorch import _printing, enums, ops, optim, options, profiling
 from poptorch._args_parser import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
-from poptorch._asynchronous_data_accessor import AsynchronousDataAccessor
+from poptorch._data.asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._dataloader import DataLoader
 from poptorch._errors import createPoptorchError
-from poptorch._files import load
-from poptorch._hardware import ipuHardwareIsAvailable, ipuHardwareVersion
+from poptorch._executor.files import load
+from poptorch._executor.wrapping import inferenceModel, trainingModel
 from poptorch._impl import (
     _OverwriteContextManager,
     accessAttributes,
     getIpuTensorId,
     importPoptorchMetadataFromFile,
+    ipuHardwareIsAvailable,
+    ipuHardwareVersion,
     isRunningOnIpu,
     poptorchAtExit,
     registerPostCompileHook,
@@ -27,7 +29,6 @@ from poptorch._logging import setLogLevel
 from poptorch._poplar_executor import PoplarExecutor
 from poptorch._printing import *  # noqa: F403
 from poptorch._version import __version__
-from poptorch._wrapping import inferenceModel, trainingModel
 from poptorch.enums import *  # noqa: F403
 from poptorch.ops import *  # noqa: F403
 from poptorch.options import *  # noqa: F403

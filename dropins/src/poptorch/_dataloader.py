@@ -10,11 +10,11 @@ from torch.utils.data import Dataset, IterableDataset
 
 from pilotage.data import Loader, Share
 from pilotage.data.loader import combined_batch_size
-from poptorch._asynchronous_data_accessor import AsynchronousDataAccessor
+from poptorch._data.asynchronous_data_accessor import AsynchronousDataAccessor
+from poptorch._data.traced_data import traced_batches, traced_dataset
 from poptorch._errors import createPoptorchError
-from poptorch._execution import batching_of
 from poptorch._logging import logger
-from poptorch._traced_data import traced_batches, traced_dataset
+from poptorch._options.execution import batching_of
 from poptorch.enums import DataLoaderMode
 from poptorch.options import Options
 

@@ -16,7 +16,7 @@ from pilotage.errors import (
 )
 from poptorch.poptorch_core import Error
 
-__all__ = ["createPoptorchError", "translated"]
+__all__ = ["createPoptorchError", "require", "translated"]
 
 _OWN_TYPE = "poptorch_py_error"
 
@@ -36,6 +36,12 @@ _BROADCASTING = (
 def createPoptorchError(msg: str) -> Error:
     """An error of the Python layer, to be raised by the caller."""
     return Error(f"'{_OWN_TYPE}': {msg}", type=_OWN_TYPE, message=msg)
+
+
+def require(condition: object, message: str) -> None:
+    """Raise AssertionError with this message unless the condition holds; unlike an assertion, under ``python -O`` too."""
+    if not condition:
+        raise AssertionError(message)
 
 
 class translated(ContextDecorator):

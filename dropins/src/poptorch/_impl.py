@@ -8,11 +8,10 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from pilotage.capture.model import forward_is_running
-from poptorch._capturing import current_run
-from poptorch._compile_hooks import registerPostCompileHook, registerPreCompileHook
+from poptorch._capture.capturing import current_run
+from poptorch._capture.compile_hooks import registerPostCompileHook, registerPreCompileHook
+from poptorch._capture.substitution import _OverwriteContextManager
 from poptorch._errors import createPoptorchError
-from poptorch._hardware import ipuHardwareIsAvailable, ipuHardwareVersion
-from poptorch._substitution import _OverwriteContextManager
 
 __all__ = [
     "_OverwriteContextManager",
@@ -32,6 +31,16 @@ __all__ = [
 def isRunningOnIpu() -> bool:
     """Whether the model's forward is being run by its wrapper right now, and not natively."""
     return forward_is_running()
+
+
+def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
+    """False: models run on the backends of Pilotage, with or without ``useIpuModel``."""
+    return False
+
+
+def ipuHardwareVersion() -> int:
+    """The version of the IPUs in this machine: an error, since there are none."""
+    raise AssertionError("No IPU hardware available. Ask poptorch.ipuHardwareIsAvailable() first.")
 
 
 def getIpuTensorId(tensor: Tensor) -> int:

@@ -7,7 +7,7 @@ from itertools import chain
 
 import torch
 
-from poptorch._requirements import require
+from poptorch._errors import require
 
 __all__ = ["AttributeTracker", "VariableAttributes"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Self
 
-from poptorch._requirements import require
+from poptorch._errors import require
 
 __all__ = ["Freezable", "OptionsDict", "canonical", "merged"]
 

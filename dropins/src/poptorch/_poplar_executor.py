@@ -30,28 +30,28 @@ from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.stored import StoredModel
 from pilotage.turns import Turn
-from poptorch._anchors import Anchors
 from poptorch._args_parser import registered_parsers
-from poptorch._calls import InputAdvice, as_output, warn_of_host_outputs
-from poptorch._capturing import Capture, capturing
+from poptorch._capture.capturing import Capture, capturing
+from poptorch._checks.buffers import check_buffer_names, check_program
+from poptorch._checks.loss_advice import LossAdvice
 from poptorch._errors import createPoptorchError, translated
-from poptorch._execution import execution_of, resolved
-from poptorch._exported_program import show_program
-from poptorch._locations import advise_on_locations
+from poptorch._executor.calls import InputAdvice, as_output, warn_of_host_outputs
+from poptorch._executor.optimizer_link import OptimizerLink
+from poptorch._executor.proxies import seen_through
+from poptorch._executor.random_state import random_state, set_random_state
+from poptorch._executor.snapshot import snapshot
+from poptorch._executor.types_on_device import DeviceInputs
+from poptorch._executor.weight_copies import WeightCopies
 from poptorch._logging import limited_repeats, logger
-from poptorch._loss_advice import LossAdvice
-from poptorch._model_checks import check_buffer_names, check_program
-from poptorch._module_proxy import seen_through
-from poptorch._observing import Observing
-from poptorch._optimizer_link import OptimizerLink
-from poptorch._performance import PerformanceCounters
+from poptorch._observation.anchors import Anchors
+from poptorch._observation.exported_program import show_program
+from poptorch._observation.observing import Observing
+from poptorch._observation.performance import PerformanceCounters
+from poptorch._observation.profile import profile_of
+from poptorch._observation.progress import ProgressBar
+from poptorch._options.execution import execution_of, resolved
+from poptorch._options.locations import advise_on_locations
 from poptorch._printing import module_repr
-from poptorch._profile import profile_of
-from poptorch._progress import ProgressBar
-from poptorch._random_state import random_state, set_random_state
-from poptorch._snapshot import snapshot
-from poptorch._types_on_device import DeviceInputs
-from poptorch._weight_copies import WeightCopies
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
 from poptorch.poptorch_core import _validateOptions
@@ -160,7 +160,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
 
     def save(self, filename: str | Path, export_model: bool = True, save_rng_state: bool = True) -> None:
         """Write the compiled model to a file that `poptorch.load` runs."""
-        from poptorch._files import save_executable
+        from poptorch._executor.files import save_executable
 
         with self._channel.tracepoint("saveExecutableToFile"), self.engine.turn, INTERRUPTS.open():
             save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
@@ -186,7 +186,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         max_memory: int | None = None,
     ) -> None:
         """Take the program of a file instead of compiling; it is checked as in `poptorch.load`."""
-        from poptorch._files import load_executable
+        from poptorch._executor.files import load_executable
 
         with self._channel.tracepoint("loadExecutable"):
             load_executable(self, filename, trusted=trusted, allow_operations=allow_operations, max_memory=max_memory)

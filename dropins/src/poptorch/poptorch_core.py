@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from poptorch._backend_option_names import BACKEND_OPTION_NAMES, PARENTS_OF_BACKEND_OPTIONS
 from poptorch._logging import backend_logger
+from poptorch._options.backend_option_names import BACKEND_OPTION_NAMES, PARENTS_OF_BACKEND_OPTIONS
 
 __all__ = ["Error", "RecoverableError", "UnrecoverableError"]
 

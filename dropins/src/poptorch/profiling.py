@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from poptorch._trace_file import trace_file
+from poptorch._observation.trace_file import trace_file
 
 __all__ = ["Channel"]
 

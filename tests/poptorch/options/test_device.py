@@ -2,7 +2,7 @@ import pytest
 
 from pilotage.errors import OptionError
 from pilotage.options.choices import NonFiniteLoss, PipelineOrder, Tier
-from poptorch._execution import execution_of
+from poptorch._options.execution import execution_of
 from poptorch.enums import ConnectionType, SyncPattern
 from poptorch.options import Options, ShardedExecution
 

@@ -43,10 +43,10 @@ TABLES = (
                 "PoplarExecutor.compileAndExport": "filename export_model",
                 "PoplarExecutor.loadExecutable": "filename",
                 "PoplarExecutor.load_state_dict": "state_dict strict",
-                "_parameter_proxy.ParameterProxy.replicaGrouping": "comm_group_type shards",
+                "_executor.proxies.ParameterProxy.replicaGrouping": "comm_group_type shards",
             },
             differs={
-                "_parameter_proxy.ParameterProxy.replicaGrouping(variable_retrieval_mode)": "OnePerGroup, as the "
+                "_executor.proxies.ParameterProxy.replicaGrouping(variable_retrieval_mode)": "OnePerGroup, as the "
                 "replicas of a group never differ; AllReplicas only where each is a group of its own"
             },
         ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from poptorch._blocks import BeginBlock, Block, BlockFunction, LegacyBeginBlockFn, removeBlocks
 from poptorch.ops.annotations import Attribute, NameScope
 from poptorch.ops.beam_search import ctc_beam_search_decoder
+from poptorch.ops.blocks import BeginBlock, Block, BlockFunction, LegacyBeginBlockFn, removeBlocks
 from poptorch.ops.control_flow import cond, for_loop
 from poptorch.ops.custom import custom_op, implementCustomOp
 from poptorch.ops.host import CPU

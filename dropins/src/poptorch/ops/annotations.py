@@ -9,7 +9,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from pilotage.program.graphs.origins import in_scope
-from poptorch._requirements import require
+from poptorch._errors import require
 
 _attributes: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar(
     "poptorch_attributes", default=MappingProxyType({})

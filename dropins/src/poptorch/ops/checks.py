@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch._guards import detect_fake_mode
 
-from poptorch._capturing import current_capture
+from poptorch._capture.capturing import current_capture
 from poptorch._errors import createPoptorchError
 from poptorch.poptorch_core import Error
 

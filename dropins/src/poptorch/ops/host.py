@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Structure, put_together, take_apart
-from poptorch._capturing import current_capture
+from poptorch._capture.capturing import current_capture
 from poptorch.ops.branches import branch_taken
 from poptorch.ops.checks import is_traced, refuse_training
 from poptorch.poptorch_core import Error

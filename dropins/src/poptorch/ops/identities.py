@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pilotage.capture.loss.search import mark_loss
 from pilotage.program.graphs.forward_marks import keep_for_backward
-from poptorch._requirements import require
+from poptorch._errors import require
 from poptorch.enums import MatMulSerializationMode
 from poptorch.ops.checks import require_tensor
 

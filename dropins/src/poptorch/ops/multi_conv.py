@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import torch
 
-from poptorch._capturing import current_run
-from poptorch._requirements import require
+from poptorch._capture.capturing import current_run
+from poptorch._errors import require
 from poptorch.enums import MultiConvPlanType
 
 _PARTIALS = (torch.float, torch.half)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pilotage.program.structure import put_together, take_apart
 from poptorch._args_parser import registered_parsers
-from poptorch._capturing import Capture, current_capture
-from poptorch._requirements import require
+from poptorch._capture.capturing import Capture, current_capture
+from poptorch._errors import require
 from poptorch.enums import OutputMode, OverlapMode
 from poptorch.options import ShardedExecution
 from poptorch.poptorch_core import Error

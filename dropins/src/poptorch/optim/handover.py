@@ -9,9 +9,9 @@ import torch
 from pilotage.optim.lamb import Lamb
 from pilotage.optim.reading import read_optimizer
 from pilotage.optim.rule import OptimizerPlan
+from poptorch._errors import require
 from poptorch._logging import logger
 from poptorch._optimizer_attributes import AttributeTracker
-from poptorch._requirements import require
 from poptorch.optim.adam import Adam, AdamW
 from poptorch.optim.lamb import LAMB
 from poptorch.optim.refining import check_settings, refinements_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from pilotage.optim.families import Refinements
+from poptorch._errors import require
 from poptorch._optimizer_attributes import VariableAttributes
-from poptorch._requirements import require
 
 __all__ = ["check_settings", "refinements_of", "wants_running_mean"]
 

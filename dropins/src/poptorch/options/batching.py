@@ -6,8 +6,8 @@ from typing import Self
 
 import torch
 
+from poptorch._errors import require
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.enums import CommGroupType
 
 

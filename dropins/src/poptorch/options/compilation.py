@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Self
 
+from poptorch._errors import require
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.options.popart import _PopartOptions
 from poptorch.options.strategies import _IExecutionStrategy
 

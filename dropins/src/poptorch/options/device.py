@@ -7,8 +7,8 @@ from typing import Self
 
 from pilotage.errors import OptionError
 from pilotage.options.choices import NonFiniteLoss, PipelineOrder, Tier
+from poptorch._errors import require
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.enums import ConnectionType, SyncPattern
 
 

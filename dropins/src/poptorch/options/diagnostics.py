@@ -6,9 +6,9 @@ import json
 import os
 from typing import Self
 
+from poptorch._errors import require
 from poptorch._logging import logger
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.options.popart import _PopartOptions
 
 _UNLIMITED = 2**64 - 1

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import Any, Self
 
+from poptorch._errors import require
 from poptorch._options_impl import canonical
-from poptorch._requirements import require
 from poptorch.enums import CommGroupType, ConnectionType, OutputMode, SyncPattern
 from poptorch.options.batching import BatchingOptions
 from poptorch.options.compilation import CompilationOptions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
+from poptorch._errors import require
 from poptorch._logging import logger
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.enums import OutputMode
 
 

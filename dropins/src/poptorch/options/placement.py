@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from poptorch._requirements import require
+from poptorch._errors import require
 from poptorch.options.stages import BlockId, Stage
 from poptorch.poptorch_core import Error
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from poptorch._errors import require
 from poptorch._options_impl import Freezable, canonical, merged
-from poptorch._requirements import require
 
 
 class _PopartOptions(Freezable):

@@ -6,9 +6,9 @@ from typing import Self
 
 import torch
 
+from poptorch._errors import require
 from poptorch._logging import logger
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.enums import HalfFloatCastingBehavior
 from poptorch.options.popart import _PopartOptions
 

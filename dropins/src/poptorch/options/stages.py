@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from poptorch._requirements import require
+from poptorch._errors import require
 
 BlockId = str
 """What a block is called: the ``user_id`` of a ``poptorch.Block``."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
-from poptorch._requirements import require
+from poptorch._errors import require
 from poptorch.enums import AutoStage, Liveness
 from poptorch.options.placement import AutomaticPlacer, PhasePlacer, Placer, StagePlacer
 from poptorch.options.stages import BlockId, Phase, Stage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from poptorch._errors import require
 from poptorch._options_impl import OptionsDict
-from poptorch._requirements import require
 from poptorch.enums import MeanReductionStrategy, ReductionType
 from poptorch.options.popart import _PopartOptions
 

@@ -1,0 +1,1 @@
+"""What happens while the forward of a model is compiled."""

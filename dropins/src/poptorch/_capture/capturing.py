@@ -1,0 +1,112 @@
+"""The time in which a model is compiled: what PopTorch does around it, and what it checks about the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any
+
+from torch import nn
+
+from pilotage.program.graphs.origins import enter_stage
+from poptorch._capture.block_record import Visit
+from poptorch._capture.compile_hooks import around_forward
+from poptorch._capture.forward_run import ForwardRun
+from poptorch._capture.module_scopes import module_scopes
+from poptorch._capture.substitution import _OverwriteContextManager
+from poptorch._checks.ipus import check_ipu_count, check_pipeline_depth, pipeline_stages
+from poptorch.options import Options
+
+__all__ = ["Capture", "capturing", "current_capture", "current_run"]
+
+_current: ContextVar[Capture | None] = ContextVar("poptorch_capture", default=None)
+
+
+@contextmanager
+def capturing(module: nn.Module, options: Options, *, training: bool) -> Iterator[Capture]:
+    """Do what PopTorch does while a module is compiled, and check what its forward shows.
+
+    Keep the result as long as the program: it holds the host functions that the program calls.
+    """
+    capture = Capture(options, training=training)
+    names = module_scopes(module) if options._module_namescope_enabled else nullcontext()
+    with around_forward(), _OverwriteContextManager(), names, capture.following(module):
+        yield capture
+
+
+def current_capture() -> Capture | None:
+    """The compilation that is under way, if there is one."""
+    return _current.get()
+
+
+def current_run() -> ForwardRun | None:
+    """The run of forward that is under way in a compilation, if there is one."""
+    capture = _current.get()
+    return None if capture is None else capture.run
+
+
+class Capture:
+    """One compilation: what it is for, and what its forward has shown."""
+
+    def __init__(self, options: Options, *, training: bool) -> None:
+        self.options = options
+        self.training = training
+        self.run: ForwardRun | None = None
+        """The run of forward that is under way."""
+        self.visits: list[Visit] = []
+        """The blocks of the last complete run, in order."""
+        self.reserved_ipus = 0
+        """How many IPUs PopTorch would reserve for the model."""
+        self.host_functions: list[Any] = []
+        """What the program calls on the host."""
+        self._finished: ForwardRun | None = None
+        self._depth = 0
+        self._active = ExitStack()
+
+    @contextmanager
+    def following(self, module: nn.Module) -> Iterator[None]:
+        """Follow each run of this module's forward in the block; the eager tier needs it for every call."""
+        handles = [
+            module.register_forward_pre_hook(self._begin, prepend=True, with_kwargs=True),
+            module.register_forward_hook(self._end, always_call=True),
+            # Only a forward that succeeded is checked, so that its own error is the one that is seen.
+            module.register_forward_hook(self._check),
+        ]
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            self._stop()
+            for handle in handles:
+                handle.remove()
+
+    def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            placer = self.options._execution_strategy.placer()
+            self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs]))
+
+    def _end(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._finished = self.run
+            self._stop()
+
+    def _check(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        finished, self._finished = self._finished, None
+        if finished is None:
+            return
+        finished.check_overlaps()
+        self.visits = finished.blocks.visits
+        ipus = finished.blocks.ipus
+        self.reserved_ipus = check_ipu_count(self.options, ipus)
+        check_pipeline_depth(self.options, pipeline_stages(ipus), training=self.training)
+
+    def _stop(self) -> None:
+        """Put an end to the run, even to one that was interrupted."""
+        self.run = None
+        self._depth = 0
+        self._active.close()
+        enter_stage(None)

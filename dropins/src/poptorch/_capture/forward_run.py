@@ -1,0 +1,97 @@
+"""What PopTorch's checks need to know about one run of a model's forward."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from pilotage.program.graphs.source_lines import called_from
+from poptorch._capture.block_record import BlockRecord
+from poptorch.options.placement import Placer
+from poptorch.poptorch_core import Error
+
+__all__ = ["ForwardRun"]
+
+_CONVOLUTIONS = frozenset({"aten::convolution", "aten::convolution_overrideable", "aten::_convolution"})
+_NO_WORK = frozenset({"aten::detach", "aten::lift_fresh"})
+"""Operations that torch slips in itself, and that compute nothing."""
+
+
+class ForwardRun(TorchDispatchMode):
+    """While active, notices every operation of forward and the block that it is in."""
+
+    def __init__(self, placer: Placer, inputs: Iterable[Any]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.blocks = BlockRecord(placer)
+        self._convolutions_in_multi_conv: int | None = None
+        self._inputs = {id(leaf): leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, Tensor)}
+        self._used: set[int] = set()
+        self._overlapped: set[int] = set()
+        self._is_noticing = True
+        self._tensor_ids = WeakTensorKeyDictionary()
+        self._next_tensor_ids = itertools.count(1)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Notice an operation, and run it."""
+        if self._is_noticing and func.namespace != "prim" and func._schema.name not in _NO_WORK:
+            self._notice(func, args)
+        return func(*args, **(kwargs or {}))
+
+    @contextmanager
+    def overlapping(self, tensor: Tensor) -> Iterator[None]:
+        """Take the operations of the block as the one that overlaps the transfer of an input."""
+        if id(tensor) not in self._inputs:
+            raise Error("poptorch.set_overlap_for_input applied on a node which is not a tensor input of the model.")
+        self._overlapped.add(id(tensor))
+        self._is_noticing = False
+        try:
+            yield
+        finally:
+            self._is_noticing = True
+
+    def tensor_id(self, tensor: Tensor) -> int:
+        """A number that this tensor alone has in this run."""
+        if tensor not in self._tensor_ids:
+            self._tensor_ids[tensor] = next(self._next_tensor_ids)
+        number: int = self._tensor_ids[tensor]
+        return number
+
+    def begin_multi_conv(self) -> None:
+        """Count the convolutions from here on."""
+        if self._convolutions_in_multi_conv is not None:
+            raise Error("Nested poptorch.MultiConv is not supported. Close the first one before the second.")
+        self._convolutions_in_multi_conv = 0
+
+    def end_multi_conv(self, *, failed: bool) -> None:
+        """Raise if there was no convolution, unless the block has raised before it came to one."""
+        found, self._convolutions_in_multi_conv = self._convolutions_in_multi_conv, None
+        if not found and not failed:
+            raise Error("Unexpected end_multi_conv: there is no convolution in the poptorch.MultiConv.")
+
+    def check_overlaps(self) -> None:
+        """Raise if an input whose transfer overlaps is used otherwise too."""
+        if self._overlapped & self._used:
+            raise Error(
+                "poptorch.set_overlap_for_input is not the only operation applied to an input. Use its result, and not "
+                "the input itself, in the rest of the model."
+            )
+
+    def _notice(self, func: Any, args: tuple[Any, ...]) -> None:
+        if self.blocks.is_outside:
+            raise Error(
+                f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before another "
+                f"one opens. Put every operation of the model into a block.{called_from()}"
+            )
+        self.blocks.note_operation()
+        if func._schema.name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:
+            self._convolutions_in_multi_conv += 1
+        self._used.update(id(leaf) for leaf in tree_leaves(args) if id(leaf) in self._inputs)

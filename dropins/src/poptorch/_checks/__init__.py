@@ -1,0 +1,1 @@
+"""What PopTorch refuses or warns about in a model that it compiles."""

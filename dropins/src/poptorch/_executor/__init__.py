@@ -1,0 +1,1 @@
+"""Parts of the wrapped model: calls, weights, optimizer, random state, and its files."""

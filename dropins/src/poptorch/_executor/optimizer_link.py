@@ -1,0 +1,181 @@
+"""The optimizer of a compiled model: its values go to the device, its state comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from pilotage.errors import OptionError
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.choices import Pooling
+from pilotage.options.execution import Execution
+from pilotage.runtime.executor import Executor
+from pilotage.runtime.session import OptimizerState
+from poptorch._checks.unread_settings import UnreadSettings
+from poptorch._errors import createPoptorchError
+from poptorch.optim.base import Optimizer
+from poptorch.optim.handover import OptimizerReader
+from poptorch.optim.refining import wants_running_mean
+from poptorch.optim.state_names import from_ipu_state, to_ipu_state
+from poptorch.optim.value_names import from_ipu_param, to_ipu_param
+from poptorch.options import Options
+
+__all__ = ["OptimizerLink"]
+
+_LOSS_SCALE = "lossScaleUpdateFactor"
+
+
+class OptimizerLink:
+    """Ties a model's optimizer to its program; values are read when the optimizer is set, and at no other time."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        options: Options,
+        optimizer: torch.optim.Optimizer,
+        *,
+        compiled: OptimizerPlan | None = None,
+    ) -> None:
+        self._module = module
+        self._names: dict[int, str] = {}
+        told = options._Popart.options
+        self._scales_losses = bool(told.get("automaticLossScalingSettings.enabled", False))
+        self._rounds_at_random = bool(told.get("enableStochasticRounding", False))
+        self._reader = OptimizerReader(
+            relaxed=options._relax_optimizer_checks, automatic_loss_scaling=self._scales_losses
+        )
+        self.optimizer = optimizer
+        self._kept: OptimizerState | None = None
+        self.plan = self._read(optimizer, compiled=compiled)
+        self._superseded = _loaded_values(optimizer)
+        """Numbers that were loaded before the optimizer's settings were read, and so count no more."""
+        self._pooling: Pooling | None = None
+        self.pools_running_mean = wants_running_mean(optimizer)
+        """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
+        self._unread = UnreadSettings(optimizer)
+
+    def set(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
+        """Take over the present values of an optimizer, the same one or another."""
+        if executor.is_compiled and wants_running_mean(optimizer) != self.pools_running_mean:
+            raise ValueError(
+                "The accumulation type of the optimizer decides how gradients are pooled, and the model is already "
+                "compiled. Destroy the model first, or keep the accumulation type."
+            )
+        compiled = executor.plan if executor.is_compiled else None
+        plan = self._read(optimizer, compiled=compiled)
+        try:
+            executor.set_plan(plan)
+        except OptionError as error:
+            raise createPoptorchError(str(error)) from error
+        self.plan = executor.plan or self.plan
+        self._superseded = _loaded_values(optimizer)
+        self.pools_running_mean = wants_running_mean(optimizer)
+        self._unread.read(optimizer)
+        executor.host_steps.optimizer = optimizer
+        if optimizer is not self.optimizer:
+            self._replace(optimizer, executor)
+        if executor.is_compiled:
+            self._follow(executor)
+        else:
+            executor.execution = self.adapted(executor.execution)
+
+    def _replace(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
+        self.let_go(executor)
+        self.optimizer = optimizer
+        self._kept = None
+        if executor.is_compiled:
+            self._offer_state()
+
+    def adapted(self, execution: Execution) -> Execution:
+        """The execution that this optimizer's accumulation type asks for."""
+        if self._pooling is None:
+            self._pooling = execution.pooling
+        return replace(execution, pooling=Pooling.RUNNING if self.pools_running_mean else self._pooling)
+
+    def begin(self, executor: Executor) -> None:
+        """Give a new program what the optimizer has learnt already, and show in the optimizer what it learns from here on."""
+        if self._kept is not None:
+            executor.set_optimizer_state(self._kept)
+            self._kept = None
+        else:
+            self._offer_state()
+        self._unread.look_for_others(self._module)
+        self._follow(executor)
+
+    def _offer_state(self) -> None:
+        if isinstance(self.optimizer, Optimizer) and self.optimizer.has_state():
+            self.optimizer.host_state_is_dirty = True
+
+    def _follow(self, executor: Executor) -> None:
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer.follow(lambda: _device_state(executor))
+            self.optimizer.ipu_state_is_dirty = not self.optimizer.host_state_is_dirty
+
+    def before_run(self, executor: Executor) -> None:
+        """Send a state that was loaded into the optimizer to the device, and report changes that nobody has read."""
+        optimizer = self.optimizer
+        if isinstance(optimizer, Optimizer):
+            if optimizer.host_state_is_dirty:
+                self._send_loaded(optimizer, executor)
+            # Before the run: one that is broken off has made some updates too.
+            optimizer.ipu_state_is_dirty = True
+        # torch's schedulers ask for this mark, and warn of steps that they have not seen.
+        optimizer._opt_called = True  # type: ignore[attr-defined]
+        self._unread.check(executor.host_steps.handovers)
+
+    def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
+        loaded = optimizer.get_state_dict()
+        current, plan = executor.session.optimizer_state(), executor.plan
+        assert current is not None
+        assert plan is not None
+        named = loaded["ipu_state"] or {}
+        state = from_ipu_state(plan, named, current)
+        if _LOSS_SCALE in named:
+            state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
+        executor.set_optimizer_state(state)
+        if loaded["ipu_param"] is not self._superseded:
+            # What was written there has 32 bits; where the optimizer's own settings agree, they say it exactly.
+            fresh = self._read(optimizer, compiled=plan)
+            executor.set_plan(from_ipu_param(fresh, loaded["ipu_param"] or {}))
+            self._unread.read(optimizer)
+        optimizer.host_state_is_dirty = False
+
+    def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
+        if compiled is None or not _knows(self._names, optimizer):
+            # Not at every step, where many programs set their optimizer: it is a walk over all modules.
+            self._names = {id(parameter): name for name, parameter in self._module.named_parameters()}
+        return replace(
+            self._reader.plan(optimizer, self._names, compiled=compiled),
+            automatic_loss_scaling=self._scales_losses,
+            stochastic_rounding=self._rounds_at_random,
+        )
+
+    def let_go(self, executor: Executor) -> None:
+        """Read the device's state for the last time, before it is gone."""
+        if executor.is_compiled:
+            self._kept = executor.session.optimizer_state()
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer.stop_following()
+
+
+def _knows(names: Mapping[int, str], optimizer: torch.optim.Optimizer) -> bool:
+    return all(id(parameter) in names for group in optimizer.param_groups for parameter in group["params"])
+
+
+def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
+    return optimizer.get_state_dict()["ipu_param"] if isinstance(optimizer, Optimizer) else None
+
+
+def _device_state(executor: Executor) -> Mapping[str, Any]:
+    with executor.turn:
+        plan, state = executor.plan, executor.session.whole_optimizer_state()
+    assert plan is not None
+    assert state is not None
+    named = to_ipu_state(plan, state)
+    if plan.automatic_loss_scaling:
+        named[_LOSS_SCALE] = torch.tensor(state.loss_scale, dtype=torch.float32)
+    return {"ipu_state": named, "ipu_param": to_ipu_param(plan)}

@@ -1,0 +1,1 @@
+"""What a program lets its user see: tensors, times, profiles, progress."""

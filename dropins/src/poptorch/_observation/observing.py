@@ -1,0 +1,57 @@
+"""What an executor lets one see of its program: names, anchored tensors, times, operations."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pilotage.runtime.executor import Executor
+from poptorch._errors import require, translated
+from poptorch._observation.anchors import Anchors
+from poptorch._observation.performance import PerformanceCounters
+from poptorch._observation.tensor_names import intermediate_representation, names_in
+
+__all__ = ["Observing"]
+
+Latency = tuple[float, float, float]
+
+
+class Observing:
+    """Methods of an executor that look at its program and change nothing."""
+
+    engine: Executor
+    _anchors: Anchors
+    _performance: PerformanceCounters
+
+    def getTensorNames(self) -> list[str]:
+        """The names of all tensors of the compiled program; `Options.anchorTensor` takes them."""
+        require(self.engine.is_compiled, "The model has not been compiled, so its tensors have no names yet.")
+        return names_in(self.engine.session.captured, self.engine.plan)
+
+    def getAnchoredTensor(self, short_name: str) -> Tensor:
+        """The tensor that `Options.anchorTensor` gave this name, from the last call."""
+        return self._anchors.value(short_name)
+
+    def getPerfCounters(self) -> dict[str, list[list[float]]]:
+        """When the inputs of the last call were sent and its outputs came back, for each tensor and step, in seconds."""
+        return self._performance.counters()
+
+    def getHostIpuLatency(self) -> Latency:
+        """The least, greatest and mean time of sending inputs."""
+        return self._performance.latency("input", "input_complete")
+
+    def getComputeLatency(self) -> Latency:
+        """The least, greatest and mean time between inputs and outputs on the device."""
+        return self._performance.latency("input_complete", "output")
+
+    def getIpuHostLatency(self) -> Latency:
+        """The least, greatest and mean time of returning outputs."""
+        return self._performance.latency("output", "output_complete")
+
+    def getLatency(self) -> Latency:
+        """The least, greatest and mean time from sending inputs to having outputs."""
+        return self._performance.latency("input", "output_complete")
+
+    def _debugGetPopartIR(self) -> str:
+        """The operations of the compiled program, as JSON."""
+        with translated():
+            return intermediate_representation(self.engine.session.captured)

@@ -1,0 +1,1 @@
+"""PopTorch's options in the engine's terms, and as plain data."""

@@ -1,0 +1,186 @@
+"""PopTorch's options, said in the words of the engine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pilotage.errors import OptionError
+from pilotage.options.batching import Batching
+from pilotage.options.choices import (
+    Accumulation,
+    LossRule,
+    NonFiniteLoss,
+    PipelineOrder,
+    Pooling,
+    Recomputation,
+    Reduction,
+    ReplicaGrouping,
+    Tier,
+)
+from pilotage.options.choices import OutputMode as EngineOutputMode
+from pilotage.options.execution import Execution
+from poptorch._errors import createPoptorchError
+from poptorch._options.locations import locations_of
+from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
+from poptorch.options import Options, PipelinedExecution, ShardedExecution
+
+__all__ = ["GROUPINGS", "batching_of", "execution_of", "resolved", "uses_ipu_model"]
+
+_OUTPUT_MODES = {
+    OutputMode.All: EngineOutputMode.ALL,
+    OutputMode.EveryN: EngineOutputMode.EVERY_N,
+    OutputMode.Final: EngineOutputMode.FINAL,
+    OutputMode.Sum: EngineOutputMode.SUM,
+}
+_POOLINGS = {
+    MeanReductionStrategy.Running: Pooling.RUNNING,
+    MeanReductionStrategy.Post: Pooling.POST,
+    MeanReductionStrategy.PostAndLoss: Pooling.POST_AND_LOSS,
+}
+GROUPINGS = {
+    CommGroupType.Consecutive: ReplicaGrouping.CONSECUTIVE,
+    CommGroupType.Orthogonal: ReplicaGrouping.ORTHOGONAL,
+}
+"""How replicas that share something are counted off."""
+
+_ACCUMULATIONS: dict[object, Accumulation] = {"float": Accumulation.FLOAT, "half": Accumulation.HALF}
+_MODEL_VERSIONS = ("ipu1", "ipu2", "ipu21")
+_REDUCTIONS = {ReductionType.Mean: Reduction.MEAN, ReductionType.Sum: Reduction.SUM}
+
+
+def execution_of(options: Options, *, training: bool) -> Execution:
+    """What these options ask of the engine for a training or an inference program."""
+    if not training:
+        _check_inference(options)
+    own = resolved(options, training=training)
+    return Execution(
+        batching=batching_of(own),
+        output_mode=_OUTPUT_MODES[OutputMode(own.output_mode)],
+        output_period=own.output_return_period,
+        gradient_reduction=_reduction_of(own),
+        pooling=_POOLINGS[own.Training.meanAccumulationAndReplicationReductionStrategy],
+        random_seed=own.random_seed if own.exists("random_seed") else None,
+        instance=own.Distributed.processId,
+        broadcast_buffers=own.broadcast_buffers,
+        backend=_backend_of(own),
+        tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
+        cache_directory=_cache_directory(own),
+        loss_rule=LossRule.CALLED,
+        nonfinite_loss=_treatment_of_losses(own),
+        accumulation=_accumulation_of(own),
+        recomputation=_recomputation_of(own),
+        locations=locations_of(own),
+        pipeline=_pipeline_of(own),
+        synthetic_inputs=own._Popart.options.get("syntheticDataMode", 0) != 0,
+        name=own.model_name if own.exists("model_name") else None,
+    )
+
+
+def resolved(options: Options, *, training: bool) -> Options:
+    """A copy of its own for an executor: open output modes are decided, in the copy alone."""
+    own = options.clone()
+    if own.defaultOutputMode():
+        own.outputMode(OutputMode.Final if training else OutputMode.All)
+    for anchor in own.anchored_tensors.values():
+        _, takes_the_models, _, _ = anchor
+        if takes_the_models:
+            anchor[2:] = [OutputMode(own.output_mode), own.output_return_period]
+    return own
+
+
+def batching_of(options: Options) -> Batching:
+    """How one call is cut into micro-batches: what an executor and its data loader have to agree on."""
+    return Batching(
+        device_iterations=options.device_iterations,
+        gradient_accumulation=options.Training.gradient_accumulation,
+        replicas=options.replication_factor,
+        instances=options.Distributed.numProcesses,
+        replicas_per_input=options.input_group_size,
+        input_grouping=GROUPINGS[options.input_cgt],
+    )
+
+
+def uses_ipu_model(options: Options) -> bool:
+    """Whether the simulator was asked for, by the option or, where nothing is said, by the environment."""
+    if options.exists("use_model"):
+        return bool(options.use_model)
+    return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
+
+
+def _cache_directory(options: Options) -> Path | None:
+    told = options._Popart.options
+    return Path(told["cachePath"]) if told.get("enableEngineCaching", False) else None
+
+
+def _check_inference(options: Options) -> None:
+    if options.Training.gradient_accumulation == 1:
+        return
+    strategy = options._execution_strategy
+    is_pipelined = isinstance(strategy, PipelinedExecution) and not isinstance(strategy, ShardedExecution)
+    hint = " Use poptorch.Options().deviceIterations to fill the pipeline." if is_pipelined else ""
+    raise createPoptorchError(
+        "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default value (1) when "
+        f"running a poptorch.inferenceModel().{hint}"
+    )
+
+
+def _reduction_of(options: Options) -> Reduction:
+    reduction = options.Training.accumulation_and_replication_reduction_type
+    if reduction not in _REDUCTIONS:
+        raise OptionError(f"Gradients cannot be reduced by {reduction!r}. Choose ReductionType.Mean or .Sum.")
+    return _REDUCTIONS[reduction]
+
+
+def _pipeline_of(options: Options) -> PipelineOrder | None:
+    if isinstance(options._execution_strategy, ShardedExecution):
+        return PipelineOrder.SHARDED
+    return PipelineOrder(options.pilotage_pipeline) if options.exists("pilotage_pipeline") else None
+
+
+def _accumulation_of(options: Options) -> Accumulation | None:
+    return _ACCUMULATIONS.get(options._Popart.options.get("partialsTypeMatMuls"))
+
+
+def _recomputation_of(options: Options) -> Recomputation:
+    """PopART's kinds of recomputation: none at all, or between checkpoints and, where one is asked for, stages."""
+    told = options._Popart.options.get("autoRecomputation")
+    if told is None:
+        return Recomputation.MARKED
+    return Recomputation.STAGES if int(told) else Recomputation.NONE
+
+
+def _treatment_of_losses(options: Options) -> NonFiniteLoss:
+    if options.exists("pilotage_nonfinite_loss"):
+        return NonFiniteLoss(options.pilotage_nonfinite_loss)
+    exceptions = options._Popart.options.get("enableFloatingPointChecks", False)
+    # Every operation is watched then, and the first one to blame comes before the loss.
+    return NonFiniteLoss.IGNORE if exceptions else NonFiniteLoss.WARN
+
+
+def _backend_of(options: Options) -> str | None:
+    chosen: str | None = options.pilotage_backend if options.exists("pilotage_backend") else None
+    if not uses_ipu_model(options):
+        return chosen
+    _check_model_version()
+    if chosen not in (None, "cpu") and options.exists("use_model"):
+        raise OptionError(
+            f"useIpuModel(True) runs on the CPU, but runOn({chosen!r}) asks for another backend. Remove one of them."
+        )
+    return chosen or "cpu"
+
+
+def _check_model_version() -> None:
+    version = os.environ.get("POPTORCH_IPU_MODEL_VERSION")
+    if version and version not in _MODEL_VERSIONS:
+        raise OptionError(
+            f"POPTORCH_IPU_MODEL_VERSION is {version!r}. Choose one of {', '.join(_MODEL_VERSIONS)}, or leave it out."
+        )
+
+
+def _switched_on(variable: str) -> bool:
+    text = os.environ.get(variable)
+    try:
+        return bool(text) and int(text or 0) != 0
+    except ValueError:
+        raise OptionError(f"The environment variable {variable} is {text!r}. It has to be a whole number.") from None

@@ -1,0 +1,67 @@
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Distribution, Normal
+
+from poptorch._capture.substitution import _OverwriteContextManager
+
+
+class Library:
+    """Stands for a library whose function has to be another one in a captured program."""
+
+    function = staticmethod(lambda x: x + 1)
+
+
+class Substitution:
+    def replace(self):
+        self.before = Library.function
+        Library.function = staticmethod(lambda x: x + 10)
+
+    def restore(self):
+        Library.function = staticmethod(self.before)
+
+
+@pytest.fixture(params=[lambda: Substitution, lambda: Substitution()])
+def registered(request, monkeypatch):
+    monkeypatch.setattr(_OverwriteContextManager, "_registered", [])
+    _OverwriteContextManager.registerSubsitutionManager(request.param())
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return Library.function(x)
+
+
+@pytest.mark.usefixtures("registered")
+def test_registered_substitutions_hold_while_a_model_is_compiled(compiled):
+    x = torch.ones(2)
+    run = compiled(Model())
+    assert torch.equal(run(x), x + 10)
+    assert torch.equal(run(x), x + 10)
+    assert torch.equal(Model()(x), x + 1)
+
+
+@pytest.mark.usefixtures("registered")
+def test_they_are_undone_if_a_later_one_fails():
+    class Broken:
+        def replace(self):
+            raise KeyError("broken")
+
+        def restore(self):
+            raise AssertionError("it was never applied")
+
+    _OverwriteContextManager.registerSubsitutionManager(Broken)
+    with pytest.raises(KeyError), _OverwriteContextManager():
+        pass
+    assert Library.function(1) == 2
+
+
+def test_distributions_do_not_look_at_values_while_a_model_is_compiled(compiled):
+    class Likelihood(nn.Module):
+        def forward(self, x):
+            return Normal(x, x.exp()).log_prob(x + 1)
+
+    x = torch.randn(5)
+    before = Distribution._validate_args
+    assert torch.equal(compiled(Likelihood())(x), Likelihood()(x))
+    assert Distribution._validate_args is before

@@ -1,0 +1,153 @@
+"""Optimizers whose settings a schedule changes, although no program reads them."""
+
+from __future__ import annotations
+
+import timeit
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LambdaLR, StepLR
+
+import poptorch
+from poptorch._checks.unread_settings import UnreadSettings
+
+X, TARGET = torch.ones(4, 3), torch.zeros(4, 2)
+
+
+class Regression(nn.Linear):
+    def forward(self, x, target):
+        output = super().forward(x)
+        return output, nn.functional.mse_loss(output, target)
+
+
+@pytest.fixture
+def model():
+    return Regression(3, 2)
+
+
+def wrapped(model, optimizer):
+    return poptorch.trainingModel(model, poptorch.Options().showCompilationProgressBar(False), optimizer)
+
+
+def sgd(model, lr=0.1):
+    return poptorch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+
+
+def test_a_schedule_without_set_optimizer_is_reported_once(model, warnings_of_poptorch):
+    optimizer = sgd(model)
+    train, rates = wrapped(model, optimizer), StepLR(optimizer, 1, gamma=0.5)
+    for _ in range(4):
+        train(X, TARGET)
+        rates.step()
+    (warning,) = warnings_of_poptorch()
+    assert warning.startswith("StepLR has changed the SGD optimizer (learning rate 0.1 -> 0.05), which has no effect")
+    assert "Call setOptimizer(optimizer)" in warning
+
+
+def test_a_schedule_of_an_optimizer_that_the_model_was_not_given_is_reported_once(model, warnings_of_poptorch):
+    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+    rates = LambdaLR(adam, lambda epoch: 0.5**epoch)
+    train = wrapped(model, sgd(model))
+    for _ in range(3):
+        train(X, TARGET)
+        # torch itself warns where an optimizer with a schedule was never stepped; here the script has silenced that.
+        adam._opt_called = True
+        rates.step()
+    (warning,) = warnings_of_poptorch()
+    assert warning.startswith(
+        "LambdaLR has changed the Adam optimizer (learning rate 0.01 -> 0.005), which has no effect"
+    )
+    assert "with another optimizer, the SGD that it was given" in warning
+
+
+def test_a_rate_changed_by_hand_is_reported(model, warnings_of_poptorch):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train = wrapped(model, optimizer)
+    train(X, TARGET)
+    optimizer.param_groups[0]["lr"] = 0.3
+    train(X, TARGET)
+    (warning,) = warnings_of_poptorch()
+    assert warning.startswith("The script has changed the SGD optimizer (learning rate 0.1 -> 0.3)")
+
+
+@pytest.mark.parametrize("when", ["before a call", "after a call"])
+def test_the_documented_pattern_raises_no_alarm(model, warnings_of_poptorch, when):
+    optimizer = sgd(model)
+    rates = LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+    train = wrapped(model, optimizer)
+    for _ in range(4):
+        if when == "before a call":
+            train.setOptimizer(optimizer)
+        train(X, TARGET)
+        rates.step()
+        if when == "after a call":
+            train.setOptimizer(optimizer)
+    assert not warnings_of_poptorch()
+
+
+def test_rates_that_the_script_hands_over_in_a_new_optimizer_raise_no_alarm(model, warnings_of_poptorch):
+    source = torch.optim.SGD(model.parameters(), lr=0.1)
+    rates = StepLR(source, 1, gamma=0.5)
+    train = wrapped(model, sgd(model))
+    for _ in range(4):
+        train(X, TARGET)
+        source._opt_called = True
+        rates.step()
+        train.setOptimizer(sgd(model, lr=rates.get_last_lr()[0]))
+    assert not warnings_of_poptorch()
+
+
+def test_a_schedule_of_training_on_the_host_raises_no_alarm(model, warnings_of_poptorch):
+    host = torch.optim.Adam(model.parameters(), lr=0.01)
+    rates = StepLR(host, 1, gamma=0.5)
+    train = wrapped(model, sgd(model))
+    for _ in range(3):
+        train(X, TARGET)
+        train.detachFromDevice()
+        model(X, TARGET)[1].backward()
+        host.step()
+        host.zero_grad()
+        rates.step()
+    assert not warnings_of_poptorch()
+
+
+def test_two_models_with_a_schedule_each_raise_no_alarm(warnings_of_poptorch):
+    # As in a GAN: the first model holds the parameters of the second one too.
+    class Through(nn.Module):
+        def __init__(self, generator, judge):
+            super().__init__()
+            self.generator, self.judge = generator, judge
+
+        def forward(self, x, target):
+            return self.judge(self.generator(x), target)
+
+    generator, judge = nn.Linear(3, 3), Regression(3, 2)
+    optimizers = torch.optim.SGD(generator.parameters(), lr=0.1), torch.optim.SGD(judge.parameters(), lr=0.1)
+    models = wrapped(Through(generator, judge), optimizers[0]), wrapped(judge, optimizers[1])
+    rates = [StepLR(optimizer, 1, gamma=0.5) for optimizer in optimizers]
+    for _ in range(3):
+        for model in models:
+            model(X, TARGET)
+        for rate in rates:
+            rate.step()
+        for model, optimizer in zip(models, optimizers, strict=True):
+            model.setOptimizer(optimizer)
+    assert not warnings_of_poptorch()
+
+
+def test_settings_that_come_with_a_loaded_state_raise_no_alarm(model, warnings_of_poptorch):
+    optimizer = sgd(model)
+    train = wrapped(model, optimizer)
+    train(X, TARGET)
+    saved = optimizer.state_dict()
+    saved["param_groups"][0]["lr"] = 0.02
+    optimizer.load_state_dict(saved)
+    train(X, TARGET)
+    train(X, TARGET)
+    assert not warnings_of_poptorch()
+
+
+def test_a_look_at_every_call_takes_next_to_nothing(model):
+    unread = UnreadSettings(sgd(model))
+    assert min(timeit.repeat(lambda: unread.check(0), number=1000, repeat=20)) / 1000 < 1e-5
