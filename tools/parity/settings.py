@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poptorch._options_meaning import OPTION_MEANINGS, Meaning, OptionMeaning
-from poptorch._parity.rows import Row, Sort, Status, Table, rows
+from tools.parity.option_meanings import OPTION_MEANINGS, Meaning, OptionMeaning
+from tools.parity.rows import Row, Sort, Status, Table, rows
 
 _STATUS = {
     Meaning.EFFECT: Status.WORKS,

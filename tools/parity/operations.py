@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poptorch._parity.rows import Sort, Table, arguments, rows
+from tools.parity.rows import Sort, Table, arguments, rows
 
 _ARGUMENTS = {
     "Block": "user_id ipu_id",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
-from poptorch._options_meaning import OPTION_MEANINGS, Meaning
-from poptorch._parity import choices, executors, loading, operations, optimizers, package, settings, surroundings
-from poptorch._parity.rows import Row, Sort, Status, Table
+from tools.parity import choices, executors, loading, operations, optimizers, package, settings, surroundings
+from tools.parity.option_meanings import OPTION_MEANINGS, Meaning
+from tools.parity.rows import Row, Sort, Status, Table
 
-__all__ = ["PARTS", "counts", "page"]
+__all__ = ["PAGE", "PARTS", "counts", "page"]
+
+PAGE = Path(__file__).parents[2] / "docs/poptorch-parity.md"
 
 PARTS: dict[str, tuple[Table, ...]] = {
     "Package": package.TABLES,
@@ -26,7 +29,7 @@ _HEAD = """\
 # PopTorch, name by name
 
 Every public name of PopTorch 3.4, and how far it is here: it *works*, *works differently* (how), comes *later*, or is
-*absent* (why). Written by `tests/poptorch/_parity/test_page.py` from the rows in `poptorch._parity`; do not edit it by hand.
+*absent* (why). `python -m tools.parity` writes this page from the rows in `tools/parity`; do not edit it by hand.
 """
 
 

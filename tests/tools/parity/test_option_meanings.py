@@ -1,8 +1,8 @@
 from collections import Counter
 
 from poptorch._options_impl import OptionsDict
-from poptorch._options_meaning import OPTION_MEANINGS, Meaning
 from poptorch.options import Options
+from tools.parity.option_meanings import OPTION_MEANINGS, Meaning
 
 STORAGE = {name for name in dir(OptionsDict) if not name.startswith("_")} | {"clone"}
 BACKEND_STORAGE = {"checkIsFrozen", "merge", "remove", "update"}

@@ -18,12 +18,11 @@ import popdist.poptorch
 import popdist.tensorflow
 import poptorch
 import poptorch.testing
-from poptorch._options_meaning import OPTION_MEANINGS, Meaning
-from poptorch._parity.choices import MEMBERS
-from poptorch._parity.page import PARTS, counts, page
-from poptorch._parity.rows import Row, Sort, Status, Table
+from tools.parity.choices import MEMBERS
+from tools.parity.option_meanings import OPTION_MEANINGS, Meaning
+from tools.parity.page import PAGE, PARTS, counts, page
+from tools.parity.rows import Row, Sort, Status, Table
 
-PAGE = Path(__file__).parents[3] / "docs" / "poptorch-parity.md"
 TABLES = [table for tables in PARTS.values() for table in tables]
 HERE = (Status.WORKS, Status.DIFFERS)
 
@@ -67,7 +66,7 @@ def found(subject: object, path: str) -> bool:
 
 def sources() -> str:
     folders = [Path(package.__file__).parent for package in (poptorch, pilotage)]
-    files = [file for folder in folders for file in folder.rglob("*.py") if "_parity" not in file.parts]
+    files = [file for folder in folders for file in folder.rglob("*.py")]
     return "\n".join(file.read_text() for file in files)
 
 

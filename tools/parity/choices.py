@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poptorch._parity.rows import Row, Status, Table, rows
+from tools.parity.rows import Row, Status, Table, rows
 
 MEMBERS = {
     "MeanReductionStrategy": "Running=0 Post=1 PostAndLoss=2",

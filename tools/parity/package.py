@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poptorch._parity.rows import Sort, Table, rows
+from tools.parity.rows import Sort, Table, rows
 
 TABLES = (
     Table(
