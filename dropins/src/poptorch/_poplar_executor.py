@@ -87,7 +87,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         self.trains = training
         self.destroyed = False
         """Whether the module may be wrapped for training again."""
-        self._counts_cycles = bool(self._options._Popart.options.get("instrumentWithHardwareCycleCounter"))
+        self._counts_cycles = self._options._Popart.settings.counts_cycles
         self._link = OptimizerLink(model, self._options, optimizer) if optimizer is not None else None
         self._advice = InputAdvice()
         self._loss_advice = LossAdvice()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from poptorch._logging import backend_logger
-from poptorch._options.backend_option_names import BACKEND_OPTION_NAMES, PARENTS_OF_BACKEND_OPTIONS
+from poptorch._options.popart import is_backend_option
 
 __all__ = ["Error", "RecoverableError", "UnrecoverableError"]
 
@@ -69,14 +69,9 @@ def _validateOptions(options: Mapping[str, Any]) -> None:
     """Raise for a name that no backend knows or a value that none can hold; log what was set."""
     for name, value in options.items():
         _validate_value(name, value)
-        if not _is_known(name):
+        if not is_backend_option(name):
             raise Error(f"Unknown {_kind(value)} option {name}")
         _log_setting(name, value)
-
-
-def _is_known(name: str) -> bool:
-    parent, separator, _ = name.partition(".")
-    return name in BACKEND_OPTION_NAMES or (bool(separator) and parent in PARENTS_OF_BACKEND_OPTIONS)
 
 
 def _validate_value(name: str, value: object) -> None:

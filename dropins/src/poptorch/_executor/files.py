@@ -175,7 +175,7 @@ def _seed(options: Options) -> int | None:
 def _anchors(options: Options) -> dict[str, Any]:
     return {
         "anchored_tensors": [long_name for long_name, *_ in options.anchored_tensors.values()],
-        "enableFloatingPointExceptions": bool(options._Popart.options.get("enableFloatingPointChecks", False)),
+        "enableFloatingPointExceptions": options._Popart.settings.floating_point_checks,
     }
 
 

@@ -42,9 +42,9 @@ class OptimizerLink:
     ) -> None:
         self._module = module
         self._names: dict[int, str] = {}
-        told = options._Popart.options
-        self._scales_losses = bool(told.get("automaticLossScalingSettings.enabled", False))
-        self._rounds_at_random = bool(told.get("enableStochasticRounding", False))
+        popart = options._Popart.settings
+        self._scales_losses = popart.automatic_loss_scaling
+        self._rounds_at_random = popart.stochastic_rounding
         self._reader = OptimizerReader(
             relaxed=options._relax_optimizer_checks, automatic_loss_scaling=self._scales_losses
         )

@@ -61,4 +61,4 @@ class WeightCopies:
             return state if self._caller in (None, get_ident()) else copy.deepcopy(state)
 
     def _updatable_buffers(self) -> list[str]:
-        return list(self._options._Popart.options.get("updatableNamedBuffers", []))
+        return list(self._options._Popart.settings.updatable_buffers)

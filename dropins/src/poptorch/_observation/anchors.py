@@ -52,7 +52,7 @@ class Anchors:
             for short, (long, _, mode, period) in options.anchored_tensors.items()
         }
         self._values: dict[str, Tensor] = {}
-        self._watches = bool(options._Popart.options.get("enableFloatingPointChecks", False))
+        self._watches = options._Popart.settings.floating_point_checks
 
     def __bool__(self) -> bool:
         return bool(self._anchors) or self._watches

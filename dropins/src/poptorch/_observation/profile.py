@@ -40,7 +40,7 @@ class Profile:
 
 def profile_of(options: Options, *, training: bool) -> Profile | None:
     """Where a model with these options is profiled; None if nobody asks for it."""
-    asked = {**engine_options_of_environment(), **options._Popart.options.get("engineOptions", {})}
+    asked = {**engine_options_of_environment(), **options._Popart.settings.engine_options}
     if str(asked.get("autoReport.all", "false")).lower() != "true":
         return None
     default = "training" if training else "inference"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
@@ -22,6 +21,7 @@ from pilotage.options.choices import OutputMode as EngineOutputMode
 from pilotage.options.execution import Execution
 from poptorch._errors import createPoptorchError
 from poptorch._options.locations import locations_of
+from poptorch._options.popart import PopartSettings
 from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
@@ -44,7 +44,8 @@ GROUPINGS = {
 }
 """How replicas that share something are counted off."""
 
-_ACCUMULATIONS: dict[object, Accumulation] = {"float": Accumulation.FLOAT, "half": Accumulation.HALF}
+_ACCUMULATIONS = {None: None, "float": Accumulation.FLOAT, "half": Accumulation.HALF}
+_RECOMPUTATIONS = {None: Recomputation.MARKED, False: Recomputation.NONE, True: Recomputation.STAGES}
 _MODEL_VERSIONS = ("ipu1", "ipu2", "ipu21")
 _REDUCTIONS = {ReductionType.Mean: Reduction.MEAN, ReductionType.Sum: Reduction.SUM}
 
@@ -54,6 +55,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
     if not training:
         _check_inference(options)
     own = resolved(options, training=training)
+    popart = own._Popart.settings
     return Execution(
         batching=batching_of(own),
         output_mode=_OUTPUT_MODES[OutputMode(own.output_mode)],
@@ -65,14 +67,14 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         broadcast_buffers=own.broadcast_buffers,
         backend=_backend_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
-        cache_directory=_cache_directory(own),
+        cache_directory=popart.cache_directory,
         loss_rule=LossRule.CALLED,
-        nonfinite_loss=_treatment_of_losses(own),
-        accumulation=_accumulation_of(own),
-        recomputation=_recomputation_of(own),
+        nonfinite_loss=_treatment_of_losses(own, popart),
+        accumulation=_ACCUMULATIONS[popart.partials_type],
+        recomputation=_RECOMPUTATIONS[popart.recomputation],
         locations=locations_of(own),
         pipeline=_pipeline_of(own),
-        synthetic_inputs=own._Popart.options.get("syntheticDataMode", 0) != 0,
+        synthetic_inputs=popart.synthetic_data,
         name=own.model_name if own.exists("model_name") else None,
     )
 
@@ -108,11 +110,6 @@ def uses_ipu_model(options: Options) -> bool:
     return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
 
 
-def _cache_directory(options: Options) -> Path | None:
-    told = options._Popart.options
-    return Path(told["cachePath"]) if told.get("enableEngineCaching", False) else None
-
-
 def _check_inference(options: Options) -> None:
     if options.Training.gradient_accumulation == 1:
         return
@@ -138,24 +135,11 @@ def _pipeline_of(options: Options) -> PipelineOrder | None:
     return PipelineOrder(options.pilotage_pipeline) if options.exists("pilotage_pipeline") else None
 
 
-def _accumulation_of(options: Options) -> Accumulation | None:
-    return _ACCUMULATIONS.get(options._Popart.options.get("partialsTypeMatMuls"))
-
-
-def _recomputation_of(options: Options) -> Recomputation:
-    """PopART's kinds of recomputation: none at all, or between checkpoints and, where one is asked for, stages."""
-    told = options._Popart.options.get("autoRecomputation")
-    if told is None:
-        return Recomputation.MARKED
-    return Recomputation.STAGES if int(told) else Recomputation.NONE
-
-
-def _treatment_of_losses(options: Options) -> NonFiniteLoss:
+def _treatment_of_losses(options: Options, popart: PopartSettings) -> NonFiniteLoss:
     if options.exists("pilotage_nonfinite_loss"):
         return NonFiniteLoss(options.pilotage_nonfinite_loss)
-    exceptions = options._Popart.options.get("enableFloatingPointChecks", False)
     # Every operation is watched then, and the first one to blame comes before the loss.
-    return NonFiniteLoss.IGNORE if exceptions else NonFiniteLoss.WARN
+    return NonFiniteLoss.IGNORE if popart.floating_point_checks else NonFiniteLoss.WARN
 
 
 def _backend_of(options: Options) -> str | None:

@@ -26,7 +26,6 @@ _FLAGS = (
 _PLACES = ("cachePath", "enableEngineCaching", "engineOptions", "log_dir")
 """Options that name a place in the file system, or go with one that does."""
 _MOST_MICRO_BATCHES = 1 << 20
-_COMPILED = ("automaticLossScalingSettings.enabled", "enableStochasticRounding")
 
 
 def options_to_data(options: Options) -> dict[str, Any]:
@@ -42,11 +41,12 @@ def options_to_data(options: Options) -> dict[str, Any]:
 
 def compiled_settings(options: Options) -> dict[str, Any]:
     """The settings that a program has built in; all others may change without compiling it again."""
-    told = options._Popart.options
+    popart = options._Popart.settings
     return {
         "replication_factor": options.replication_factor,
         **options.Training._values,
-        **{name: bool(told.get(name, False)) for name in _COMPILED},
+        "automaticLossScalingSettings.enabled": popart.automatic_loss_scaling,
+        "enableStochasticRounding": popart.stochastic_rounding,
     }
 
 

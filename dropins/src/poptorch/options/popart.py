@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any, Self
 
 from poptorch._errors import require
+from poptorch._options.popart import PopartSettings
 from poptorch._options_impl import Freezable, canonical, merged
 
 
 class _PopartOptions(Freezable):
-    """Names and values for the layer below; stored unchecked, checked when a program is compiled."""
+    """Names and values for the layer below, stored unchecked: values are checked when they are read, names at compilation."""
 
     def __init__(self) -> None:
         self.options: dict[str, Any] = {
             "instrumentWithHardwareCycleCounter": False,
             "rearrangeAnchorsOnHost": False,
         }
+
+    @property
+    def settings(self) -> PopartSettings:
+        """The options that have a meaning here, checked."""
+        return PopartSettings.read(self.options)
 
     def set(self, key: str, value: Any) -> Self:
         """Set one option by the name that the layer below gives it."""
