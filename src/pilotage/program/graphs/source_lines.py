@@ -16,11 +16,9 @@ from types import FrameType, TracebackType
 import torch
 from torch.fx import Node
 
-import pilotage
-
 _left_out: ContextVar[tuple[str, ...]] = ContextVar("pilotage_files_left_out", default=())
 
-_PACKAGE = Path(pilotage.__file__).parent
+_PACKAGE = Path(__file__).parents[2]
 
 _STEPS = str(_PACKAGE / "capture" / "steps.py")
 """The file that runs forward; its callers are not lines of the model."""
