@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from pilotage.distributed.scaling import fitted
+from tools.scaling_model import fitted
 
 PUBLISHED = {4: 13.42, 8: 26.44, 16: 52.77, 32: 101.7, 64: 208.0, 128: 350.7, 256: 685.2, 512: 1267.0, 1024: 1965.0}
 KEPT_OUT = {1700: 3097.0}

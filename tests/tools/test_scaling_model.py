@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.distributed.scaling import Scaling, fitted
 from pilotage.errors import OptionError
+from tools.scaling_model import Scaling, fitted
 
 POLARIS = {4: 13.42, 8: 26.44, 16: 52.77, 32: 101.7, 64: 208.0, 128: 350.7, 256: 685.2, 512: 1267.0, 1024: 1965.0}
 """Images per second of CosmicTagger by torch DDP on A100 cards, by number of ranks, as published."""
