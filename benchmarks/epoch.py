@@ -10,8 +10,8 @@ import pilotage
 import poptorch
 from benchmarks.device_loop import Tf32
 from benchmarks.report import Row, Table
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 from examples.fashion_mnist.model import GarmentClassifier
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
 
 BATCH = 16
 ITERATIONS = 50

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
 BATCH = 64
 ITERATIONS = 10

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader
 import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 from examples.fashion_mnist.model import GarmentClassifier
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
 
 STEPS = 300
 BATCH = 16

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tests/pilotage", "tests/poptorch")
 # What only concerns the machine that developers work on.
-ELSEWHERE = ("tests/pilotage/cli", "tests/pilotage/datasets")
+ELSEWHERE = ("tests/pilotage/cli",)
 # What pytest ends with where nothing was to be run.
 NO_TESTS = 5
 # Slow tests that are about cards: compiled code, several devices of one process.

@@ -1,6 +1,10 @@
 """Train, evaluate and predict: python examples/fashion_mnist train | evaluate | predict IMAGE… | all."""
 
 import sys
+from pathlib import Path
+
+# The data set lies beside this folder.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def main() -> int:

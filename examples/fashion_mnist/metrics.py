@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, confusion_matrix
 from torch import Tensor
 
-from pilotage.datasets.fashion_mnist import CLASSES
+from examples.datasets.fashion_mnist import CLASSES
 
 
 @dataclass(frozen=True)

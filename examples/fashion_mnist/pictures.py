@@ -10,7 +10,7 @@ from metrics import Evaluation
 from predict import Prediction
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from pilotage.datasets.fashion_mnist import CLASSES, LabelledImages
+from examples.datasets.fashion_mnist import CLASSES, LabelledImages
 from pilotage.whole_files import write_whole
 
 INK, QUIET, ACCENT = "#1f2933", "#9aa5b1", "#2563a8"

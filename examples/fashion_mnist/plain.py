@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
 
 def train(model: GarmentClassifier, dataset: FashionMNIST, settings: Settings) -> TrainingRecord:

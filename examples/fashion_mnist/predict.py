@@ -8,8 +8,8 @@ import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
-from pilotage.datasets.fashion_mnist import CLASSES, SIDE
-from pilotage.datasets.fashion_mnist.dataset import normalised
+from examples.datasets.fashion_mnist import CLASSES, SIDE
+from examples.datasets.fashion_mnist.dataset import normalised
 from pilotage.errors import DatasetError
 
 LIGHT_GROUND = 200

@@ -7,7 +7,7 @@ from settings import Settings, TrainingRecord
 from tqdm import tqdm
 
 import poptorch
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
 
 def train(model: GarmentClassifier, dataset: FashionMNIST, settings: Settings) -> TrainingRecord:

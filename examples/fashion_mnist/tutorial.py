@@ -13,8 +13,8 @@ from predict import Prediction, predictions, prepared
 from settings import Settings, TrainingRecord
 from torch import Tensor
 
-from pilotage.datasets.fashion_mnist import Splits, load
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+from examples.datasets.fashion_mnist import Splits, load
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 from pilotage.devices.registry import choose
 from pilotage.errors import DatasetError, OptionError
 from pilotage.whole_files import write_whole

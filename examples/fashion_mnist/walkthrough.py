@@ -31,6 +31,7 @@
 
 # %%
 import os
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -42,7 +43,10 @@ from torch import nn
 from tqdm import tqdm
 
 import poptorch
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST, normalised
+
+# The data set lies in the folder of the examples, which no wheel installs.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] if "__file__" in globals() else Path.cwd().parents[1]))
+from examples.datasets.fashion_mnist.dataset import FashionMNIST, normalised
 
 # The same seed gives the same weights to begin with, and the same order of the pictures.
 torch.manual_seed(42)

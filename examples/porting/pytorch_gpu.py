@@ -4,12 +4,16 @@ This is the script to be ported. `pytorch_ipu.py` is the result, and README.md w
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import torch
 from torch import nn
 from tqdm import tqdm
 
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+# The data set lies in the folder of the examples, which no wheel installs.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
 
 class ClassificationModel(nn.Module):

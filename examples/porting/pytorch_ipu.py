@@ -4,13 +4,18 @@ README.md walks through the differences.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import torch
 from torch import nn
 from tqdm import tqdm
 
 import poptorch
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+
+# The data set lies in the folder of the examples, which no wheel installs.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
 
 class ClassificationModel(nn.Module):

@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "examples" / "fashion_mnist"
+# Where `examples.datasets` is found, as by the scripts that use it.
+sys.path.append(str(ROOT))
 
 
 @pytest.fixture

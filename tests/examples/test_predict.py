@@ -46,8 +46,8 @@ def test_the_corner_decides_at_two_hundred(predict, tmp_path: Path) -> None:
 
 
 def test_a_picture_of_the_test_set_passes_through_unchanged(predict, tmp_path: Path) -> None:
-    from pilotage.datasets.fashion_mnist import generate
-    from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
+    from examples.datasets.fashion_mnist import generate
+    from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
     test = generate(train=0, test=10).test
     dataset = FashionMNIST(test)

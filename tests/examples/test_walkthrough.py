@@ -60,6 +60,7 @@ def test_the_notebook_runs(tmp_path: Path, environment, monkeypatch) -> None:
     for name, value in ({k: v for k, v in environment.items() if k != "MPLBACKEND"} | FEW).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("MPLBACKEND", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(TUTORIAL.parents[1]))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     notebook = nbformat.read(TUTORIAL / "walkthrough.ipynb", as_version=4)
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()

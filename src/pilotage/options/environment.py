@@ -11,12 +11,6 @@ from pilotage.options import quantities
 _NO_LIMIT = ", or off for no limit"
 
 
-def data_directory() -> Path | None:
-    """Where PILOTAGE_DATA says that data sets lie, if it says so."""
-    value = os.environ.get("PILOTAGE_DATA")
-    return Path(value).expanduser() if value else None
-
-
 def cache_directory() -> Path:
     """The user's own cache for Pilotage: $XDG_CACHE_HOME/pilotage, or ~/.cache/pilotage."""
     value = os.environ.get("XDG_CACHE_HOME")

@@ -27,13 +27,6 @@ def test_the_level_of_the_log(monkeypatch):
         environment.log_level()
 
 
-def test_data_lies_where_the_variable_says(monkeypatch):
-    monkeypatch.delenv("PILOTAGE_DATA", raising=False)
-    assert environment.data_directory() is None
-    monkeypatch.setenv("PILOTAGE_DATA", "~/data")
-    assert environment.data_directory() == Path.home() / "data"
-
-
 def test_the_cache_follows_the_xdg_specification(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert environment.cache_directory() == tmp_path / "pilotage"

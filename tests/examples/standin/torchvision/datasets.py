@@ -1,9 +1,12 @@
 import os
+import sys
+from pathlib import Path
 
 from PIL import Image
 from torch.utils.data import Dataset
 
-from pilotage.datasets.fashion_mnist import load
+sys.path.append(str(Path(__file__).parents[4]))
+from examples.datasets.fashion_mnist import load
 
 
 class FashionMNIST(Dataset):

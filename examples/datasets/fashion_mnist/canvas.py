@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.datasets.fashion_mnist.files import SIDE
+from examples.datasets.fashion_mnist.files import SIDE
 
 Numbers = NDArray[np.floating]
 """One number for each canvas, of shape (count, 1, 1), or one for each pixel, of shape (count, 28, 28)."""

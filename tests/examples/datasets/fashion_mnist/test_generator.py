@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from pilotage.datasets.fashion_mnist import CLASSES, generate
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST
-from pilotage.datasets.fashion_mnist.garments import GARMENTS
-from pilotage.datasets.fashion_mnist.generator import CHUNK
+from examples.datasets.fashion_mnist import CLASSES, generate
+from examples.datasets.fashion_mnist.dataset import FashionMNIST
+from examples.datasets.fashion_mnist.garments import GARMENTS
+from examples.datasets.fashion_mnist.generator import CHUNK
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.datasets.fashion_mnist.sources import DEBIAN_PACKAGE, DebianPackage, Directory, Website
+from examples.datasets.fashion_mnist.sources import DEBIAN_PACKAGE, DebianPackage, Directory, Website
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.datasets.fashion_mnist.arrays import LabelledImages, Splits
-from pilotage.datasets.fashion_mnist.canvas import Canvas, Numbers, posed
-from pilotage.datasets.fashion_mnist.files import SIDE
-from pilotage.datasets.fashion_mnist.garments import GARMENTS, Garment
+from examples.datasets.fashion_mnist.arrays import LabelledImages, Splits
+from examples.datasets.fashion_mnist.canvas import Canvas, Numbers, posed
+from examples.datasets.fashion_mnist.files import SIDE
+from examples.datasets.fashion_mnist.garments import GARMENTS, Garment
 
 CHUNK = 500
 """Pictures that share one random stream, so that a longer set begins with a shorter one."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.datasets.fashion_mnist.content import array_of, content_of
+from examples.datasets.fashion_mnist.content import array_of, content_of
 from pilotage.errors import DatasetError
 
 
@@ -36,7 +36,7 @@ def test_a_file_cut_anywhere_is_detected(miniature) -> None:
 def test_a_changed_byte_is_detected(place: int, flip: int) -> None:
     import hashlib
 
-    from pilotage.datasets.fashion_mnist.files import DataFile
+    from examples.datasets.fashion_mnist.files import DataFile
 
     content = bytes(range(256)) * 4
     file = DataFile(name="file", shape=(1,), sha256=hashlib.sha256(content).hexdigest())

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.datasets.fashion_mnist.files import DataFile
+from examples.datasets.fashion_mnist.files import DataFile
 from pilotage.errors import DatasetError
 
 _GZIP_MAGIC = b"\x1f\x8b"

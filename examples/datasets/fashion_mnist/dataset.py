@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import TensorDataset
 
-from pilotage.datasets.fashion_mnist.arrays import LabelledImages
-from pilotage.datasets.fashion_mnist.files import CLASSES
-from pilotage.datasets.fashion_mnist.loading import Say, load, say_on_stderr
+from examples.datasets.fashion_mnist.arrays import LabelledImages
+from examples.datasets.fashion_mnist.files import CLASSES
+from examples.datasets.fashion_mnist.loading import Say, load, say_on_stderr
 
 
 class FashionMNIST(TensorDataset):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pilotage.datasets.fashion_mnist.canvas import Canvas, Numbers, blended, coverage
+from examples.datasets.fashion_mnist.canvas import Canvas, Numbers, blended, coverage
 
 Garment = Callable[[Canvas], Numbers]
 

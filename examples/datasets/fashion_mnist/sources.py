@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pilotage.datasets.fashion_mnist.content import content_of
-from pilotage.datasets.fashion_mnist.files import DataFile
+from examples.datasets.fashion_mnist.content import content_of
+from examples.datasets.fashion_mnist.files import DataFile
 from pilotage.errors import DatasetError
 from pilotage.whole_files import write_whole
 

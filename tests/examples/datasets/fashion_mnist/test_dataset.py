@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from pilotage.datasets.fashion_mnist import CLASSES, LabelledImages, generate
-from pilotage.datasets.fashion_mnist.dataset import FashionMNIST, normalised
+from examples.datasets.fashion_mnist import CLASSES, LabelledImages, generate
+from examples.datasets.fashion_mnist.dataset import FashionMNIST, normalised
 
 
 def drawn(count: int = 40) -> FashionMNIST:
@@ -74,5 +75,7 @@ def test_the_splits_are_training_and_test_set() -> None:
 
 
 def test_plain_arrays_need_no_torch() -> None:
-    program = "import sys, pilotage.datasets.fashion_mnist as f; f.load('generated', limit=1); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    program = "import sys; from examples.datasets.fashion_mnist import load; load('generated', limit=1)\n"
+    program += "sys.exit('torch' in sys.modules)"
+    root = Path(__file__).parents[4]
+    assert subprocess.run([sys.executable, "-c", program], check=False, cwd=root).returncode == 0

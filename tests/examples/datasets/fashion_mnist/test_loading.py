@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pilotage.datasets.fashion_mnist import CLASSES, GENERATED, load
-from pilotage.datasets.fashion_mnist.files import FILES
-from pilotage.datasets.fashion_mnist.loading import boxed, gather, standard_sources
-from pilotage.datasets.fashion_mnist.sources import DEBIAN_DIRECTORY, DebianPackage, Directory, Website
+from examples.datasets.fashion_mnist import CLASSES, GENERATED, load
+from examples.datasets.fashion_mnist.files import FILES
+from examples.datasets.fashion_mnist.loading import boxed, gather, standard_sources
+from examples.datasets.fashion_mnist.sources import DEBIAN_DIRECTORY, DebianPackage, Directory, Website
 from pilotage.errors import DatasetError, OptionError
 
 pytestmark = pytest.mark.slow
@@ -25,6 +25,11 @@ def test_the_sources_stand_in_the_promised_order(tmp_path: Path, monkeypatch) ->
     assert debian == Directory(DEBIAN_DIRECTORY)
     assert website == Website(cache)
     assert package == DebianPackage(cache)
+
+
+def test_the_variable_may_name_a_folder_below_home(monkeypatch) -> None:
+    monkeypatch.setenv("PILOTAGE_DATA", "~/data")
+    assert standard_sources()[0] == Directory(Path.home() / "data")
 
 
 def test_without_the_variable_the_cache_below_home_comes_first(tmp_path: Path, monkeypatch) -> None:

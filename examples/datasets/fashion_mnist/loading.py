@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pilotage.datasets.fashion_mnist.arrays import LabelledImages, Splits
-from pilotage.datasets.fashion_mnist.content import array_of
-from pilotage.datasets.fashion_mnist.files import (
+from examples.datasets.fashion_mnist.arrays import LabelledImages, Splits
+from examples.datasets.fashion_mnist.content import array_of
+from examples.datasets.fashion_mnist.files import (
     FILES,
     TEST_IMAGES,
     TEST_LABELS,
@@ -16,8 +17,8 @@ from pilotage.datasets.fashion_mnist.files import (
     TRAIN_LABELS,
     DataFile,
 )
-from pilotage.datasets.fashion_mnist.generator import generate
-from pilotage.datasets.fashion_mnist.sources import (
+from examples.datasets.fashion_mnist.generator import generate
+from examples.datasets.fashion_mnist.sources import (
     DEBIAN_DIRECTORY,
     DEBIAN_PACKAGE,
     DebianPackage,
@@ -26,7 +27,7 @@ from pilotage.datasets.fashion_mnist.sources import (
     Website,
 )
 from pilotage.errors import DatasetError, OptionError
-from pilotage.options.environment import cache_directory, data_directory
+from pilotage.options.environment import cache_directory
 
 GENERATED = "generated"
 """Asks for the drawn stand-in by name."""
@@ -74,10 +75,10 @@ def load(
 
 def standard_sources() -> list[Source]:
     """The sources in the order in which they are tried."""
-    chosen = data_directory()
+    chosen = os.environ.get("PILOTAGE_DATA")
     cache = cache_directory() / "fashion-mnist"
     return [
-        *([Directory(chosen)] if chosen else []),
+        *([Directory(Path(chosen).expanduser())] if chosen else []),
         Directory(cache, remedy="It is fetched again."),
         Directory(DEBIAN_DIRECTORY),
         Website(cache),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pilotage.datasets.fashion_mnist.files import DataFile
+from examples.datasets.fashion_mnist.files import DataFile
 from pilotage.errors import DatasetError
 
 
@@ -45,9 +45,9 @@ def miniature() -> Miniature:
 @pytest.fixture(scope="session")
 def real_directory() -> Path:
     """A directory on this machine that holds the real data; nothing is fetched for a test."""
-    from pilotage.datasets.fashion_mnist.files import FILES
-    from pilotage.datasets.fashion_mnist.loading import gather, standard_sources
-    from pilotage.datasets.fashion_mnist.sources import Directory
+    from examples.datasets.fashion_mnist.files import FILES
+    from examples.datasets.fashion_mnist.loading import gather, standard_sources
+    from examples.datasets.fashion_mnist.sources import Directory
 
     for source in standard_sources():
         if isinstance(source, Directory):

@@ -1,1 +1,0 @@
-"""Data sets that Pilotage can find, fetch or draw by itself."""
