@@ -35,12 +35,12 @@ BENCHMARKS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare in one run, as ratios.")
-    parser.add_argument("--device", choices=[each.name for each in backends()], help="default: the best one present")
+    parser.add_argument("--device", choices=[*backends()], help="default: the best one present")
     parser.add_argument("--only", choices=BENCHMARKS, action="append", help="may be given more than once")
     parser.add_argument("--rounds", type=int, default=7, help="rounds that each contender works (7)")
     parser.add_argument("--json", type=Path, default=Path("output/benchmarks.json"), help="where the results go")
     arguments = parser.parse_args()
-    device = choose(arguments.device).backend.name
+    device = choose(arguments.device).capabilities.name
     tables = []
     for name in arguments.only or BENCHMARKS:
         tables.append(importlib.import_module(f"benchmarks.{name}").measure(device, arguments.rounds))

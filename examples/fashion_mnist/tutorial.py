@@ -139,4 +139,4 @@ def through(settings: Settings) -> str:
     if settings.plain:
         return "plain PyTorch"
     choice = choose()
-    return f"poptorch.trainingModel on {choice.backend.device}, tier {choice.tier.value}"
+    return f"poptorch.trainingModel on {choice.capabilities.device}, tier {choice.tier.value}"

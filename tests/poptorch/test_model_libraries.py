@@ -59,7 +59,7 @@ class WithLoss(nn.Module):
 
 def compare(model, inputs):
     """Inference, then two training steps, against eager PyTorch on the same device."""
-    device = choose().backend.device
+    device = choose().capabilities.device
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     model = WithLoss(model).eval()
     eager = copy.deepcopy(model).to(device)

@@ -1,8 +1,9 @@
-"""What a backend is."""
+"""What a backend is: one kind of device."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -17,69 +18,57 @@ from pilotage.program.schedule import Schedule
 
 
 class Executable(Protocol):
-    """A program compiled for one backend."""
+    """A program made ready for one device."""
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule on inputs of the host, and bring the outputs back; state is changed in place."""
+        """Run one whole schedule on inputs of the host and return the outputs there; the state changes in place."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """What a backend is called, and what it can do on this machine."""
+
+    name: str
+    """The name that PILOTAGE_BACKEND and the backend option use."""
+
+    device: torch.device
+    """Where state and computation live."""
+
+    label: str
+    """What logs and records call the device."""
+
+    devices: tuple[torch.device, ...]
+    """All devices that one program can use, ``device`` first."""
+
+    tiers: tuple[Tier, ...]
+    """What it can run, the default first."""
+
+    stops_at_losses: bool
+    """Whether a step can stop at a loss that is not finite, before anything is updated."""
+
+    computes_in_threads: bool
+    """Whether the number of torch's threads matters."""
+
+    has_own_memory: bool
+    """Whether the device's memory is separate from the host's."""
+
+    seconds_before_compiling: float
+    """How long a program has to run as a graph before compiling it pays."""
 
 
 class Backend(Protocol):
     """One kind of device."""
 
     @property
-    def name(self) -> str:
-        """What PILOTAGE_BACKEND calls it."""
+    def capabilities(self) -> Capabilities:
+        """What it can do; ask for problems first."""
         ...
 
-    @property
-    def device(self) -> torch.device:
-        """Where state and computation live."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """What the device is called in logs and records."""
-        ...
-
-    @property
-    def devices(self) -> tuple[torch.device, ...]:
-        """All devices that one program can use, the one of ``device`` first."""
-        ...
-
-    @property
-    def tiers(self) -> tuple[Tier, ...]:
-        """What it can run, the default first."""
-        ...
-
-    @property
-    def stops_at_losses(self) -> bool:
-        """Whether a step can stop at a loss that is not finite, before anything is updated."""
-        ...
-
-    def reservation(self) -> str | None:
-        """Why it is taken only where it is asked for; None if it may be taken unasked."""
-        ...
-
-    def problem(self) -> str | None:
-        """Why it cannot be used on this machine; None if it can."""
-        ...
-
-    @property
-    def computes_in_threads(self) -> bool:
-        """Whether the number of torch's threads matters to it."""
-        ...
-
-    @property
-    def has_own_memory(self) -> bool:
-        """Whether what is on the device is not in the host's memory at the same time."""
-        ...
-
-    @property
-    def patience(self) -> float:
-        """After how many seconds of work it pays to compile a program beside it."""
+    def problem(self, *, asked: bool = True) -> str | None:
+        """Why it cannot be used here, or, unless it was asked for by name, why it should not be; None if it can."""
         ...
 
     def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
-        """Make a program ready to run, with its graphs or with compiled code; failures of steps are told to ``forgive``."""
+        """Make a program ready to run, with its graphs or with compiled code; failures of steps go to ``forgive``."""
         ...

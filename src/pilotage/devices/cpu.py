@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import torch
 
-from pilotage.devices.base import Executable
+from pilotage.devices.base import Capabilities, Executable
 from pilotage.execution.walk import Calls, Forgive, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.passes.direct_gradients import with_direct_gradients
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 
+_DEVICE = torch.device("cpu")
+
 
 class CpuBackend:
     """Runs programs on the CPU."""
 
-    name = "cpu"
-    device = torch.device("cpu")
-    label = str(device)
-    devices = (device,)
-    tiers = (Tier.GRAPH, Tier.COMPILED, Tier.EAGER)
-    computes_in_threads = True
-    has_own_memory = False
-    patience = 60.0
-    stops_at_losses = True
+    capabilities = Capabilities(
+        name="cpu",
+        device=_DEVICE,
+        label=str(_DEVICE),
+        devices=(_DEVICE,),
+        tiers=(Tier.GRAPH, Tier.COMPILED, Tier.EAGER),
+        stops_at_losses=True,
+        computes_in_threads=True,
+        has_own_memory=False,
+        seconds_before_compiling=60.0,
+    )
 
-    def reservation(self) -> str | None:
-        """Why it is taken only where it is asked for; None if it may be taken unasked."""
-        return None
-
-    def problem(self) -> str | None:
-        """Why it cannot be used on this machine; None if it can."""
+    def problem(self, *, asked: bool = True) -> str | None:
+        """Nothing: every machine has a processor."""
         return None
 
     def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from pilotage.devices.base import Executable
+from pilotage.devices.base import Capabilities, Executable
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
 from pilotage.execution.walk import Call, Calls, Forgive, WalkedExecutable
@@ -28,31 +28,32 @@ _PACKAGE = "habana_frameworks.torch"
 _BRIDGE = "habana_frameworks.torch.core"
 _EMULATION = "habana_frameworks._emulation"
 _COMPILER = "hpu_backend"
+_DEVICE = torch.device("hpu")
 
 
 class HpuBackend:
     """Runs programs on a Gaudi card, or on an emulated one."""
 
-    name = "hpu"
-    device = torch.device("hpu")
-    devices = (device,)
-    tiers = (Tier.GRAPH, Tier.EAGER)
-    computes_in_threads = False
-    has_own_memory = True
-    patience = float("inf")
-    stops_at_losses = False
-
     @property
-    def label(self) -> str:
-        """What the device is called in logs and records."""
-        return f"{self.device} ({_device_name()})" if self._is_emulated else str(self.device)
+    def capabilities(self) -> Capabilities:
+        """What the card can do, or the emulated one, whose label says so."""
+        return Capabilities(
+            name="hpu",
+            device=_DEVICE,
+            label=f"{_DEVICE} ({_device_name()})" if self._is_emulated else str(_DEVICE),
+            devices=(_DEVICE,),
+            tiers=(Tier.GRAPH, Tier.EAGER),
+            stops_at_losses=False,
+            computes_in_threads=False,
+            has_own_memory=True,
+            seconds_before_compiling=float("inf"),
+        )
 
-    def reservation(self) -> str | None:
-        """Why it is taken only where it is asked for; None if it may be taken unasked."""
-        return "habana_frameworks is the drop-in that emulates the card" if self._is_emulated else None
-
-    def problem(self) -> str | None:
-        """Why it cannot be used on this machine; None if it can."""
+    def problem(self, *, asked: bool = True) -> str | None:
+        """Why no card can be used on this machine; None if one can. The emulation has to be asked for."""
+        if not asked and self._is_emulated:
+            # Before anything else: looking for other problems would start the emulated device.
+            return "habana_frameworks is the drop-in that emulates the card"
         try:
             # The vendor's media loader alone also creates a package habana_frameworks, without the bridge.
             if not _is_found(_PACKAGE):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from pilotage.devices.base import Backend
+from pilotage.devices.base import Backend, Capabilities
 from pilotage.devices.cpu import CpuBackend
 from pilotage.devices.cuda import CudaBackend
 from pilotage.devices.hpu import HpuBackend
@@ -24,26 +24,31 @@ class Choice:
     rises: bool = False
     """Whether the program may go on to a faster tier; not if the user has chosen one."""
 
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What the backend can do."""
+        return self.backend.capabilities
+
     def __str__(self) -> str:
-        return f"Running on {self.backend.label}, tier {self.tier.value}: {self.reason}."
+        return f"Running on {self.capabilities.label}, tier {self.tier.value}: {self.reason}."
 
 
-def backends() -> list[Backend]:
-    """All backends, the one to prefer first."""
-    return [CudaBackend(), HpuBackend(), CpuBackend()]
+def backends() -> dict[str, Backend]:
+    """All backends by name, the one to prefer first."""
+    return {"cuda": CudaBackend(), "hpu": HpuBackend(), "cpu": CpuBackend()}
 
 
 def choose(backend: str | None = None, tier: Tier | None = None) -> Choice:
     """The backend asked for by option or by PILOTAGE_BACKEND, else the best one present."""
     chosen, reason = _choose_backend(backend)
-    wanted = tier or _tier_of_environment()
-    if wanted is not None and wanted not in chosen.tiers:
+    wanted, can_do = tier or _tier_of_environment(), chosen.capabilities
+    if wanted is not None and wanted not in can_do.tiers:
         raise OptionError(
-            f"The {chosen.name} backend has no tier {wanted.value!r}. "
-            f"Choose one of: {', '.join(tier.value for tier in chosen.tiers)}."
+            f"The {can_do.name} backend has no tier {wanted.value!r}. "
+            f"Choose one of: {', '.join(tier.value for tier in can_do.tiers)}."
         )
-    rises = wanted is None and Tier.COMPILED in chosen.tiers
-    return Choice(chosen, wanted or chosen.tiers[0], reason, rises)
+    rises = wanted is None and Tier.COMPILED in can_do.tiers
+    return Choice(chosen, wanted or can_do.tiers[0], reason, rises)
 
 
 def _choose_backend(name: str | None) -> tuple[Backend, str]:
@@ -52,28 +57,26 @@ def _choose_backend(name: str | None) -> tuple[Backend, str]:
     if (from_environment := environment.backend()) is not None:
         return _named(from_environment, "PILOTAGE_BACKEND"), "PILOTAGE_BACKEND asks for it"
     absent: list[str] = []
-    for backend in backends():
-        # Asked first: looking for problems would start an emulated device.
-        problem = backend.reservation() or backend.problem()
+    for each, backend in backends().items():
+        problem = backend.problem(asked=False)
         if problem is None:
             return backend, f"the best device present ({'; '.join(absent)})" if absent else "the best device present"
-        absent.append(f"no {backend.name}: {problem}")
+        absent.append(f"no {each}: {problem}")
     raise OptionError(f"No backend can run here. {'; '.join(absent)}.")
 
 
 def _named(name: str, asked_by: str) -> Backend:
-    known: Sequence[Backend] = backends()
-    for backend in known:
-        if backend.name == name.lower():
-            problem = backend.problem()
-            if problem is not None:
-                raise OptionError(f"{asked_by} is {name!r}, but {problem}. Choose one of: {', '.join(_usable())}.")
-            return backend
-    raise OptionError(f"No backend named {name!r} ({asked_by}). Choose one of: {', '.join(b.name for b in known)}.")
+    known = backends()
+    backend = known.get(name.lower())
+    if backend is None:
+        raise OptionError(f"No backend named {name!r} ({asked_by}). Choose one of: {', '.join(known)}.")
+    if (problem := backend.problem()) is not None:
+        raise OptionError(f"{asked_by} is {name!r}, but {problem}. Choose one of: {', '.join(_usable())}.")
+    return backend
 
 
 def _usable() -> list[str]:
-    return [backend.name for backend in backends() if (backend.reservation() or backend.problem()) is None]
+    return [name for name, backend in backends().items() if backend.problem(asked=False) is None]
 
 
 def _tier_of_environment() -> Tier | None:

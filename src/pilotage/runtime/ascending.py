@@ -42,9 +42,9 @@ def begin_ascent(
     ascent = ascent_for(
         session.captured,
         session.schedule,
-        choice.backend.device,
+        choice.capabilities.device,
         # Who names a directory for compiled code wants it filled.
-        patience=choice.backend.patience if execution.cache_directory is None else 0.0,
+        patience=choice.capabilities.seconds_before_compiling if execution.cache_directory is None else 0.0,
         directory=execution.cache_directory,
         must_compile=must_compile,
         tell=tell,
@@ -56,7 +56,7 @@ def begin_ascent(
     if ascent is None:
         return
     session.ascent = ascent
-    if choice.backend.computes_in_threads and rises:
+    if choice.capabilities.computes_in_threads and rises:
         session.threads = ThreadTuner(torch.get_num_threads(), ascent.cache.store.notes_of(ascent.fingerprint.digest))
     if code is not None:
         ascent.take_in(code)

@@ -163,7 +163,7 @@ class Compilation:
             choice=choice,
             schedule=schedule,
             reload=partial(_reload, choice.backend, schedule, self.forgive),
-            streams=RandomStreams(choice.backend.device, seeds),
+            streams=RandomStreams(choice.capabilities.device, seeds),
             replicas=batching.replicas,
             exchange=self._exchange,
             accumulation=self.execution.accumulation,
@@ -224,7 +224,7 @@ class Compilation:
 
     def _load_stage(self, line: Line, choice: Choice, program: Program, schedule: Schedule) -> Session:
         """Load one stage of the program; other processes load the others."""
-        cut = cut_program(with_late_checks(program), line.stage, line.stages, choice.backend.device)
+        cut = cut_program(with_late_checks(program), line.stage, line.stages, choice.capabilities.device)
         if cut.travelling:
             self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
         return self._session(
@@ -264,9 +264,9 @@ class Compilation:
 
     def _choice(self) -> tuple[Choice, Cards]:
         choice = choose(self.execution.backend, self.execution.tier)
-        if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.backend.stops_at_losses:
+        if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.capabilities.stops_at_losses:
             raise OptionError(
-                f"nonfinite_loss is 'raise', but the {choice.backend.name} backend does not look at losses yet. "
+                f"nonfinite_loss is 'raise', but the {choice.capabilities.name} backend does not look at losses yet. "
                 "Use 'ignore', or the cpu backend."
             )
         if (notice := notice_of_locations(self.execution.locations, choice, trains=self.plan is not None)) is not None:
@@ -278,7 +278,7 @@ class Compilation:
         )
         self.tell(
             BackendChosen(
-                backend=choice.backend.name,
+                backend=choice.capabilities.name,
                 device=cards.label(choice),
                 tier=choice.tier.value,
                 reason=choice.reason,
@@ -306,8 +306,9 @@ class Compilation:
             slots_on_host=self._locations(choice).optimizer,
             shares=self._shares(),
             separate_gradients=apart,
-            check_loss=choice.backend.stops_at_losses and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
-            device=choice.backend.device,
+            check_loss=choice.capabilities.stops_at_losses
+            and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
+            device=choice.capabilities.device,
             parsers=self.parsers,
         )
         # Torch traces one thing at a time in a process, and a module that is traced has other tensors in its tables.

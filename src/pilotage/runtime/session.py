@@ -125,8 +125,8 @@ class Session:
     @cached_property
     def device(self) -> str:
         """The device by name, or all of them where the program is shared out."""
-        others = sorted(map(str, {*self.homes.values(), *self.cards} - {self.choice.backend.device}))
-        return ", ".join([self.choice.backend.label, *others])
+        others = sorted(map(str, {*self.homes.values(), *self.cards} - {self.choice.capabilities.device}))
+        return ", ".join([self.choice.capabilities.label, *others])
 
     @property
     def attached(self) -> DeviceState:
@@ -158,7 +158,7 @@ class Session:
         return DeviceState(
             self.program.layout,
             plan,
-            self.choice.backend.device,
+            self.choice.capabilities.device,
             self.replicas,
             self.pools,
             self.homes,
@@ -181,7 +181,7 @@ class Session:
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one host call on inputs that are on the host."""
         if self.synthetic is not None:
-            inputs = self.synthetic.instead_of(inputs, self.choice.backend.device)
+            inputs = self.synthetic.instead_of(inputs, self.choice.capabilities.device)
         surroundings = self._surroundings()
         if not surroundings:
             return self.executable.run(self.attached, self.streams, inputs)
@@ -236,7 +236,7 @@ class Session:
         captured, late = self.captured, with_late_checks(self.captured)
         form = late if tuning.tier is Tier.COMPILED else captured
         self.program = in_channels_last(form) if tuning.channels_last else form
-        device = self.choice.backend.device
+        device = self.choice.capabilities.device
         calls = entry.code(device, self.program.computations) if tuning.tier is Tier.COMPILED else None
         self.executable = self.reload(self.program, calls)
         self.channels_last, self.tier = tuning.channels_last, tuning.tier
@@ -278,7 +278,7 @@ class Session:
 
     @cached_property
     def _device_type(self) -> str:
-        return self.choice.backend.device.type
+        return self.choice.capabilities.device.type
 
     def optimizer_state(self) -> OptimizerState | None:
         """A copy of the optimizer's state on the host, as far as this instance has it."""

@@ -32,15 +32,15 @@ class Cards:
     def label(self, choice: Choice) -> str:
         """What the cards of the replicas are called in logs."""
         others = dict.fromkeys(map(str, self.of_replicas[1:]))
-        others.pop(str(choice.backend.device), None)
-        return ", ".join([choice.backend.label, *others])
+        others.pop(str(choice.capabilities.device), None)
+        return ", ".join([choice.capabilities.label, *others])
 
 
 def choose_cards(
     execution: Execution, choice: Choice, *, trains: bool, in_line: bool, tell: Callable[[Event], None]
 ) -> Cards:
     """The cards that a program gets; what cannot be done on several is refused where they were asked for."""
-    usable = cards_of(choice.backend, execution.cards)
+    usable = cards_of(choice.capabilities, execution.cards)
     cards = cards_for(usable, execution.batching.replicas)
     if in_line or len(cards) < 2:
         return Cards(usable)
@@ -51,7 +51,7 @@ def choose_cards(
         raise OptionError(
             f"Replicas on several cards of one process cannot have {obstacle} yet. Name one card, or start an instance for each."
         )
-    tell(Noted(message=f"All replicas are on {choice.backend.label}: they have {obstacle}."))
+    tell(Noted(message=f"All replicas are on {choice.capabilities.label}: they have {obstacle}."))
     return Cards(usable)
 
 

@@ -19,7 +19,7 @@ from pilotage.program.program import Program
 
 def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Locations:
     """Where tensors wait, as far as the device has another place for them than its own memory."""
-    if not choice.backend.has_own_memory:
+    if not choice.capabilities.has_own_memory:
         return replace(wanted, activations=None, optimizer=None)
     has_backward = trains and choice.tier is Tier.GRAPH
     return wanted if has_backward else replace(wanted, activations=None)
@@ -27,8 +27,8 @@ def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Lo
 
 def notice_of_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Event | None:
     """What is to be said about locations that come to nothing."""
-    if wanted.uses_host and not choice.backend.has_own_memory:
-        name = choice.backend.name
+    if wanted.uses_host and not choice.capabilities.has_own_memory:
+        name = choice.capabilities.name
         return Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own.")
     if trains and wanted.activations is not None and choice.tier is not Tier.GRAPH:
         return Warned(

@@ -259,7 +259,7 @@ def test_a_placed_program_is_walked_like_any_other():
     results = []
     for program in (session.program, placed.program):
         executable = WalkedExecutable(program, session.schedule, lambda failure, error: False)
-        state = DeviceState(program.layout, plan, CpuBackend.device, 1, True, placed.homes)
+        state = DeviceState(program.layout, plan, CpuBackend.capabilities.device, 1, True, placed.homes)
         with torch.no_grad():
             for number, tensor in enumerate((*state.parameters.values(), *state.buffers().values())):
                 tensor.copy_(torch.rand(tensor.shape, generator=torch.Generator().manual_seed(number)))

@@ -24,11 +24,14 @@ CPU = torch.device("cpu")
 class FourCards(CpuBackend):
     """A machine with four cards, which have memory of their own."""
 
-    name = "cuda"
-    device = torch.device("cuda", 0)
-    label = "cuda:0"
-    devices = tuple(torch.device("cuda", number) for number in range(4))
-    has_own_memory = True
+    capabilities = replace(
+        CpuBackend.capabilities,
+        name="cuda",
+        device=torch.device("cuda", 0),
+        label="cuda:0",
+        devices=tuple(torch.device("cuda", number) for number in range(4)),
+        has_own_memory=True,
+    )
 
 
 def chosen(execution, *, tier=Tier.GRAPH, trains=True, in_line=False):

@@ -36,13 +36,13 @@ def _examine_backend() -> Finding:
     except Exception as error:
         return _problem("backend", _first_line(error), "The engine does not fit this torch: see its range above.")
     facts = {
-        "name": choice.backend.name,
-        "device": str(choice.backend.device),
+        "name": choice.capabilities.name,
+        "device": str(choice.capabilities.device),
         "tier": choice.tier.value,
         "rises": choice.rises,
         "reason": choice.reason,
     }
-    value = f"{choice.backend.label}, tier {choice.tier.value}: {choice.reason}"
+    value = f"{choice.capabilities.label}, tier {choice.tier.value}: {choice.reason}"
     return Finding(name="backend", value=value, facts=facts)
 
 

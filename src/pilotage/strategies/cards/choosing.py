@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import torch
 
-from pilotage.devices.base import Backend
+from pilotage.devices.base import Capabilities
 from pilotage.errors import OptionError
 from pilotage.options import environment
 
 
-def cards_of(backend: Backend, names: Sequence[str] | None) -> tuple[torch.device, ...]:
+def cards_of(backend: Capabilities, names: Sequence[str] | None) -> tuple[torch.device, ...]:
     """The devices that were named by option or by PILOTAGE_CARDS, else all that the backend sees; its own one is the first."""
     asked_by, names = ("the option cards", names) if names is not None else ("PILOTAGE_CARDS", environment.cards())
     if names is None:
