@@ -33,8 +33,8 @@ from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import NeverLost
 from pilotage.runtime.host_steps import HostSteps
+from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.record import RunRecord
-from pilotage.runtime.session import OptimizerState
 
 _REMEDY = (
     "Leave out optimizer.step(), together with zero_grad() and backward(). To train with another optimizer, give it to "

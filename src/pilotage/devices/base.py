@@ -11,7 +11,8 @@ from torch import Tensor
 
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
-from pilotage.execution.walk import Calls, Forgive
+from pilotage.execution.timing import CallTimes
+from pilotage.execution.walk import Calls, OnFailure
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -19,6 +20,11 @@ from pilotage.program.schedule import Schedule
 
 class Executable(Protocol):
     """A program made ready for one device."""
+
+    @property
+    def times(self) -> CallTimes | None:
+        """When the parts of the last call were done; None if only the device knows."""
+        ...
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host and return the outputs there; the state changes in place."""
@@ -69,6 +75,8 @@ class Backend(Protocol):
         """Why it cannot be used here, or, unless it was asked for by name, why it should not be; None if it can."""
         ...
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
-        """Make a program ready to run, with its graphs or with compiled code; failures of steps go to ``forgive``."""
+    def load(
+        self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
+    ) -> Executable:
+        """Make a program ready to run, with its graphs or with compiled code; failures of steps go to ``on_failure``."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pilotage.devices.base import Capabilities, Executable
-from pilotage.execution.walk import Calls, Forgive, WalkedExecutable
+from pilotage.execution.walk import Calls, OnFailure, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.passes.direct_gradients import with_direct_gradients
 from pilotage.program.program import Program
@@ -33,8 +33,10 @@ class CpuBackend:
         """Nothing: every machine has a processor."""
         return None
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
+    def load(
+        self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
+    ) -> Executable:
         """Make a program ready to run."""
         if calls is None:
             program = with_direct_gradients(program, schedule)
-        return WalkedExecutable(program, schedule, forgive, calls)
+        return WalkedExecutable(program, schedule, on_failure, calls)

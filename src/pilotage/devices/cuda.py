@@ -7,7 +7,7 @@ import torch
 from pilotage.devices.base import Capabilities, Executable
 from pilotage.distributed.own_card import take_own_card
 from pilotage.execution.cuda_graph import CudaGraphExecutable, can_be_recorded
-from pilotage.execution.walk import Calls, Forgive, WalkedExecutable
+from pilotage.execution.walk import Calls, OnFailure, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
@@ -41,9 +41,11 @@ class CudaBackend:
             take_own_card()
         return None if torch.cuda.is_available() else "no CUDA device answers"
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
+    def load(
+        self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
+    ) -> Executable:
         """Make a program ready to run."""
-        walked = WalkedExecutable(program, schedule, forgive, calls)
+        walked = WalkedExecutable(program, schedule, on_failure, calls)
         if not all(can_be_recorded(computation, _DEVICE) for computation in program.computations.values()):
             return walked
         return CudaGraphExecutable(walked, program, schedule)

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 from pilotage.devices.base import Capabilities, Executable
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
-from pilotage.execution.walk import Call, Calls, Forgive, WalkedExecutable
+from pilotage.execution.walk import Call, Calls, OnFailure, WalkedExecutable
 from pilotage.options import environment
 from pilotage.options.choices import Tier
 from pilotage.program.program import Program
@@ -64,11 +64,13 @@ class HpuBackend:
         is_there = torch.get_device_module("hpu").is_available()
         return None if is_there else "no Gaudi device answers"
 
-    def load(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> Executable:
+    def load(
+        self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
+    ) -> Executable:
         """Make a program ready to run: through the bridge's compiler, or graph by graph where it is lazy or emulated."""
         if calls is None and not self._is_emulated and not environment.gaudi_is_lazy():
             calls = compiled_calls(program)
-        return _MarkedExecutable(WalkedExecutable(program, schedule, forgive, calls))
+        return _MarkedExecutable(WalkedExecutable(program, schedule, on_failure, calls))
 
     @cached_property
     def _is_emulated(self) -> bool:
@@ -96,6 +98,9 @@ def _compiled(graph: GraphModule) -> Call:
 
 class _MarkedExecutable:
     """Ends each call with a mark, which makes the bridge's lazy mode run what it has gathered."""
+
+    times = None
+    """Only the card knows them."""
 
     def __init__(self, walked: WalkedExecutable) -> None:
         self._walked = walked

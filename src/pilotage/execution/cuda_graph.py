@@ -31,6 +31,9 @@ class CudaGraphExecutable:
     they also choose their algorithms by trying them out.
     """
 
+    times = None
+    """Only the card knows them."""
+
     def __init__(self, walked: WalkedExecutable, program: Program, schedule: Schedule) -> None:
         self._walked = walked
         self._program = program

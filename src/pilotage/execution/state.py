@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -16,16 +16,16 @@ from pilotage.program.optimizer_shards import Shares
 from pilotage.program.specification import TensorSpec
 
 WEIGHTS, OPTIMIZER = "weights", "the state of the optimizer"
-"""What can be torn."""
+"""What an interrupted update can leave inconsistent."""
 
 _NOTHING: frozenset[str] = frozenset()
 
 Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
-"""Begins to add up a tensor over all instances, in place; what it returns waits for the end."""
+"""Starts to sum a tensor over all instances, in place; the function it returns waits until that is done."""
 
 
 class DeviceState:
-    """Weights, buffers, optimizer state and pooled gradients of a program on its device.
+    """Weights, buffers, optimizer state and pooled gradients of a program on one device.
 
     Replicas that take turns on one device share everything but their buffers.
     """
@@ -37,7 +37,7 @@ class DeviceState:
         device: torch.device,
         replicas: int,
         pools: bool,
-        homes: Mapping[str, torch.device] | None = None,
+        placement: Mapping[str, torch.device] | None = None,
         exchange: Exchange | None = None,
         shares: Shares | None = None,
         first_replica: int = 0,
@@ -45,24 +45,29 @@ class DeviceState:
         self.layout = layout
         self.device = device
         self.exchange = exchange
-        """Adds up the pooled gradients of all instances; None where there is one."""
+        """Sums the pooled gradients over all instances; None if there is only one, or if somebody else does it."""
         self._begun: list[Callable[[], None]] = []
         self.updates_of_call = 0
-        """How many updates the present call has done."""
+        """How many updates the present call has completed."""
         self._torn: frozenset[str] = frozenset()
         self.shares = shares
-        """What other instances update; None where each updates everything."""
-        places = defaultdict(lambda: device, homes or {})
+        """Which instance updates which parameter; None if each updates all of them."""
+        places = defaultdict(lambda: device, placement or {})
         self._buffers = {
             first_replica + number: _empty_at(layout, Section.BUFFERS, places) for number in range(replicas)
         }
         self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
         self._groups = layout.groups
         self.flat_gradients = torch.zeros(0, device=device)
-        """All pooled gradients, end to end."""
+        """All pooled gradients in one buffer."""
         if plan is not None:
             self._start_optimizer(plan, pools)
         self._arguments: dict[tuple[tuple[Section, ...], int, bool], list[Tensor]] = {}
+
+    @property
+    def replicas(self) -> Collection[int]:
+        """The replicas that run on this device."""
+        return self._buffers.keys()
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -71,7 +76,7 @@ class DeviceState:
 
     @property
     def slots(self) -> dict[Slot, Tensor]:
-        """What the optimizer remembers."""
+        """What the optimizer keeps for each parameter."""
         return dict(zip(self.layout.slots, self._shared.get(Section.SLOTS, []), strict=True))
 
     @property
@@ -86,12 +91,12 @@ class DeviceState:
 
     @property
     def values(self) -> dict[VariableValue, Tensor]:
-        """The optimizer's numbers that may change."""
+        """The optimizer's numbers that may change, such as the learning rate."""
         return dict(zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True))
 
     @property
     def pools(self) -> dict[str, Tensor]:
-        """The pooled gradients by name of the parameter, each a part of the flat buffer."""
+        """The pooled gradient of each parameter, a view of the flat buffer."""
         return dict(zip(self.layout.trained, self._shared[Section.GRADIENTS], strict=True))
 
     def buffers(self, replica: int = 0) -> dict[str, Tensor]:
@@ -109,38 +114,38 @@ class DeviceState:
 
     @torch.no_grad()
     def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
-        """Take weights and buffers from the host; all replicas get the same buffers."""
+        """Copy weights and buffers from the host; all replicas get the same buffers."""
         _copy(self.parameters, parameters)
         self.load_buffers(buffers)
         self.repair(WEIGHTS)
 
     @torch.no_grad()
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
-        """Take some or all buffers from the host, for all replicas alike; those that live elsewhere are left out."""
+        """Copy some or all buffers from the host to every replica; buffers of other devices are skipped."""
         for replica in self._buffers:
             _copy({name: buffer for name, buffer in self.buffers(replica).items() if name in buffers}, buffers)
 
     @torch.no_grad()
     def load_values(self, plan: OptimizerPlan) -> None:
-        """Take the optimizer's present numbers."""
+        """Copy the optimizer's present numbers."""
         for value, tensor in self.values.items():
             tensor.fill_(number_of(plan, value))
 
     @property
     def torn(self) -> frozenset[str]:
-        """What an update that was broken off may have left half done, and nobody has loaded again."""
+        """What an interrupted update may have left inconsistent, and was not loaded again since."""
         return self._torn
 
     def repair(self, part: str) -> None:
-        """Told that a part of the state was loaded again."""
+        """Note that a part of the state was loaded again."""
         self._torn -= {part}
 
     def begin_update(self) -> None:
-        """Told that an update begins: until `end_update` nothing here is whole."""
+        """Note that an update begins: until `end_update` the state is inconsistent."""
         self._torn = self._all_parts
 
     def end_update(self) -> None:
-        """Told that the update is done, or that it has not changed anything yet."""
+        """Note that the update is done, or that it failed before it changed anything."""
         self._torn = _NOTHING
 
     @cached_property
@@ -149,23 +154,23 @@ class DeviceState:
 
     @cached_property
     def updated(self) -> list[Tensor]:
-        """What updates write into."""
+        """The tensors that updates write to."""
         sections = (Section.PARAMETERS, Section.SLOTS, Section.COUNTERS)
         return [tensor for section in sections for tensor in self._shared.get(section, [])]
 
-    def hand_on(self) -> None:
-        """Told that weights, slots or counters were written to from outside; whoever has copies of them renews these."""
+    def refresh_copies(self) -> None:
+        """Refresh copies of weights, slots and counters after an outside write; one device has none."""
 
     @torch.no_grad()
     def forget_gradients(self) -> None:
-        """Empty the pool of gradients."""
+        """Clear the pooled gradients."""
         self._begun = []
         self.flat_gradients.zero_()
         if Section.COUNTERS in self._shared and Counter.POOLED in self.counters:
             self.counters[Counter.POOLED].zero_()
 
     def exchange_gradients(self) -> None:
-        """Make the pool that of all instances; what is on its way already is waited for."""
+        """Sum the pooled gradients over all instances; waits for what `begin_exchange` has started."""
         if self.exchange is not None and not self._begun:
             self._begun.append(self.exchange(self.flat_gradients))
         begun, self._begun = self._begun, []
@@ -173,12 +178,12 @@ class DeviceState:
             wait()
 
     def begin_exchange(self, part: slice) -> None:
-        """Send a part of the pool on its way."""
+        """Start to sum a part of the pooled gradients over all instances."""
         assert self.exchange is not None
         self._begun.append(self.exchange(self.flat_gradients[part]))
 
     def exchange_updates(self) -> None:
-        """Let all instances have the weights that each of them has updated."""
+        """Send every instance the weights that the others have updated."""
         if self.shares is not None:
             self.shares.tell(self.parameters)
 
@@ -211,11 +216,11 @@ def _empty(layout: StateLayout, section: Section, device: torch.device) -> list[
     return [specification.empty(device) for specification in layout.section(section, whole=True)]
 
 
-def _empty_at(layout: StateLayout, section: Section, homes: Mapping[str, torch.device]) -> list[Tensor]:
-    """Room for weights or buffers, each in its own home."""
+def _empty_at(layout: StateLayout, section: Section, places: Mapping[str, torch.device]) -> list[Tensor]:
+    """Uninitialised weights or buffers, each on its device."""
     names = layout.buffers if section is Section.BUFFERS else layout.parameters
     specifications = layout.section(section, whole=True)
-    return [specification.empty(homes[name]) for name, specification in zip(names, specifications, strict=True)]
+    return [specification.empty(places[name]) for name, specification in zip(names, specifications, strict=True)]
 
 
 def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[str, Tensor]) -> list[Tensor]:
@@ -228,7 +233,7 @@ def _fresh_slots(layout: StateLayout, plan: OptimizerPlan, parameters: Mapping[s
 
 
 def _on_host(tensor: Tensor) -> Tensor:
-    """The same in the host's memory, from where a card can fetch it."""
+    """A copy in the host's memory, pinned if a card has to fetch it."""
     return torch.empty_like(tensor, device="cpu", pin_memory=tensor.is_cuda).copy_(tensor)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,13 +18,3 @@ class CallTimes:
 
     returned: float
     """When the outputs were on the host."""
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """An executable that knows when the parts of its last call were done."""
-
-    @property
-    def times(self) -> CallTimes | None:
-        """The moments of the last call; None where only the device knows them."""
-        ...

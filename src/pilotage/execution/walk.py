@@ -53,19 +53,19 @@ class StepFailure(Exception):
         """Whether the step has run to its end, and the arguments are no longer those that it began with."""
 
 
-Forgive = Callable[[StepFailure, Exception], bool]
-"""Told of a failure; True means to go on without checking losses."""
+OnFailure = Callable[[StepFailure, Exception], bool]
+"""Called with a failure; True means to go on without checking losses."""
 
 
 class WalkedExecutable:
     """Runs a program's graphs, or in the eager tier its Python, one step after the other."""
 
-    def __init__(self, program: Program, schedule: Schedule, forgive: Forgive, calls: Calls | None = None) -> None:
+    def __init__(self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None) -> None:
         self._program = program
         self._schedule = schedule
         self._only = schedule.steps[0] if [step.result for step in schedule.steps] == [0] else None
         """The step that is the whole schedule, where nothing has to be cut and put together."""
-        self._forgive = forgive
+        self._on_failure = on_failure
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
         # Compiled code is one piece, which cannot be sent from in between.
         self._early = EarlySender(program, schedule) if calls is None else None
@@ -189,7 +189,7 @@ class WalkedExecutable:
             if before is not None:
                 before.restore(streams)
             failure = StepFailure(step, number, computation, arguments, streams)
-            if not self._forgive(failure, error):
+            if not self._on_failure(failure, error):
                 raise failure from error
         self._stop_checking()
         return self._run_step(number, step, state, streams, batch)
@@ -198,7 +198,9 @@ class WalkedExecutable:
         if self._looks_late and not bool(finite):
             computation = self._program.computations[step.action]
             self._looks_late = False
-            self._forgive(StepFailure(step, number, computation, [], streams, is_late=True), RuntimeError(NOT_FINITE))
+            self._on_failure(
+                StepFailure(step, number, computation, [], streams, is_late=True), RuntimeError(NOT_FINITE)
+            )
 
     def _before(
         self, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]

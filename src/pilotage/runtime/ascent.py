@@ -1,7 +1,8 @@
 """From the captured graph to compiled code, while the program runs.
 
-The first step never waits for the slow compiler. The program runs as a graph, a process beside it compiles, and at the
-end of some later call the executor changes over. What was compiled once is found again at the next start.
+The first step never waits for the slow compiler, unless the tier is pinned to compiled code. The program runs as a graph, a
+process beside it compiles, and at the end of some later call the executor changes over. The next start finds the compiled
+code in the cache.
 """
 
 from __future__ import annotations
@@ -25,36 +26,68 @@ from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
 from pilotage.compiler.surroundings import surroundings
 from pilotage.compiler.transport import PackedCode, install
+from pilotage.devices.registry import Choice
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
-from pilotage.events import Event, Noted, Warned
+from pilotage.events import CompilationProgress, Event, Noted, Warned
 from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
-from pilotage.options.choices import Tier
+from pilotage.options.choices import NonFiniteLoss, Tier
+from pilotage.options.execution import Execution
 from pilotage.passes.late_checks import with_late_checks
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.storage.fingerprint import Fingerprint, fingerprint
+from pilotage.strategies.strategy import Strategy
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
 Sample = Callable[[], Sequence[Tensor]]
-"""Gives the inputs of one micro-batch."""
+"""Returns tensors to compile for: the inputs of one micro-batch, or the buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompilePolicy:
+    """When a program is compiled."""
+
+    is_required: bool
+    """Whether the tier is pinned to compiled code: the program is compiled before its first call, or refused."""
+
+    after_seconds: float
+    """Seconds of work on the graph before compiling begins, unless it is required."""
+
+
+def compile_policy(
+    choice: Choice, execution: Execution, strategy: Strategy, *, has_peers: bool
+) -> CompilePolicy | None:
+    """When to compile a program; None if it stays as captured."""
+    is_required = choice.tier is Tier.COMPILED
+    if not strategy.runs_compiled_code or not (is_required or choice.rises):
+        return None
+    # Instances would change over at different moments, and then differ in the last bits of their weights.
+    if has_peers and not is_required:
+        return None
+    if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
+        if is_required:
+            raise OptionError(
+                "nonfinite_loss is 'raise', and compiled code cannot stop in a step. Use the tier 'graph'."
+            )
+        return None
+    # An explicit cache directory means: compile now.
+    is_explicit = execution.cache_directory is not None
+    return CompilePolicy(is_required, 0.0 if is_explicit else choice.capabilities.seconds_before_compiling)
 
 
 @dataclass(kw_only=True)
 class Ascent:
-    """The way of one program to its compiled code."""
+    """The pending switch of one program to compiled code."""
 
     program: Program
     fingerprint: Fingerprint
     cache: NativeCache
     device: torch.device
     schedule: Schedule
-    patience: float
-    """Seconds of work on the graph before compiling begins."""
-
+    policy: CompilePolicy
     tell: Callable[[Event], None]
-    must_compile: bool = False
     about: Mapping[str, str] = field(default_factory=dict)
     """What the program is, for people who look at the cache."""
 
@@ -63,8 +96,30 @@ class Ascent:
     _next_look: float = field(default=0.0, init=False)
     _is_over: bool = field(default=False, init=False)
 
-    def find(self) -> Entry | None:
-        """What was compiled before; a miss is told with its reason."""
+    def first_entry(self, sample: Sample, buffers: Sample, code: PackedCode | None) -> tuple[Entry, str] | None:
+        """The code to begin with and where it comes from: from the cache, or compiled now if that is required.
+
+        ``code`` is what came with a trusted file; it goes to the cache first.
+        """
+        if code is not None:
+            self._install(code)
+        entry = self._find()
+        if self.policy.is_required and (entry is None or entry.tuning.tier is not Tier.COMPILED):
+            self.tell(CompilationProgress(fraction=0.85, doing="compiling"))
+            return self._compile_now(sample, buffers), "compiled"
+        return None if entry is None else (entry, "found in the cache")
+
+    def _compile_now(self, sample: Sample, buffers: Sample) -> Entry:
+        self.cache.forget(self.fingerprint)
+        self._start(sample(), buffers())
+        entry = self._wait()
+        if entry is None or entry.tuning.tier is not Tier.COMPILED:
+            reason = "see the warning above" if entry is None else entry.tuning.reason
+            raise OptionError(f"The tier is 'compiled', but the program could not be compiled: {reason}. Use 'graph'.")
+        return entry
+
+    def _find(self) -> Entry | None:
+        """What was compiled before; reports why nothing is found."""
         try:
             entry = self._loaded()
         except ProgramFileError as error:
@@ -76,7 +131,7 @@ class Ascent:
         return entry
 
     def _loaded(self) -> Entry | None:
-        """What is in the cache, ready to be called; raises ProgramFileError where it cannot be used."""
+        """What is in the cache, ready to be called; raises ProgramFileError if it cannot be used."""
         entry = self.cache.find(self.fingerprint)
         if entry is not None and entry.tuning.tier is Tier.COMPILED:
             try:
@@ -86,8 +141,8 @@ class Ascent:
                 raise ProgramFileError(f"The compiled code in {entry.folder} cannot be loaded: {error}.") from error
         return entry
 
-    def take_in(self, code: PackedCode) -> None:
-        """Take compiled code that came with the program; it is checked, and it is trusted."""
+    def _install(self, code: PackedCode) -> None:
+        """Put compiled code that came with the program into the cache; it is checked, and it is trusted."""
         try:
             is_taken = install(code, self.cache, self.fingerprint)
         except OSError as error:
@@ -101,16 +156,18 @@ class Ascent:
             )
 
     def is_due(self, seconds: float) -> bool:
-        """Told how long a call took; whether it is time to start the compiler, or to look after it."""
+        """Note how long a call took; whether it is time to start the compiler, or to look after it."""
         if self._is_over:
             return False
         self._worked += seconds
-        return self._worked >= self.patience if self._process is None else time.monotonic() >= self._next_look
+        return (
+            self._worked >= self.policy.after_seconds if self._process is None else time.monotonic() >= self._next_look
+        )
 
     def go_on(self, sample: Sample, buffers: Sample) -> Entry | None:
-        """Start the compiler, or look after it; returns the compiled code once it is there."""
+        """Start the compiler, or look after it; returns the compiled code once it is ready."""
         if self._process is None:
-            self.start(sample(), buffers())
+            self._start(sample(), buffers())
             return None
         self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
         return None if self._process.is_running else self._outcome()
@@ -125,8 +182,8 @@ class Ascent:
         """Whether a compiler works beside the program."""
         return self._process is not None and self._process.is_running
 
-    def start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
-        """Start the compiler; where that is not possible, the program stays as it is."""
+    def _start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
+        """Start the compiler; if that is not possible, the program stays as it is."""
         try:
             if not os.access(self.cache.root, os.W_OK):
                 raise PermissionError(errno.EACCES, "Compiled code cannot be written", str(self.cache.root))
@@ -147,11 +204,11 @@ class Ascent:
             threads=torch.get_num_threads(),
             compiler_threads=max(1, min(self.cores - 1, 8)),
             precision=precision_settings(),
-            must_compile=self.must_compile,
+            must_compile=self.policy.is_required,
             about=self.about,
         )
 
-    def finish(self) -> Entry | None:
+    def _wait(self) -> Entry | None:
         """Wait for the compiler."""
         if self._process is None:
             return None
@@ -191,22 +248,21 @@ def ascent_for(
     program: Program,
     schedule: Schedule,
     device: torch.device,
+    policy: CompilePolicy,
     *,
-    patience: float,
     directory: Path | None,
-    must_compile: bool,
     tell: Callable[[Event], None],
     about: Mapping[str, str] | None = None,
 ) -> Ascent | None:
-    """The way up for a program, or None where there is none; the reason is told."""
+    """What takes a program to compiled code; None if that is not possible, and then the reason is reported."""
     if (problem := missing_compiler(device)) is not None:
-        if must_compile:
+        if policy.is_required:
             raise OptionError(f"The tier is 'compiled', but {problem}. Install one, or choose the tier 'graph'.")
         tell(Noted(message=f"The program stays on the graph tier: {problem}.", can_be_changed=True))
         return None
     root = directory or environment.executable_cache()
     if root is None:
-        if must_compile:
+        if policy.is_required:
             raise OptionError(
                 "The tier is 'compiled', but PILOTAGE_CACHE_DIR is off: compiled code needs a place. Name one."
             )
@@ -218,13 +274,12 @@ def ascent_for(
             cache=NativeCache(root),
             device=device,
             schedule=schedule,
-            patience=patience,
+            policy=policy,
             tell=tell,
-            must_compile=must_compile,
             about=about or {},
         )
     except (OptionError, CaptureError) as error:
-        if must_compile:
+        if policy.is_required:
             raise
         tell(Warned(message=f"The program stays on the graph tier: {error}"))
         return None

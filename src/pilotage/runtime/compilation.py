@@ -1,11 +1,10 @@
-"""From a module and a first call to a program that is ready to be attached."""
+"""From a module and a first call to a session: devices, capture, passes, strategy, compiled code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,65 +12,39 @@ from torch import Tensor, nn
 from pilotage.capture.capture import Request, capture, uncaptured
 from pilotage.capture.dropout import active_dropout
 from pilotage.compiler.transport import PackedCode
-from pilotage.devices.base import Backend, Executable
 from pilotage.devices.registry import Choice, choose
+from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import Line
-from pilotage.errors import CaptureError, OptionError
-from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, Warned
+from pilotage.errors import OptionError
+from pilotage.events import BackendChosen, CompilationProgress, Event, TierChanged, Warned
 from pilotage.execution.random_streams import RandomStreams, seeds_for
-from pilotage.execution.state import Exchange
 from pilotage.execution.synthetic_inputs import SyntheticInputs
-from pilotage.execution.walk import Calls, Forgive
+from pilotage.execution.threads import ThreadTuner
+from pilotage.execution.walk import OnFailure
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.choices import NonFiniteLoss, OutputMode, Tier
+from pilotage.options.choices import NonFiniteLoss, Tier
 from pilotage.options.execution import Execution
 from pilotage.options.locations import Locations
 from pilotage.passes.anchors import anchored
-from pilotage.passes.cutting import cut_program
-from pilotage.passes.late_checks import with_late_checks
 from pilotage.passes.offloading import offloaded
-from pilotage.passes.placement import place
 from pilotage.passes.recomputation import recomputed
-from pilotage.passes.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.layout import Groups
-from pilotage.program.optimizer_shards import Broadcast, Shares
-from pilotage.program.program import Action, Program
-from pilotage.program.schedule import Schedule, make_schedule
+from pilotage.program.optimizer_shards import Shares
+from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
-from pilotage.runtime.ascending import begin_ascent
+from pilotage.runtime.ascent import ascent_for, compile_policy
 from pilotage.runtime.session import Session
-from pilotage.strategies.cards.loading import load_on_cards
-from pilotage.strategies.cards.state import CardStates
-from pilotage.strategies.device_assignment import Cards, choose_cards, is_pipeline, refuse_on_cards
-from pilotage.strategies.stages.in_processes import PipelinedExecutable
-from pilotage.strategies.stages.on_cards import StagedExecutable
-from pilotage.strategies.stages.states import StageStates
-from pilotage.strategies.tensor_locations import (
-    notice_of_locations,
-    possible_locations,
-    refuse_slots_on_host,
-    shares_of,
-)
+from pilotage.strategies.choosing import StrategyChoice
+from pilotage.strategies.device_assignment import Cards, choose_cards
+from pilotage.strategies.strategy import Setup
+from pilotage.strategies.tensor_locations import notice_of_locations, possible_locations, shares_of
 from pilotage.turns import PROCESS_WIDE
-
-_TRAVELLING = (
-    "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every micro-batch: put what "
-    "shares weights in one stage where you can."
-)
-_SHARED_OUT = (
-    "The stages of the program are shared out to several cards, and run one after the other. This has been tested on "
-    "emulated cards alone: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
-)
-_UNTRIED = (
-    "This has been run with one card in the place of all of them: compare the first results with a run on one card "
-    "(CUDA_VISIBLE_DEVICES=0)."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compilation:
-    """What is compiled, and who is told about it."""
+    """What to compile, and for whom."""
 
     module: nn.Module
     modes: Mapping[nn.Module, bool]
@@ -80,36 +53,26 @@ class Compilation:
     groups: Mapping[str, Groups]
     parsers: Parsers
     tell: Callable[[Event], None]
-    forgive: Forgive
+    on_failure: OnFailure
     sample: Callable[[], Sequence[Tensor]]
-    """Gives the inputs of one micro-batch."""
+    """Returns the inputs of one micro-batch."""
 
-    exchange: Exchange | None = None
-    """Adds up the gradients of all instances."""
-
-    broadcast: Broadcast | None = None
-    """Overwrites tensors by those of one instance."""
-
-    gather: Callable[[Any], list[Any]] | None = None
-    """Brings together what each instance has."""
+    peers: Peers | None = None
+    """The other instances; None if updates are not shared."""
 
     line: Line | None = None
-    """The processes that have the other stages; None where this one has all of them."""
+    """The processes that have the other stages; None if this process has all of them."""
 
     code: PackedCode | None = None
     """Compiled code that came with the program, if it is trusted."""
 
     def session(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Session:
-        """Capture and load the program; its state is still to be put on the device."""
-        self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
-        choice, cards = self._choice()
+        """Capture and load the program; its state is still to be allocated."""
+        choice, cards = self._choose_devices()
         self.tell(CompilationProgress(fraction=0.05, doing="capturing"))
-        program = self._program(choice, arguments, micro_batch, apart=self.line is not None)
-        if self.line is None and is_pipeline(self.execution, choice, cards, program):
-            apart = self._program(choice, arguments, micro_batch, apart=True)
-            if (session := self._load_stages(choice, cards, program, apart)) is not None:
-                return session
-        return self._load(choice, cards, program)
+        captured = partial(self._captured, choice, arguments, micro_batch)
+        program = captured(gradients_apart=self.line is not None)
+        return self._loaded(choice, cards, program, partial(captured, gradients_apart=True))
 
     def session_of(self, program: Program) -> Session:
         """Load a program that was captured before."""
@@ -117,165 +80,21 @@ class Compilation:
             raise OptionError(
                 "A program that was compiled before cannot be cut into stages. Compile it here, or start one process."
             )
+        return self._loaded(*self._choose_devices(), program, None)
+
+    def _choose_devices(self) -> tuple[Choice, Cards]:
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
-        return self._load(*self._choice(), program)
-
-    def _load(self, choice: Choice, cards: Cards, program: Program) -> Session:
-        self.tell(CompilationProgress(fraction=0.8, doing="loading"))
-        schedule = self._schedule(program)
-        if self.line is not None:
-            return self._load_stage(self.line, choice, program, schedule)
-        placed = place(program, cards.usable)
-        if placed.homes:
-            refuse_slots_on_host(program)
-            self.tell(Warned(message=_SHARED_OUT))
-        elif cards.of_replicas:
-            return self._load_replicas(choice, cards.of_replicas, program, schedule)
-        session = self._session(
-            choice,
-            schedule,
-            captured=program,
-            program=program,
-            executable=choice.backend.load(placed.program, schedule, self.forgive),
-            tier=Tier.GRAPH if choice.tier is Tier.COMPILED else choice.tier,
-            homes=placed.homes,
-            pools=Action.UPDATE in program.computations,
-            shares=self._shares(),
-            gather=self.gather,
-        )
-        # The compiler knows one device alone.
-        if not placed.homes and not self._locations(choice).uses_host:
-            begin_ascent(session, self.execution, self.module, code=self.code, sample=self.sample, tell=self.tell)
-        return session
-
-    def _session(self, choice: Choice, schedule: Schedule, **own: Any) -> Session:
-        """A session with what all of them have in common."""
-        batching, line = self.execution.batching, self.line
-        seeds = seeds_for(
-            self.execution.random_seed,
-            batching.replicas,
-            instance=self.execution.instance,
-            instances=batching.instances,
-            stage=0 if line is None else line.stage,
-            stages=1 if line is None else line.stages,
-        )
-        return Session(
-            choice=choice,
-            schedule=schedule,
-            reload=partial(_reload, choice.backend, schedule, self.forgive),
-            streams=RandomStreams(choice.capabilities.device, seeds),
-            replicas=batching.replicas,
-            exchange=self._exchange,
-            accumulation=self.execution.accumulation,
-            synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
-            **own,
-        )
-
-    @property
-    def _exchange(self) -> Exchange | None:
-        return None if self.plan is None else self.exchange
-
-    def _load_replicas(
-        self, choice: Choice, cards: Sequence[torch.device], program: Program, schedule: Schedule
-    ) -> Session:
-        """Load the program on several cards, each of which has some of the replicas."""
-        refuse_on_cards(program, self.execution)
-        self._tell_of_untried(cards, "Replicas run side by side on several cards of this process.")
-        replicas, exchange, pools = self.execution.batching.replicas, self._exchange, program.trains
-        return self._session(
-            choice,
-            schedule,
-            captured=program,
-            program=program,
-            executable=load_on_cards(program, schedule, self.forgive, replicas, cards),
-            room=lambda plan: CardStates(program.layout, plan, cards, replicas, pools, exchange),
-            cards=cards,
-            tier=choice.tier,
-            pools=pools,
-        )
-
-    def _load_stages(self, choice: Choice, cards: Cards, program: Program, apart: Program) -> Session | None:
-        """Load all stages of the program, each on its card; None where they have to run one after the other."""
-        places = [cards.usable[stage % len(cards.usable)] for stage in range(stages_of(apart))]
-        try:
-            cuts = cut_for_cards(apart, places)
-        except CaptureError as error:
-            self.tell(Noted(message=f"The stages run one after the other, on several cards: {error}"))
-            return None
-        self.tell(CompilationProgress(fraction=0.8, doing="loading"))
-        self._tell_of_untried(places, "The stages are a pipeline over several cards of this process.")
-        schedule, replicas, exchange = self._schedule(apart), self.execution.batching.replicas, self._exchange
-        layouts = [cut.program.layout for cut in cuts]
-        return self._session(
-            choice,
-            schedule,
-            captured=program,
-            program=program,
-            executable=self._pipeline(StagedExecutable, cuts, places, schedule),
-            room=lambda plan: StageStates(layouts, plan, places, replicas, exchange),
-            cards=tuple(places),
-            tier=choice.tier,
-            pools=program.trains,
-        )
-
-    def _tell_of_untried(self, cards: Sequence[torch.device], what: str) -> None:
-        if len(set(cards)) > 1:
-            self.tell(Warned(message=f"{what} {_UNTRIED}"))
-
-    def _load_stage(self, line: Line, choice: Choice, program: Program, schedule: Schedule) -> Session:
-        """Load one stage of the program; other processes load the others."""
-        cut = cut_program(with_late_checks(program), line.stage, line.stages, choice.capabilities.device)
-        if cut.travelling:
-            self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
-        return self._session(
-            choice,
-            schedule,
-            captured=program,
-            program=cut.program,
-            executable=self._pipeline(PipelinedExecutable, cut, schedule, line),
-            tier=choice.tier,
-            line=line,
-            cut=cut,
-            pools=program.trains,
-        )
-
-    def _pipeline(self, kind: Callable[..., Executable], *parts: object) -> Executable:
-        """Stages that work in the order, and with the care for losses, that was asked for."""
-        stops_at_losses = self.execution.nonfinite_loss is NonFiniteLoss.RAISE
-        return kind(*parts, forgive=self.forgive, order=self.execution.pipeline, stops_at_losses=stops_at_losses)
-
-    def _refuse_for_stages(self, choice: Choice) -> None:
-        """Say what stages in processes of their own cannot do."""
-        if choice.tier is not Tier.GRAPH:
-            raise OptionError(
-                f"The tier is {choice.tier.value!r}. Stages in processes of their own run in the tier 'graph' alone."
-            )
-        if self._shares() is not None or self._locations(choice).activations is not None:
-            raise OptionError(
-                "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
-                "wait on the host yet. Leave these locations as they are."
-            )
-
-    def _locations(self, choice: Choice) -> Locations:
-        return possible_locations(self.execution.locations, choice, trains=self.plan is not None)
-
-    def _shares(self) -> Shares | None:
-        return shares_of(self.module, self.plan, self.execution, self.broadcast)
-
-    def _choice(self) -> tuple[Choice, Cards]:
-        choice = choose(self.execution.backend, self.execution.tier)
+        choice, trains = choose(self.execution.backend, self.execution.tier), self.plan is not None
         if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.capabilities.stops_at_losses:
             raise OptionError(
                 f"nonfinite_loss is 'raise', but the {choice.capabilities.name} backend does not look at losses yet. "
                 "Use 'ignore', or the cpu backend."
             )
-        if (notice := notice_of_locations(self.execution.locations, choice, trains=self.plan is not None)) is not None:
+        if (notice := notice_of_locations(self.execution.locations, choice, trains=trains)) is not None:
             self.tell(notice)
         if self.line is not None:
             self._refuse_for_stages(choice)
-        cards = choose_cards(
-            self.execution, choice, trains=self.plan is not None, in_line=self.line is not None, tell=self.tell
-        )
+        cards = choose_cards(self.execution, choice, trains=trains, in_line=self.line is not None, tell=self.tell)
         self.tell(
             BackendChosen(
                 backend=choice.capabilities.name,
@@ -287,10 +106,23 @@ class Compilation:
         )
         return choice, cards
 
-    def _program(
-        self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec], *, apart: bool
+    def _refuse_for_stages(self, choice: Choice) -> None:
+        """Raise for what stages in several processes cannot do."""
+        if choice.tier is not Tier.GRAPH:
+            raise OptionError(
+                f"The tier is {choice.tier.value!r}. Stages in processes of their own run in the tier 'graph' alone."
+            )
+        if self._shares() is not None or self._locations(choice).activations is not None:
+            raise OptionError(
+                "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
+                "wait on the host yet. Leave these locations as they are."
+            )
+
+    def _captured(
+        self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec], *, gradients_apart: bool
     ) -> Program:
-        """Capture the program; with its gradients apart, if it is going to be cut into stages."""
+        """Capture the program and run the passes over it; a pipeline needs its gradients apart from the update."""
+        locations = self._locations(choice)
         request = Request(
             module=self.module,
             arguments=arguments,
@@ -303,9 +135,9 @@ class Compilation:
             groups=self.groups,
             loss_rule=self.execution.loss_rule,
             broadcast_buffers=self.execution.broadcast_buffers,
-            slots_on_host=self._locations(choice).optimizer,
+            slots_on_host=locations.optimizer,
             shares=self._shares(),
-            separate_gradients=apart,
+            separate_gradients=gradients_apart,
             check_loss=choice.capabilities.stops_at_losses
             and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
             device=choice.capabilities.device,
@@ -315,8 +147,8 @@ class Compilation:
         with PROCESS_WIDE:
             program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
         program = recomputed(program, self.execution.recomputation)
-        if (waiting := self._locations(choice).activations) is not None:
-            program = offloaded(program, waiting)
+        if locations.activations is not None:
+            program = offloaded(program, locations.activations)
         program = anchored(program, self.execution.anchors)
         for warning in program.warnings:
             self.tell(Warned(message=warning))
@@ -324,18 +156,82 @@ class Compilation:
             self.tell(Warned(message=dropping))
         return program
 
-    def _schedule(self, program: Program) -> Schedule:
-        default = OutputMode.FINAL if program.trains else OutputMode.ALL
-        return make_schedule(
-            self.execution.batching,
-            trains=program.trains,
-            mode=self.execution.output_mode or default,
-            period=self.execution.output_period,
-            pools=Action.UPDATE in program.computations,
+    def _loaded(
+        self, choice: Choice, cards: Cards, program: Program, with_gradients_apart: Callable[[], Program] | None
+    ) -> Session:
+        """Choose a strategy, and compiled code if there is some."""
+        self.tell(CompilationProgress(fraction=0.8, doing="loading"))
+        setup = self._setup(choice)
+        strategy = StrategyChoice(
+            execution=self.execution, choice=choice, cards=cards, line=self.line, setup=setup, tell=self.tell
+        ).strategy(program, with_gradients_apart)
+        peers = None if setup.shares is None else self.peers
+        session = Session(
+            choice=choice,
+            captured=program,
+            strategy=strategy,
+            streams=setup.streams,
+            gather=self.line.gather if self.line is not None else (None if peers is None else peers.gather),
+            accumulation=self.execution.accumulation,
+            synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
+        )
+        self._begin_ascent(session)
+        return session
+
+    def _setup(self, choice: Choice) -> Setup:
+        batching, line = self.execution.batching, self.line
+        seeds = seeds_for(
+            self.execution.random_seed,
+            batching.replicas,
+            instance=self.execution.instance,
+            instances=batching.instances,
+            stage=0 if line is None else line.stage,
+            stages=1 if line is None else line.stages,
+        )
+        return Setup(
+            replicas=batching.replicas,
+            streams=RandomStreams(choice.capabilities.device, seeds),
+            on_failure=self.on_failure,
+            exchange=None if self.plan is None or self.peers is None else self.peers.begin_sum,
+            shares=self._shares(),
+            order=self.execution.pipeline,
+            stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
         )
 
+    def _begin_ascent(self, session: Session) -> None:
+        """Use compiled code that is ready or required, or prepare to compile."""
+        choice, execution = session.choice, self.execution
+        policy = compile_policy(
+            choice, execution, session.strategy, has_peers=self.plan is not None and self.peers is not None
+        )
+        if policy is None:
+            return
+        ascent = session.ascent = ascent_for(
+            session.captured,
+            session.schedule,
+            choice.capabilities.device,
+            policy,
+            directory=execution.cache_directory,
+            tell=self.tell,
+            about={
+                "name": execution.name or type(self.module).__name__,
+                "kind": "training" if session.captured.trains else "inference",
+            },
+        )
+        if ascent is None:
+            return
+        if choice.capabilities.computes_in_threads and not policy.is_required:
+            notes = ascent.cache.store.notes_of(ascent.fingerprint.digest)
+            session.threads = ThreadTuner(torch.get_num_threads(), notes)
+        found = ascent.first_entry(self.sample, lambda: [each.detach() for each in self.module.buffers()], self.code)
+        if found is not None:
+            entry, origin = found
+            session.use(entry)
+            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"{origin} ({entry.tuning.gain})"))
 
-def _reload(
-    backend: Backend, schedule: Schedule, forgive: Forgive, program: Program, calls: Calls | None
-) -> Executable:
-    return backend.load(program, schedule, forgive, calls)
+    def _locations(self, choice: Choice) -> Locations:
+        return possible_locations(self.execution.locations, choice, trains=self.plan is not None)
+
+    def _shares(self) -> Shares | None:
+        broadcast = None if self.peers is None else self.peers.broadcast
+        return shares_of(self.module, self.plan, self.execution, broadcast)

@@ -11,7 +11,7 @@ from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import Line
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
-from pilotage.execution.state import DeviceState
+from pilotage.execution.spread_state import ProgramState
 from pilotage.options.execution import Execution
 
 
@@ -27,7 +27,7 @@ def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
     return peers
 
 
-def settle(peers: Peers, state: DeviceState, own_buffers: Collection[str] = ()) -> str | None:
+def settle(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ()) -> str | None:
     """Take the state of instance 0 wherever instances differ; returns what is to be said about it.
 
     Each instance keeps its own of some buffers, as long as weights and optimizer state are equal everywhere.
@@ -39,7 +39,7 @@ def settle(peers: Peers, state: DeviceState, own_buffers: Collection[str] = ()) 
     unequal = settle_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)
     if not unequal:
         return None
-    state.hand_on()
+    state.refresh_copies()
     state.load_buffers(state.buffers())
     return _notice("instances", unequal)
 

@@ -34,9 +34,10 @@ from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.equal_start import checked_peers, settle, settle_stages
 from pilotage.runtime.failures import Failures
 from pilotage.runtime.host_steps import HostSteps
+from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
-from pilotage.runtime.session import OptimizerState, Session
+from pilotage.runtime.session import Session
 from pilotage.runtime.weights import WeightKeeper
 from pilotage.turns import Turn, in_turn
 
@@ -140,10 +141,9 @@ class Executor:
             self._optimizer.note_update()
         call.write_back(session.program.written_inputs)
         seconds = time.perf_counter() - start
-        done = session.steps_run(seconds)
+        done = session.note_call(seconds)
         self.record.count(done.device, done.tier, done.micro_batches, done.updates)
         self._tell(done)
-        session.note(seconds)
         if session.ascent is not None and session.ascent.is_due(seconds):
             self._climb(session, session.ascent, call)
         return outputs
@@ -171,9 +171,9 @@ class Executor:
         entry = ascent.go_on(lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values()))
         if entry is None:
             return
-        if not session.is_at_home_in(entry):
+        if not session.fits_layout_of(entry):
             self.detach()
-        session.go_up(entry)
+        session.use(entry)
         if session.state is None:
             self.attach()
         self.record.tier_changes.append((self.record.updates, session.tier.value))
@@ -226,7 +226,7 @@ class Executor:
         self._start(self._compilation(made_up, code).session_of(program))
 
     def _start(self, session: Session) -> None:
-        session.parked, self._kept = self._kept, None
+        session.kept_optimizer, self._kept = self._kept, None
         if self._kept_streams is not None:
             session.streams.states, self._kept_streams = self._kept_streams, None
         self._weights.look_for_turn()
@@ -261,7 +261,7 @@ class Executor:
     @in_turn
     def destroy(self) -> None:
         """Bring the weights home and drop the program; the next call compiles anew."""
-        self._weights.let_go()
+        self._weights.detach()
         self.host_steps.end()
         if self._session is not None:
             self._session.stop_ascent()
@@ -281,9 +281,9 @@ class Executor:
         """Put weights and optimizer state on the device."""
         self._is_settled = False
         with torch.inference_mode(False):
-            state = self.session.attach(self.plan)
+            self.session.attach(self.plan)
             any_process = None if self.line is None else self.line.any
-            self._weights.take_over(state, self.session.whole_weights, any_process)
+            self._weights.attach(self.session.strategy, any_process)
         self.host_steps.begin(self.module.parameters())
 
     @in_turn
@@ -291,7 +291,7 @@ class Executor:
         """Bring weights and optimizer state home and free the device."""
         _ = self.session.attached
         self.session.refuse_torn()
-        self._weights.let_go()
+        self._weights.detach()
         self.host_steps.end()
         self.session.detach()
         self._presence.leave()
@@ -388,11 +388,9 @@ class Executor:
             groups=self._groups,
             parsers=self._parsers,
             tell=self._tell,
-            forgive=self._failures.forgive,
+            on_failure=self._failures.may_continue,
             sample=sample,
-            exchange=None if self.peers is None else self.peers.begin_sum,
-            broadcast=None if self.peers is None else self.peers.broadcast,
-            gather=None if self.peers is None else self.peers.gather,
+            peers=self.peers,
             line=self.line,
             code=code,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotage.events import Listener, Warned
-from pilotage.execution.state import DeviceState
+from pilotage.execution.spread_state import ProgramState
 from pilotage.execution.walk import StepFailure
 from pilotage.options.choices import NonFiniteLoss
 from pilotage.runtime.diagnosis import explain, is_nonfinite_loss, late_notice
@@ -26,7 +26,7 @@ class Failures:
     record: RunRecord
     tell: Listener
 
-    def forgive(self, failure: StepFailure, error: Exception) -> bool:
+    def may_continue(self, failure: StepFailure, error: Exception) -> bool:
         """Whether training goes on, without looking at its losses any more; says so if it does."""
         if self.nonfinite_loss is not NonFiniteLoss.WARN or not is_nonfinite_loss(error):
             return False
@@ -37,7 +37,7 @@ class Failures:
             self.tell(Warned(message=f"{explain(failure, error, updates)} Training goes on, unchecked."))
         return True
 
-    def is_torn_by(self, error: BaseException, state: DeviceState) -> bool:
+    def is_torn_by(self, error: BaseException, state: ProgramState) -> bool:
         """Whether a failed call left an update half done; says so then, and counts the updates that are whole."""
         if not isinstance(error, StepFailure):
             self.record.updates += state.updates_of_call

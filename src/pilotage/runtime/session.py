@@ -1,139 +1,115 @@
-"""A compiled program, and its state on the device."""
+"""A compiled program on its devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from pilotage.compiler.cache import Entry
-from pilotage.devices.base import Executable
 from pilotage.devices.registry import Choice
-from pilotage.distributed.pipeline_group import Line
 from pilotage.errors import AttachmentError, InputError, TornStateError
 from pilotage.events import StepsRun
 from pilotage.execution.random_streams import RandomStreams
-from pilotage.execution.state import OPTIMIZER, DeviceState, Exchange
+from pilotage.execution.spread_state import ProgramState
 from pilotage.execution.synthetic_inputs import SyntheticInputs
 from pilotage.execution.threads import ThreadTuner, using_threads
-from pilotage.execution.timing import CallTimes, Timed
-from pilotage.execution.walk import Calls
+from pilotage.execution.timing import CallTimes
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
 from pilotage.passes.channels_last import in_channels_last
-from pilotage.passes.cutting import StageProgram
 from pilotage.passes.late_checks import with_late_checks
-from pilotage.program.layout import Counter, Slot
-from pilotage.program.optimizer_shards import Shares
+from pilotage.program.layout import Slot
 from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure
 from pilotage.runtime.ascent import Ascent
-from pilotage.runtime.whole_weights import whole_weights
+from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
+from pilotage.strategies.strategy import Strategy, detached
 from pilotage.turns import PROCESS_WIDE
 
-
-@dataclass(frozen=True, kw_only=True)
-class OptimizerState:
-    """What an optimizer has learnt, on the host."""
-
-    slots: dict[Slot, Tensor]
-    updates: float
-    loss_scale: float = 1.0
-    """What automatic loss scaling has found."""
+Slots = dict[tuple[str, str], Tensor]
+"""What an optimizer keeps, by name of the slot and of the parameter."""
 
 
 @dataclass(kw_only=True)
 class Session:
-    """Everything that exists between compiling a program and destroying it."""
+    """What exists from the compilation of a program until it is destroyed."""
 
     choice: Choice
     captured: Program
     """The program as it was captured."""
 
-    program: Program
-    """The program in the form that is run."""
+    strategy: Strategy
+    """Where the program runs; owns its state."""
 
-    schedule: Schedule
-    executable: Executable
     streams: RandomStreams
-    replicas: int
-    pools: bool
-    """Whether gradients of several micro-batches are pooled."""
-
-    exchange: Exchange | None = None
-    """Adds up the gradients of all instances; None where there is one."""
-
-    line: Line | None = None
-    """The processes of the other stages; None where this one has all of them."""
-
-    cut: StageProgram | None = None
-    """What this process has of the captured program, where others have the rest."""
-
-    cards: tuple[torch.device, ...] = ()
-    """The cards that replicas are shared out to; none where all of them are on one."""
-
-    room: Callable[[OptimizerPlan | None], DeviceState] | None = None
-    """Makes room for state that several cards have copies or parts of; None where one device has it."""
-
-    homes: Mapping[str, torch.device] = field(default_factory=dict)
-    """The devices of weights and buffers that are not on the first one."""
-
-    state: DeviceState | None = None
-    """None while the program is detached from its device."""
-
-    shares: Shares | None = None
-    """What other instances update; None where each updates everything."""
-
-    gather: Callable[[Any], list[Any]] | None = None
-    """Brings together what each instance has; None where there is one."""
+    gather: Callable[[Slots], list[Slots]] | None = None
+    """Collects the optimizer's state of all processes that have a part of it; None if this process has all of it."""
 
     accumulation: Accumulation | None = None
-    """How half-precision products are summed up."""
+    """How half-precision products are summed."""
 
     synthetic: SyntheticInputs | None = None
-    """What the program runs on instead of the host's inputs, where it was asked for."""
+    """What the program runs on instead of the host's inputs, if that was asked for."""
 
-    parked: OptimizerState | None = None
+    kept_optimizer: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
 
-    tier: Tier
-    """How the program is executed at present."""
-
     entry: Entry | None = None
-    """The compiled code that is run, or what was found out in looking for it."""
-
-    channels_last: bool = False
-    """Whether weights of four dimensions are stored channels-last."""
+    """The compiled code that runs, or what the search for it found."""
 
     threads: ThreadTuner | None = None
-    """How many threads compute, where that may be decided here."""
+    """Finds the number of threads, if that may be decided here."""
 
     ascent: Ascent | None = None
-    """The way to compiled code, as long as it may be gone."""
+    """The pending switch to compiled code, if any."""
 
-    reload: Callable[[Program, Calls | None], Executable]
-    """Makes another form of the program ready to run."""
+    @property
+    def program(self) -> Program:
+        """The program in the form that runs."""
+        return self.strategy.program
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps of one call."""
+        return self.strategy.schedule
+
+    @property
+    def tier(self) -> Tier:
+        """How the program is executed at present."""
+        if self.entry is not None:
+            return self.entry.tuning.tier
+        return Tier.EAGER if self.choice.tier is Tier.EAGER else Tier.GRAPH
 
     @cached_property
     def device(self) -> str:
-        """The device by name, or all of them where the program is shared out."""
-        others = sorted(map(str, {*self.homes.values(), *self.cards} - {self.choice.capabilities.device}))
+        """The device by name, or all of them."""
+        others = sorted(map(str, {*self.strategy.devices} - {self.choice.capabilities.device}))
         return ", ".join([self.choice.capabilities.label, *others])
 
     @property
-    def attached(self) -> DeviceState:
-        """The state on the device; raises while the program is detached."""
-        if self.state is None:
-            raise AttachmentError("Device is not attached. Attach the model, or call it once.")
-        return self.state
+    def state(self) -> ProgramState | None:
+        """The state on the devices; None while the program is detached."""
+        return self.strategy.state
+
+    @property
+    def attached(self) -> ProgramState:
+        """The state on the devices; raises while the program is detached."""
+        if self.strategy.state is None:
+            raise detached()
+        return self.strategy.state
+
+    @property
+    def whole_weights(self) -> Callable[[], Mapping[str, Tensor]]:
+        """Returns all weights and buffers. Collective where stages are processes: every process must call it."""
+        return self.strategy.weights
 
     @property
     def outputs(self) -> Structure:
@@ -145,130 +121,49 @@ class Session:
         assert structure is not None
         return structure
 
-    def attach(self, plan: OptimizerPlan | None) -> DeviceState:
-        """Make room on the device; weights are still to be loaded."""
-        if self.state is not None:
-            raise AttachmentError("Device is already attached. Detach it first.")
-        self.state = self._state_on_device(plan) if self.room is None else self.room(plan)
-        if self.parked is not None:
-            self._load_optimizer(self.state, self.parked)
-        return self.state
-
-    def _state_on_device(self, plan: OptimizerPlan | None) -> DeviceState:
-        return DeviceState(
-            self.program.layout,
-            plan,
-            self.choice.capabilities.device,
-            self.replicas,
-            self.pools,
-            self.homes,
-            self.exchange,
-            shares=self.shares,
-        )
-
-    @property
-    def whole_weights(self) -> Callable[[], Mapping[str, Tensor]] | None:
-        """Brings the weights of all stages together, where they are in several processes; all of them have to call it."""
-        if self.line is None or self.cut is None:
-            return None
-        return partial(whole_weights, self.line, self.cut, self.captured.layout, self.attached)
-
-    def detach(self) -> None:
-        """Take the optimizer's state home and free the device."""
-        self.parked = self.optimizer_state()
-        self.state = None
-
-    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one host call on inputs that are on the host."""
-        if self.synthetic is not None:
-            inputs = self.synthetic.instead_of(inputs, self.choice.capabilities.device)
-        surroundings = self._surroundings()
-        if not surroundings:
-            return self.executable.run(self.attached, self.streams, inputs)
-        with ExitStack() as stack:
-            for each in surroundings:
-                stack.enter_context(each)
-            return self.executable.run(self.attached, self.streams, inputs)
-
-    def refuse_torn(self) -> None:
-        """Raise where an update was broken off, and what it was changing was not loaded again."""
-        if self.state is not None and (torn := self.state.torn):
-            raise TornStateError(
-                f"A call was broken off in the middle of an update, and {' and '.join(sorted(torn))} on the device may be half old "
-                "and half new. Restore a checkpoint, or load weights and the state of the optimizer, or destroy() the model."
-            )
-
     @property
     def times(self) -> CallTimes | None:
-        """When the parts of the last call were done; None where the executable cannot tell."""
-        return self.executable.times if isinstance(self.executable, Timed) else None
+        """When the parts of the last call were done; None if only the devices know."""
+        return self.strategy.times
 
-    def steps_run(self, seconds: float) -> StepsRun:
-        """What one call has done."""
-        batches, updates = self.schedule.micro_batches, self.schedule.updates
-        return StepsRun(
-            device=self.device, tier=self.tier.value, micro_batches=batches, updates=updates, seconds=seconds
-        )
+    def attach(self, plan: OptimizerPlan | None) -> None:
+        """Allocate the state on the devices; weights are still to be loaded."""
+        if self.strategy.state is not None:
+            raise AttachmentError("Device is already attached. Detach it first.")
+        state = self.strategy.attach(plan)
+        if self.kept_optimizer is not None:
+            self.kept_optimizer.load_into(state)
 
-    def note(self, seconds: float) -> None:
-        """Told how long a call took."""
-        if self.threads is not None and not self._is_compiling:
-            self.threads.note(seconds)
+    def detach(self) -> None:
+        """Copy the optimizer's state to the host and free the devices."""
+        self.kept_optimizer = self.optimizer_state()
+        self.strategy.detach()
 
-    @property
-    def _is_compiling(self) -> bool:
-        return self.ascent is not None and self.ascent.is_compiling
+    # Running
 
-    def _present_threads(self, tuner: ThreadTuner) -> int:
-        """A compiler beside us gets a core of its own: threads that wait for a core hold all the others up."""
-        if self.ascent is None or not self.ascent.is_compiling:
-            return tuner.present
-        return max(1, min(tuner.present, self.ascent.cores - 1))
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run one call on inputs that are on the host."""
+        if self.synthetic is not None:
+            inputs = self.synthetic.instead_of(inputs, self.choice.capabilities.device)
+        settings = self._settings()
+        if not settings:
+            return self.strategy.run(inputs)
+        with ExitStack() as stack:
+            for each in settings:
+                stack.enter_context(each)
+            return self.strategy.run(inputs)
 
-    def is_at_home_in(self, entry: Entry) -> bool:
-        """Whether the state already lies as compiled code wants it."""
-        return self.channels_last == entry.tuning.channels_last
-
-    def go_up(self, entry: Entry) -> None:
-        """Run what was found to be fastest from now on; the program is detached where its state has to lie otherwise."""
-        self.stop_ascent()
-        tuning = entry.tuning
-        captured, late = self.captured, with_late_checks(self.captured)
-        form = late if tuning.tier is Tier.COMPILED else captured
-        self.program = in_channels_last(form) if tuning.channels_last else form
-        device = self.choice.capabilities.device
-        calls = entry.code(device, self.program.computations) if tuning.tier is Tier.COMPILED else None
-        self.executable = self.reload(self.program, calls)
-        self.channels_last, self.tier = tuning.channels_last, tuning.tier
-        self.entry = entry
-        if self.threads is not None:
-            self.threads.forget_speed()
-
-    def stop_ascent(self) -> None:
-        """Compile nothing any more."""
-        if self.ascent is not None:
-            self.ascent.stop()
-            self.ascent = None
-
-    def refuse_other_autocast(self) -> None:
-        """Raise where a call is made under another automatic mixed precision than the capture."""
-        captured, present = self.program.autocast, autocast_type(self._device_type)
-        if captured != present:
-            raise InputError(
-                f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls under "
-                "the same autocast, or put it inside of forward."
-            )
-
-    def _surroundings(self) -> list[AbstractContextManager[object]]:
-        """What has to be otherwise while a call runs; most often nothing, and then nothing is spent on it."""
+    def _settings(self) -> list[AbstractContextManager[object]]:
+        """What has to be set while a call runs; most often nothing, and then it costs nothing."""
         found: list[AbstractContextManager[object]] = []
-        if self.program.draws_random_numbers:
-            # Torch's generators are the process's, and so are the tables of a module that the eager tier runs.
+        program = self.strategy.program
+        if program.draws_random_numbers:
+            # Torch's generators belong to the process, and so do the tables of a module that the eager tier runs.
             found.append(PROCESS_WIDE)
-        elif self.program.written_buffers and not self.program.trains:
+        elif program.written_buffers and not program.trains:
             found.append(INTERRUPTS)
         # A captured graph has its casts built in; the eager tier's Python still needs autocast.
-        if self.tier is not Tier.EAGER and torch.is_autocast_enabled(self._device_type):
+        if torch.is_autocast_enabled(self._device_type) and self.tier is not Tier.EAGER:
             found.append(without_autocast(self._device_type))
         if self.accumulation is not None:
             found.append(accumulating_in(self.accumulation))
@@ -276,48 +171,95 @@ class Session:
             found.append(using_threads(count))
         return found
 
+    def _present_threads(self, tuner: ThreadTuner) -> int:
+        """A compiler beside the program gets a core of its own: threads that wait for a core hold up all the others."""
+        if self.ascent is None or not self.ascent.is_compiling:
+            return tuner.present
+        return max(1, min(tuner.present, self.ascent.cores - 1))
+
     @cached_property
     def _device_type(self) -> str:
         return self.choice.capabilities.device.type
 
-    def optimizer_state(self) -> OptimizerState | None:
-        """A copy of the optimizer's state on the host, as far as this instance has it."""
-        if not self.program.trains or self.state is None:
-            return self.parked
-        self.refuse_torn()
-        slots = {slot: tensor.to("cpu", copy=True) for slot, tensor in self.state.slots.items()}
-        counters = {counter: float(number) for counter, number in self.state.counters.items()}
-        return OptimizerState(
-            slots=slots, updates=counters[Counter.UPDATES], loss_scale=counters.get(Counter.LOSS_SCALE, 1.0)
+    def note_call(self, seconds: float) -> StepsRun:
+        """Note how long a call took; what it has done, for records and logs."""
+        if self.threads is not None and not (self.ascent is not None and self.ascent.is_compiling):
+            self.threads.note(seconds)
+        schedule = self.strategy.schedule
+        return StepsRun(
+            device=self.device,
+            tier=self.tier.value,
+            micro_batches=schedule.micro_batches,
+            updates=schedule.updates,
+            seconds=seconds,
         )
 
+    def refuse_torn(self) -> None:
+        """Raise if an update was interrupted and what it was changing was not loaded again."""
+        if self.strategy.state is not None and (torn := self.strategy.state.torn):
+            raise TornStateError(
+                f"A call was broken off in the middle of an update, and {' and '.join(sorted(torn))} on the device may be half old "
+                "and half new. Restore a checkpoint, or load weights and the state of the optimizer, or destroy() the model."
+            )
+
+    def refuse_other_autocast(self) -> None:
+        """Raise if a call is made under another automatic mixed precision than the capture."""
+        captured, present = self.strategy.program.autocast, autocast_type(self._device_type)
+        if captured != present:
+            raise InputError(
+                f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls under "
+                "the same autocast, or put it inside of forward."
+            )
+
+    # Changing the tier
+
+    def fits_layout_of(self, entry: Entry) -> bool:
+        """Whether the state has the memory layout that compiled code needs."""
+        present = self.entry is not None and self.entry.tuning.channels_last
+        return present == entry.tuning.channels_last
+
+    def use(self, entry: Entry) -> None:
+        """Run what was found to be fastest from now on; detach first if the state needs another memory layout."""
+        self.stop_ascent()
+        tuning = entry.tuning
+        form = with_late_checks(self.captured) if tuning.tier is Tier.COMPILED else self.captured
+        program = in_channels_last(form) if tuning.channels_last else form
+        device = self.choice.capabilities.device
+        calls = entry.code(device, program.computations) if tuning.tier is Tier.COMPILED else None
+        self.strategy.replace(program, calls)
+        self.entry = entry
+        if self.threads is not None:
+            self.threads.forget_speed()
+
+    def stop_ascent(self) -> None:
+        """Stop the compiler."""
+        if self.ascent is not None:
+            self.ascent.stop()
+            self.ascent = None
+
+    # The optimizer's state
+
+    def optimizer_state(self) -> OptimizerState | None:
+        """A copy of the optimizer's state on the host, as far as this process has it."""
+        if not self.program.trains or self.strategy.state is None:
+            return self.kept_optimizer
+        self.refuse_torn()
+        return OptimizerState.of(self.strategy.state)
+
     def whole_optimizer_state(self) -> OptimizerState | None:
-        """The same with what other instances remember; where state is shared out, all of them have to ask for it."""
+        """The optimizer's state of all processes. Collective if it is divided: every process must call it."""
         state = self.optimizer_state()
-        gather = self.line.gather if self.line is not None else (None if self.shares is None else self.gather)
-        if state is None or gather is None:
+        if state is None or self.gather is None:
             return state
-        everyone = gather({(slot.name, slot.parameter): tensor for slot, tensor in state.slots.items()})
+        everyone = self.gather({(slot.name, slot.parameter): tensor for slot, tensor in state.slots.items()})
         return replace(state, slots={Slot(*names): tensor for part in everyone for names, tensor in part.items()})
 
     def set_optimizer_state(self, state: OptimizerState) -> None:
-        """Let training go on from another state of the optimizer."""
-        if self.state is None:
-            self.parked = state
+        """Continue training from another state of the optimizer."""
+        if self.strategy.state is None:
+            self.kept_optimizer = state
         else:
-            self._load_optimizer(self.state, state)
-
-    @staticmethod
-    @torch.no_grad()
-    def _load_optimizer(state: DeviceState, saved: OptimizerState) -> None:
-        for slot, tensor in state.slots.items():
-            if slot in saved.slots:
-                tensor.copy_(saved.slots[slot])
-        state.counters[Counter.UPDATES].fill_(saved.updates)
-        if Counter.LOSS_SCALE in state.counters:
-            state.counters[Counter.LOSS_SCALE].fill_(saved.loss_scale)
-        state.hand_on()
-        state.repair(OPTIMIZER)
+            state.load_into(self.strategy.state)
 
 
 def _under(autocast: torch.dtype | None) -> str:

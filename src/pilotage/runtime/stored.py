@@ -20,7 +20,7 @@ from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
 from pilotage.runtime.executor import Executor
-from pilotage.runtime.session import OptimizerState
+from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.stored_check import check_stored
 from pilotage.storage.archive import read_archive, write_archive
 from pilotage.storage.permission import UNTRUSTED, Permission
@@ -64,12 +64,12 @@ def store(
 ) -> None:
     """Write a compiled model to a file."""
     session = executor.session
-    if session.line is not None:
+    if executor.line is not None:
         raise OptionError(
             "The program is one stage of several, so that its file would be of no use elsewhere. Save state_dict() instead, or "
             "compile and save it in one process."
         )
-    if session.shares is not None:
+    if session.gather is not None:
         raise OptionError(
             "The program updates only this instance's share of the parameters, so that its file would be of no use elsewhere. "
             "Save state_dict() of model and optimizer instead, or do not share out the optimizer's state."

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from pilotage.execution.state import DeviceState
+from pilotage.execution.spread_state import ProgramState
 from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
+from pilotage.strategies.strategy import Strategy, detached
 from pilotage.turns import PROCESS_WIDE, Turn
 
 
@@ -25,7 +26,7 @@ class WeightKeeper:
         self._trained: TrainedWeights | None = None
         self._seen = 0
         self._device: Callable[[], Mapping[str, Tensor]] = dict
-        """Gives all weights and buffers as they are on the device."""
+        """Returns all weights and buffers as they are on the device."""
         self._claims: list[Claim] = []
         self._generation = -1
         self._found_turn: Turn | None = None
@@ -41,23 +42,20 @@ class WeightKeeper:
         """Find out anew who else uses the module's tensors: some of them may be others by now."""
         self._found_turn = None
 
-    def take_over(
-        self,
-        state: DeviceState,
-        whole: Callable[[], Mapping[str, Tensor]] | None = None,
-        any_process: Callable[[bool], bool] | None = None,
-    ) -> None:
-        """Load a freshly attached device, and let the module show what it trains.
+    def attach(self, strategy: Strategy, any_process: Callable[[bool], bool] | None) -> None:
+        """Load a freshly attached device, and make the module show what it trains.
 
-        Where the device has only some of the weights, ``whole`` brings all of them together. All processes that have the rest then
-        have to ask for them, and ``any_process`` tells whether one of them wants to.
+        If several processes have a part of the weights each, all of them must fetch together, and ``any_process`` tells
+        whether one of them wants to.
         """
-        self.send(state)
-        self._device = whole or (lambda: {**state.parameters, **state.buffers()})
+        if strategy.state is None:
+            raise detached()
+        self.send(strategy.state)
+        self._device = strategy.weights
         if self._trains:
             self._trained = TrainedWeights(self._host(), self._device, self.turn, any_process)
 
-    def send(self, state: DeviceState) -> None:
+    def send(self, state: ProgramState) -> None:
         """Send the module's weights and buffers to the device."""
         with self.turn:
             self.fetch_for_reading()
@@ -66,21 +64,21 @@ class WeightKeeper:
             state.load_weights(parameters, buffers)
 
     @torch.no_grad()
-    def send_buffers(self, state: DeviceState, names: Iterable[str]) -> None:
+    def send_buffers(self, state: ProgramState, names: Iterable[str]) -> None:
         """Send some of the module's buffers to the device, to every replica."""
         with self.turn:
             self.fetch_for_reading()
             _, host = self._tables()
             state.load_buffers({name: host[name] for name in names})
 
-    def refresh(self, state: DeviceState) -> None:
+    def refresh(self, state: ProgramState) -> None:
         """Send the weights again if another training program has changed them since."""
         if self._generation != OWNERSHIP.generation:
             self._look_again(state)
         if self._claims and not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
             self.send(state)
 
-    def _look_again(self, state: DeviceState) -> None:
+    def _look_again(self, state: ProgramState) -> None:
         """Find out who trains these weights by now; a training program that has lost some takes them back."""
         generation = OWNERSHIP.generation
         if self._trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self._trained]:
@@ -122,7 +120,7 @@ class WeightKeeper:
         for owner in OWNERSHIP.owners_of(self._host().values()):
             owner.fetch()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Bring the last weights home; the device is about to go."""
         if self._trained is not None:
             self._trained.release()

@@ -1,21 +1,22 @@
-"""Which cards of this process replicas and stages go to: what there is, what was asked for, and what can be done."""
+"""Which cards of this process replicas and stages use: what is present, what was asked for, and what is possible."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from pilotage.devices.base import Capabilities
 from pilotage.devices.registry import Choice
 from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
+from pilotage.options import environment
 from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
 from pilotage.passes.stages_on_cards import stages_of
 from pilotage.program.program import Program
-from pilotage.strategies.cards.choosing import are_named, cards_of
-from pilotage.strategies.cards.replicas import cards_for
+from pilotage.strategies.replicas.shares import cards_for
 from pilotage.strategies.tensor_locations import possible_locations
 
 
@@ -24,13 +25,13 @@ class Cards:
     """The cards of one program."""
 
     usable: tuple[torch.device, ...]
-    """Those that its stages may be shared out to; the backend's own device is the first."""
+    """Those that its stages may use; the backend's own device comes first."""
 
     of_replicas: tuple[torch.device, ...] = ()
-    """Those that its replicas are shared out to; none where all of them are on the first."""
+    """Those that its replicas run on; empty if all of them run on the first."""
 
     def label(self, choice: Choice) -> str:
-        """What the cards of the replicas are called in logs."""
+        """What logs call the cards of the replicas."""
         others = dict.fromkeys(map(str, self.of_replicas[1:]))
         others.pop(str(choice.capabilities.device), None)
         return ", ".join([choice.capabilities.label, *others])
@@ -39,15 +40,15 @@ class Cards:
 def choose_cards(
     execution: Execution, choice: Choice, *, trains: bool, in_line: bool, tell: Callable[[Event], None]
 ) -> Cards:
-    """The cards that a program gets; what cannot be done on several is refused where they were asked for."""
-    usable = cards_of(choice.capabilities, execution.cards)
+    """The cards of a program. If cards were named, raises for what cannot run on several of them."""
+    usable = _cards_of(choice.capabilities, execution.cards)
     cards = cards_for(usable, execution.batching.replicas)
     if in_line or len(cards) < 2:
         return Cards(usable)
     obstacle = _obstacle(execution, choice, trains=trains)
     if obstacle is None:
         return Cards(usable, cards)
-    if are_named(execution.cards):
+    if _are_named(execution.cards):
         raise OptionError(
             f"Replicas on several cards of one process cannot have {obstacle} yet. Name one card, or start an instance for each."
         )
@@ -56,7 +57,7 @@ def choose_cards(
 
 
 def is_pipeline(execution: Execution, choice: Choice, cards: Cards, program: Program) -> bool:
-    """Whether several micro-batches can be on their way through stages on several cards of this process."""
+    """Whether several micro-batches can be on their way through stages on cards of this process at once."""
     batching = execution.batching
     loops = 1 if program.trains else batching.device_iterations
     return (
@@ -85,3 +86,37 @@ def _obstacle(execution: Execution, choice: Choice, *, trains: bool) -> str | No
     if trains and execution.batching.instances > 1 and execution.locations.shared_optimizer is not None:
         return "optimizer state that is shared out to instances"
     return None
+
+
+def _cards_of(backend: Capabilities, names: Sequence[str] | None) -> tuple[torch.device, ...]:
+    """The devices named by option or by PILOTAGE_CARDS, else all that the backend sees; its own device comes first."""
+    asked_by, names = ("the option cards", names) if names is not None else ("PILOTAGE_CARDS", environment.cards())
+    if names is None:
+        return backend.devices
+    devices = tuple(_device(name, asked_by) for name in names)
+    if not devices or devices[0] != backend.device or {device.type for device in devices} != {backend.device.type}:
+        raise OptionError(
+            f"{asked_by} says {', '.join(names) or 'nothing'}. It has to name devices of the {backend.name} backend, {backend.device} "
+            "first. Which cards have these numbers is said by CUDA_VISIBLE_DEVICES."
+        )
+    there = {*backend.devices}
+    for device in devices:
+        if device not in there:
+            raise OptionError(
+                f"{asked_by} names {device}, but there is no such device. Choose among: {', '.join(map(str, backend.devices))}."
+            )
+    return devices
+
+
+def _are_named(names: Sequence[str] | None) -> bool:
+    """Whether the user has named devices."""
+    return names is not None or environment.cards() is not None
+
+
+def _device(name: str, asked_by: str) -> torch.device:
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise OptionError(
+            f"{asked_by} names {name!r}, which is no device. Use names such as 'cuda:0' or 'cpu'."
+        ) from None

@@ -1,4 +1,4 @@
-"""Where the tensors of a program are going to be: what was asked for, as far as a device and its tier can do it."""
+"""Where the tensors of a program live: what was asked for, as far as the device and its tier support it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotage.program.program import Program
 
 
 def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Locations:
-    """Where tensors wait, as far as the device has another place for them than its own memory."""
+    """What can wait on the host, on a device with its own memory."""
     if not choice.capabilities.has_own_memory:
         return replace(wanted, activations=None, optimizer=None)
     has_backward = trains and choice.tier is Tier.GRAPH
@@ -26,7 +26,7 @@ def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Lo
 
 
 def notice_of_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Event | None:
-    """What is to be said about locations that come to nothing."""
+    """What to tell about locations that have no effect."""
     if wanted.uses_host and not choice.capabilities.has_own_memory:
         name = choice.capabilities.name
         return Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own.")
@@ -39,7 +39,7 @@ def notice_of_locations(wanted: Locations, choice: Choice, *, trains: bool) -> E
 
 
 def refuse_slots_on_host(program: Program) -> None:
-    """Raise for a program of several cards whose optimizer's state is to wait on the host."""
+    """Raise for stages on several cards whose optimizer state would wait on the host."""
     if program.layout.slots_on_host is not None:
         raise OptionError(
             "The stages are shared out to several cards of this process, and then the optimizer's state cannot wait on the host "
@@ -50,7 +50,7 @@ def refuse_slots_on_host(program: Program) -> None:
 def shares_of(
     module: nn.Module, plan: OptimizerPlan | None, execution: Execution, broadcast: Broadcast | None
 ) -> Shares | None:
-    """Who updates what, where the optimizer's state is shared out to the instances."""
+    """Which instance updates which parameter; None if each updates all of them."""
     minimum = execution.locations.shared_optimizer
     if minimum is None or plan is None or broadcast is None:
         return None

@@ -236,7 +236,7 @@ def test_compiled_code_checks_what_it_is_given(tmp_path):
     trainer(x, y)
     session = trainer._executor.session
     action, computation = next(iter(session.program.computations.items()))
-    code = session.executable._calls[action]
+    code = session.strategy.executable._calls[action]
     good = [*session.attached.arguments(computation.sections, 0), x, y]
     before = [tensor.clone() for tensor in good]
     for wrong in (x[:12], x.double(), torch.randn(6, 24).t(), x.to("meta")):

@@ -10,7 +10,7 @@ from pilotage.errors import TornStateError
 
 def break_off(executor, monkeypatch, *, after_writing):
     """Have the next step fail, with or without a part of its update."""
-    walked = executor.session.executable
+    walked = executor.session.strategy.executable
     (action,) = walked._calls
     whole = walked._calls[action]
 

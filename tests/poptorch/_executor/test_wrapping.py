@@ -325,7 +325,7 @@ def test_a_dropped_model_frees_its_device_at_once(training, tier, network, batch
     model(*batch)
     # The last look at trained weights, which their device is kept for.
     network.layer.weight.clone()
-    held = (model, model.engine, model.engine.session, model.engine.session.state, model.engine.session.executable)
+    held = (model, model.engine, model.engine.session, model.engine.session.state, model.engine.session.strategy)
     references = [weakref.ref(each) for each in held]
     gc.collect()
     gc.disable()

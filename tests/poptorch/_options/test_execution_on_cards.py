@@ -45,13 +45,13 @@ def trained(kind, replicas):
         count = 8 * replicas * 3
         batch = torch.randn(count, 6, generator=generator), torch.randint(4, (count,), generator=generator)
         results.append(model(*batch))
-    return results, module.state_dict(), type(model.engine.session.state).__name__
+    return results, module.state_dict(), type(model.engine.session.strategy).__name__
 
 
-@pytest.mark.parametrize(("kind", "replicas", "shared"), [(Net, 4, "CardStates"), (Blocks, 1, "StageStates")])
+@pytest.mark.parametrize(("kind", "replicas", "shared"), [(Net, 4, "ReplicasOnCards"), (Blocks, 1, "Pipeline")])
 def test_several_cards_reach_what_one_reaches(kind, replicas, shared, monkeypatch):
     *expected, _ = trained(kind, replicas)
     monkeypatch.setenv("PILOTAGE_CARDS", "cpu,cpu")
-    *found, state = trained(kind, replicas)
+    *found, strategy = trained(kind, replicas)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
-    assert state == shared
+    assert strategy == shared

@@ -12,7 +12,7 @@ from pilotage.errors import OptionError
 from pilotage.program.layout import Counter, Slot
 from pilotage.runtime.checkpoints.files import CheckpointFile
 from pilotage.runtime.executor import Executor
-from pilotage.runtime.session import OptimizerState
+from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.stored import load_weights
 
 
@@ -35,7 +35,7 @@ def tensors_of(executor: Executor) -> dict[str, Tensor]:
     session = executor.session
     state = session.attached
     tensors = {f"parameter/{name}": tensor for name, tensor in state.parameters.items()}
-    for replica in range(session.replicas):
+    for replica in state.replicas:
         tensors |= {f"buffer/{replica}/{name}": tensor for name, tensor in state.buffers(replica).items()}
     tensors |= {f"random/{number}": stream for number, stream in enumerate(session.streams.states)}
     if session.program.trains:
@@ -93,7 +93,7 @@ def load(executor: Executor, found: CheckpointContents) -> None:
         executor.set_optimizer_state(optimizer)
         executor.settle()
     # Only now: buffers may differ among replicas and instances, which the settling ends.
-    for replica in range(session.replicas):
+    for replica in state.replicas:
         for name, buffer in found.named(f"buffer/{replica}").items():
             state.buffers(replica)[name].copy_(buffer)
     for name, buffer in _of_all_stages(executor, found.named("buffer/0")).items():

@@ -1,1 +1,1 @@
-"""A program as a pipeline of stages."""
+"""A program as a pipeline of stages, with two transports: cards of one process, and processes of one instance."""

@@ -1,7 +1,7 @@
-"""In which order one process tells the cards of a pipeline what to do.
+"""The order in which the stages of a pipeline work on micro-batches.
 
-Cards work side by side although they are told one after the other, as each has a queue of its own. In every order a micro-batch
-has been told to all stages' forwards before the next one is told to the first: random numbers are drawn as on one card.
+Cards work side by side although one process starts their work one after the other, as each has its own queue. In every order
+all forwards of a micro-batch are started before the first one of the next: random numbers are drawn as on one card.
 """
 
 from __future__ import annotations
@@ -9,12 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pilotage.errors import OptionError
 from pilotage.options.choices import PipelineOrder
+
+
+def order_for(asked: PipelineOrder | None, round_: int, stages: int, *, trains: bool) -> PipelineOrder:
+    """The order that was asked for, or the one that needs the least memory."""
+    if asked is PipelineOrder.SHARDED:
+        return asked
+    if not trains:
+        return PipelineOrder.GPIPE
+    if asked is PipelineOrder.ONE_FORWARD_ONE_BACKWARD and round_ < stages:
+        raise OptionError(
+            f"The order of the pipeline is '1f1b', which needs as many micro-batches in an update as there are stages, {stages} "
+            f"at least, and there are {round_}. Raise gradient accumulation, or use 'gpipe'."
+        )
+    if asked is not None:
+        return asked
+    return PipelineOrder.ONE_FORWARD_ONE_BACKWARD if round_ >= stages else PipelineOrder.GPIPE
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One micro-batch goes through one stage, forth or back."""
+    """One micro-batch goes through one stage, forwards or backwards."""
 
     stage: int
     number: int
@@ -22,7 +39,7 @@ class Move:
 
 
 def moves(order: PipelineOrder, round_: int, stages: int, *, trains: bool) -> Iterator[Move]:
-    """What is told to which stage, for a round of so many micro-batches."""
+    """The work of all stages, in the order in which it is started, for a round of micro-batches."""
     if order is PipelineOrder.ONE_FORWARD_ONE_BACKWARD and trains:
         yield from _alternating(round_, stages)
         return

@@ -1,4 +1,4 @@
-"""One stage of a pipeline at work: forwards and backwards of micro-batches, as torch's pipelining asks for them."""
+"""One stage of a pipeline at work: forward and backward of each micro-batch."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class StageWork:
         self._draws_random_numbers = program.draws_random_numbers
         self._part = part
         self._sections = tuple(sections)
-        self._device = device
-        """Where what is sent lies."""
+        self.carrier_device = device
+        """Where tensors have to be that are sent to other stages."""
         self._forward = _HalfWork(part.forward)
         self._backward = None if part.backward is None else _HalfWork(part.backward)
         self._kept: dict[int, list[Tensor]] = {}
@@ -49,23 +49,23 @@ class StageWork:
         self.outputs: list[dict[int, Tensor]] = []
         """What each micro-batch of the present round has left for the host, by number of output."""
         self.failure: GraphFailure | None = None
-        """What has gone wrong in a graph, and not in an exchange."""
+        """What went wrong in a graph of the present round, and not in an exchange."""
 
     @property
     def trains(self) -> bool:
-        """Whether micro-batches come back."""
+        """Whether micro-batches also go backwards."""
         return self._backward is not None
 
     @property
     def crossings(self) -> tuple[object, object]:
-        """What is exchanged with the stage before, and with the one behind, tensor by tensor."""
+        """Shapes and types of what is exchanged with the stage before, and with the one behind."""
         forward, backward = self._part.forward, self._part.backward
         back, forth = ((), ()) if backward is None else (backward.sent, backward.received)
         return (_plain(forward.received), _plain(back)), (_plain(forward.sent), _plain(forth))
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How large what comes from the stage before and what goes to the one behind is, in either direction."""
+        """The sizes of the messages to and from the stage before, and the one behind."""
         forward, backward = self._forward, self._backward
         before = max(forward.received.size, 0 if backward is None else backward.sent.size, 1)
         behind = max(forward.sent.size, 0 if backward is None else backward.received.size, 1)
@@ -74,34 +74,35 @@ class StageWork:
     def begin(
         self, state: DeviceState, streams: RandomStreams, steps: Sequence[Step], batches: Sequence[Sequence[Tensor]]
     ) -> None:
-        """Make ready for a round of micro-batches."""
+        """Prepare a round of micro-batches."""
         self._state, self._streams, self._steps, self._batches = state, streams, steps, batches
         self._begun = 0
         self._kept.clear()
         self.outputs = [{} for _ in steps]
+        self.failure = None
 
     def take_number(self) -> int:
-        """The number of the micro-batch that comes next; all orders of pipelines begin them one after the other."""
+        """The number of the next micro-batch; in all orders of pipelines they begin one after the other."""
         self._begun += 1
         return self._begun - 1
 
     def forward(self, number: int, carrier: Tensor) -> Tensor:
-        """Run forward on one micro-batch and what the stage before has sent; returns what is to be sent on."""
+        """Run forward on one micro-batch and what the stage before has sent; returns what to send to the next one."""
         sent, outputs, kept = self._run(self._forward, number, self._batches[self._batch_of(number)], carrier)
         if self._backward is not None:
             self._kept[number] = kept
         self._keep_outputs(number, self._part.forward, outputs, carrier)
-        return self._forward.sent.pack(sent, self._device, self.sizes[1])
+        return self._forward.sent.pack(sent, self.carrier_device, self.sizes[1])
 
     def backward(self, number: int, carrier: Tensor) -> Tensor:
-        """Run backward on one micro-batch and what the stage behind has sent; returns what is to be sent back."""
+        """Run backward on one micro-batch and what the stage behind has sent; returns what to send back."""
         assert self._backward is not None
         assert self._part.backward is not None
         sent, outputs, gradients = self._run(self._backward, number, self._kept.pop(number), carrier)
         self._keep_outputs(number, self._part.backward, outputs, carrier)
         with torch.no_grad():
             pool(self._state.pools, dict(zip(self._part.gradients, gradients, strict=True)), self._state.counters)
-        return self._backward.sent.pack(sent, self._device, self.sizes[0])
+        return self._backward.sent.pack(sent, self.carrier_device, self.sizes[0])
 
     def _batch_of(self, number: int) -> int:
         position = self._steps[number].micro_batch
@@ -127,13 +128,13 @@ class StageWork:
     def _keep_outputs(self, number: int, half: Half, outputs: Sequence[Tensor], carrier: Tensor) -> None:
         memory = carrier.untyped_storage().data_ptr()
         for position, output in zip(half.outputs, outputs, strict=True):
-            # What was received is overwritten by the next round.
+            # The next round overwrites what was received.
             is_passing = output.untyped_storage().data_ptr() == memory
             self.outputs[number][position] = output.clone() if is_passing else output
 
 
 class _HalfWork:
-    """The graph of a forward or a backward, made ready."""
+    """The graph of a forward or a backward, ready to be called."""
 
     def __init__(self, half: Half) -> None:
         self.received, self.sent = Message(half.received), Message(half.sent)
@@ -149,13 +150,13 @@ class _HalfWork:
 
 
 class StageModule(nn.Module):
-    """A stage as torch's pipelining wants it: a module from one tensor to another, which autograd goes back through."""
+    """A stage as torch's pipelining wants it: a module from one tensor to another, with a backward."""
 
     def __init__(self, work: StageWork) -> None:
         super().__init__()
         self._work = work
         self._start = torch.zeros((), requires_grad=True)
-        """Has autograd come to the first stage, too, to which nothing is sent that needs a gradient."""
+        """Makes autograd reach the first stage, which receives nothing that needs a gradient."""
 
     def forward(self, carrier: Tensor) -> Tensor:
         """Run the stage on what the one before has sent."""
@@ -178,6 +179,11 @@ class _Passage(torch.autograd.Function):
     def backward(ctx: Any, carrier: Tensor) -> tuple[Tensor | None, None, None, None]:
         result = ctx.work.backward(ctx.number, carrier)
         return result if ctx.needs_input_grad[0] else None, None, None, None
+
+
+def on_device(device: torch.device) -> AbstractContextManager[object]:
+    """Make a card the current one for work that names none."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def _plain(specifications: Sequence[TensorSpec]) -> tuple[object, ...]:

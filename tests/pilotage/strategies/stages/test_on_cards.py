@@ -16,7 +16,7 @@ from torch.nn import functional
 import pilotage
 from pilotage.errors import NonFiniteLossError
 from pilotage.events import Noted
-from pilotage.strategies.stages.states import StageStates
+from pilotage.strategies.stages.strategy import Pipeline
 
 ON_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
 DEVICES = [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda:0", marks=ON_CUDA)]
@@ -52,7 +52,7 @@ def trained(device, cards, *, net=None, calls=CALLS, **options):
 
 def assert_same(one, several):
     (step, results), (shared, theirs) = one, several
-    assert isinstance(shared._executor.session.state, StageStates)
+    assert isinstance(shared._executor.session.strategy, Pipeline)
     torch.testing.assert_close(theirs, results, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(shared.module.state_dict(), step.module.state_dict(), rtol=1e-6, atol=1e-6)
 
@@ -74,7 +74,7 @@ def test_stages_on_cards_reach_the_weights_of_one(device, stages, order):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_pipeline_trains_on_what_forward_returns_as_eager_does(device):
     step, _ = trained(device, 4, net={"work_after_loss": True}, calls=1)
-    assert isinstance(step._executor.session.state, StageStates)
+    assert isinstance(step._executor.session.strategy, Pipeline)
     torch.manual_seed(1)
     twin = Staged(work_after_loss=True)
     optimizer = torch.optim.AdamW(twin.parameters(), lr=0.02, eps=1e-4)
@@ -121,7 +121,7 @@ def test_inference_goes_through_the_stages(device):
     )
     inputs = torch.randn(5 * SAMPLES, 6)
     torch.testing.assert_close(model(inputs), module(inputs).detach())
-    assert isinstance(model._executor.session.state, StageStates)
+    assert isinstance(model._executor.session.strategy, Pipeline)
 
 
 @pytest.mark.parametrize("device", DEVICES)

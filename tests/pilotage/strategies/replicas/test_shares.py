@@ -10,7 +10,7 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import OutputMode
 from pilotage.program.program import Action
 from pilotage.program.schedule import make_schedule
-from pilotage.strategies.cards.replicas import cards_for, share_out
+from pilotage.strategies.replicas.shares import cards_for, share_out
 
 CPU = torch.device("cpu")
 

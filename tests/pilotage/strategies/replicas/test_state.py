@@ -65,7 +65,7 @@ def assert_as_on_one(device, tolerance=1e-6, **settings):
         several = executor_on(device, cards, **settings)
         torch.testing.assert_close(run(several, accumulation=accumulation), expected, rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(several.module.state_dict(), one.module.state_dict(), rtol=tolerance, atol=tolerance)
-        first, *copies = several.session.state.of_cards
+        first, *copies = several.session.state.parts
         for copy in copies:
             torch.testing.assert_close(copy.parameters, first.parameters, rtol=0, atol=0)
             torch.testing.assert_close(copy.counters, first.counters, rtol=0, atol=0)
@@ -95,7 +95,7 @@ def test_all_cards_round_alike_at_random(device):
     ]
     for executor in executors:
         run(executor)
-    first, copy = executors[1].session.state.of_cards
+    first, copy = executors[1].session.state.parts
     torch.testing.assert_close(copy.parameters, first.parameters, rtol=0, atol=0)
     torch.testing.assert_close(*(executor.session.streams.states for executor in executors), rtol=0, atol=0)
 
@@ -154,4 +154,4 @@ def test_a_loss_that_is_not_finite_on_any_card_stops_all(cards):
     with pytest.raises(NonFiniteLossError):
         step(torch.tensor([0.0, 0.0, 0.0, float("nan")]).reshape(4, 1).expand(4, 3))
     torch.testing.assert_close(module.state_dict(), before)
-    assert all(not card.flat_gradients.any() for card in getattr(step._executor.session.state, "of_cards", []))
+    assert all(not card.flat_gradients.any() for card in getattr(step._executor.session.state, "parts", []))

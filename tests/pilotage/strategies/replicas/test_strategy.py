@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
-from pilotage.strategies.cards.state import CardStates
+from pilotage.strategies.replicas.strategy import ReplicasOnCards
 
 DEVICES = [
     pytest.param("cpu", marks=pytest.mark.slow),
@@ -79,9 +79,8 @@ def assert_same(one, several):
     (step, results), (shared, theirs) = one, several
     torch.testing.assert_close(theirs, results, rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(shared.module.state_dict(), step.module.state_dict(), rtol=1e-6, atol=1e-6)
-    state = shared._executor.session.state
-    assert isinstance(state, CardStates)
-    first, *copies = state.of_cards
+    assert isinstance(shared._executor.session.strategy, ReplicasOnCards)
+    first, *copies = shared._executor.session.state.parts
     for copy in copies:
         torch.testing.assert_close(copy.parameters, first.parameters, rtol=0, atol=0)
         torch.testing.assert_close(copy.slots, first.slots, rtol=0, atol=0)
@@ -162,7 +161,7 @@ def test_inference_is_shared_out(device, iterations):
     expected = module(inputs).detach()
     for _ in range(3):
         torch.testing.assert_close(model(inputs), expected)
-    assert isinstance(model._executor.session.state, CardStates)
+    assert isinstance(model._executor.session.strategy, ReplicasOnCards)
 
 
 def test_inference_takes_the_weights_that_training_has_made(device):

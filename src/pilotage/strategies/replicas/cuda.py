@@ -14,50 +14,49 @@ from pilotage.execution.cuda_graph import can_be_recorded, nothing_is_done, tryi
 from pilotage.execution.pinned_inputs import InputStaging, OutputStaging
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.recording_turns import RECORDING
-from pilotage.execution.state import DeviceState
+from pilotage.execution.state import DeviceState, Exchange
 from pilotage.execution.walk import WalkedExecutable, micro_batches_of
 from pilotage.program.program import Program
-from pilotage.strategies.cards.executable import CardWork, MicroBatches, WalkedCard
-from pilotage.strategies.cards.replicas import CardShare
-from pilotage.strategies.cards.state import CardStates
-from pilotage.strategies.cards.summation import collect, complete, hand_out
+from pilotage.strategies.replicas.card import CardWorker, MicroBatches, WalkedCard
+from pilotage.strategies.replicas.shares import CardShare
+from pilotage.strategies.replicas.summation import complete, copy_from_first, sum_on_first
 
 
 def streams_of(shares: Sequence[CardShare]) -> list[torch.cuda.Stream]:
-    """A stream for each card; what lists the same card twice gets the same one, as both have one random generator."""
+    """A stream for each card; a card that is listed twice has one stream, as it has one random generator."""
     streams = {share.device: torch.cuda.Stream(share.device) for share in shares}
     return [streams[share.device] for share in shares]
 
 
 class CudaCard:
-    """Walks its share in the first call, records it in the second, and replays it from then on, on a stream of its own."""
+    """Walks its share in the first call, records it in the second, and then replays it, on its own stream."""
 
     def __init__(self, share: CardShare, program: Program, walked: WalkedExecutable, stream: torch.cuda.Stream) -> None:
         self._share = share
         self._walked = walked
         self._stream = stream
         self._draws = program.draws_random_numbers
-        # The streams of several replicas are put in place between the steps, which a recording cannot do.
+        # Generators are set for each of several replicas between the steps, which a recording cannot do.
         self._records = not (self._draws and len(share.replicas) > 1) and all(
             can_be_recorded(computation, share.device) for computation in program.computations.values()
         )
         self._state: DeviceState | None = None
         self._recording: _RecordedShare | None = None
         self._warm: set[int] = set()
-        """Threads that have run the share: each has its own handles of the libraries, which a recording cannot make."""
-        self._work: CardWork = WalkedCard(share, walked)
+        """Threads that have run the share: each has its own library handles, which cannot be made while recording."""
+        self._work: CardWorker = WalkedCard(share, walked)
 
     def begin(self, state: DeviceState, streams: RandomStreams, batches: MicroBatches) -> None:
-        """Make ready for a call with the card's own micro-batches, which are on the host."""
+        """Prepare a call with the card's own micro-batches, which are on the host."""
         self._work = self._work_for(state, batches)
         self._stream.wait_stream(torch.cuda.current_stream(self._share.device))
         with torch.cuda.stream(self._stream):
             self._work.begin(state, streams, batches)
 
-    def go(self, segment: int) -> None:
+    def run_segment(self, segment: int) -> None:
         """Run a segment of the card's share."""
         with torch.cuda.stream(self._stream), trying_algorithms():
-            self._work.go(segment)
+            self._work.run_segment(segment)
 
     def finish(self) -> tuple[list[list[Tensor]], MicroBatches]:
         """Wait for the card; the parts of its outputs on the host, and the micro-batches as forward has left them."""
@@ -66,7 +65,7 @@ class CudaCard:
         torch.cuda.current_stream(self._share.device).wait_stream(self._stream)
         return finished
 
-    def _work_for(self, state: DeviceState, batches: MicroBatches) -> CardWork:
+    def _work_for(self, state: DeviceState, batches: MicroBatches) -> CardWorker:
         if state is not self._state:
             self._state, self._recording = state, None
             self._warm.clear()
@@ -89,7 +88,7 @@ class CudaCard:
 
 
 class _RecordedShare:
-    """A CUDA graph for each segment, with the places that inputs come from and outputs go to."""
+    """A CUDA graph for each segment, with its input and output buffers."""
 
     def __init__(
         self,
@@ -120,12 +119,12 @@ class _RecordedShare:
         self._fetching = OutputStaging([output for part in self._parts for output in part])
 
     def begin(self, state: DeviceState, streams: RandomStreams, batches: MicroBatches) -> None:
-        """Make ready for a call; inputs are brought when they are needed."""
+        """Prepare a call; inputs are copied when they are needed."""
         self._state, self._streams = state, streams
         self._pieces = list(zip(*batches, strict=True))
         self._staging.wait()
 
-    def go(self, segment: int) -> None:
+    def run_segment(self, segment: int) -> None:
         """Replay a segment."""
         steps = self._share.segments[segment]
         for number in steps.micro_batches:
@@ -147,27 +146,27 @@ class _RecordedShare:
 
 
 class CudaSummation:
-    """Adds up the gradients of cards on their streams: by NCCL, or by copies from card to card where it is not there."""
+    """Sums the gradients of cards on their streams: by NCCL, or by copies from card to card where NCCL is missing."""
 
     def __init__(self, streams: Sequence[torch.cuda.Stream]) -> None:
         self._streams = streams
 
-    def __call__(self, state: CardStates) -> None:
-        """Give all cards the sum of their pooled gradients, over all instances."""
-        pools = [card.flat_gradients for card in state.of_cards]
+    def __call__(self, cards: Sequence[DeviceState], exchange: Exchange | None) -> None:
+        """Give all cards the sum of their pooled gradients, over all instances if there is an ``exchange``."""
+        pools = [card.flat_gradients for card in cards]
         first, *others = self._streams
         if _has_nccl() and nccl.is_available(pools):
             nccl.reduce(pools, root=0, streams=self._streams)
             with torch.cuda.stream(first):
-                complete(state)
+                complete(cards, exchange)
             nccl.broadcast(pools, root=0, streams=self._streams)
             return
         for other in others:
             first.wait_stream(other)
         with torch.cuda.stream(first):
-            collect(pools)
-            complete(state)
-            hand_out(pools)
+            sum_on_first(pools)
+            complete(cards, exchange)
+            copy_from_first(pools)
         for other in others:
             other.wait_stream(first)
 

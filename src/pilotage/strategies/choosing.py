@@ -1,0 +1,132 @@
+"""Which strategy a program gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from pilotage.devices.registry import Choice
+from pilotage.distributed.pipeline_group import Line
+from pilotage.errors import CaptureError
+from pilotage.events import Event, Noted, Warned
+from pilotage.options.choices import OutputMode
+from pilotage.options.execution import Execution
+from pilotage.passes.cutting import cut_program
+from pilotage.passes.late_checks import with_late_checks
+from pilotage.passes.placement import place
+from pilotage.passes.stages_on_cards import cut_for_cards, stages_of
+from pilotage.program.program import Action, Program
+from pilotage.program.schedule import Schedule, make_schedule
+from pilotage.strategies.device_assignment import Cards, is_pipeline, refuse_on_cards
+from pilotage.strategies.replicas.strategy import ReplicasOnCards
+from pilotage.strategies.single import SingleDevice
+from pilotage.strategies.stages.in_processes import ProcessTransport
+from pilotage.strategies.stages.on_cards import CardTransport, order_on_cards
+from pilotage.strategies.stages.orders import order_for
+from pilotage.strategies.stages.strategy import Pipeline, micro_batches_per_round
+from pilotage.strategies.strategy import Setup, Strategy
+from pilotage.strategies.tensor_locations import possible_locations, refuse_slots_on_host
+
+_TRAVELLING = (
+    "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every micro-batch: put what "
+    "shares weights in one stage where you can."
+)
+_ONE_AFTER_THE_OTHER = (
+    "The stages of the program are shared out to several cards, and run one after the other. This has been tested on "
+    "emulated cards alone: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
+)
+_UNTRIED = (
+    "This has been run with one card in the place of all of them: compare the first results with a run on one card "
+    "(CUDA_VISIBLE_DEVICES=0)."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrategyChoice:
+    """What the choice of a strategy depends on beside the program."""
+
+    execution: Execution
+    choice: Choice
+    cards: Cards
+    line: Line | None
+    """The processes that have the other stages; None if this process has all of them."""
+
+    setup: Setup
+    tell: Callable[[Event], None]
+
+    def strategy(self, program: Program, with_gradients_apart: Callable[[], Program] | None) -> Strategy:
+        """The strategy for a program.
+
+        A pipeline over cards needs it captured ``with_gradients_apart``. A program from a file cannot be captured again.
+        """
+        if self.line is not None:
+            return self._stage_of(self.line, program)
+        if with_gradients_apart is not None and is_pipeline(self.execution, self.choice, self.cards, program):
+            pipeline = self._pipeline_on_cards(program, with_gradients_apart())
+            if pipeline is not None:
+                return pipeline
+        placed = place(program, self.cards.usable)
+        if placed.homes:
+            refuse_slots_on_host(program)
+            self.tell(Warned(message=_ONE_AFTER_THE_OTHER))
+        elif self.cards.of_replicas:
+            return self._replicas_on(self.cards.of_replicas, program)
+        locations = possible_locations(self.execution.locations, self.choice, trains=program.trains)
+        return SingleDevice(
+            program,
+            self._schedule(program),
+            self.choice.backend,
+            self.setup,
+            placed,
+            runs_compiled_code=not locations.uses_host,
+        )
+
+    def _stage_of(self, line: Line, program: Program) -> Pipeline:
+        """One stage of the program; other processes load the others."""
+        device = self.choice.capabilities.device
+        cut = cut_program(with_late_checks(program), line.stage, line.stages, device)
+        if cut.travelling:
+            self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
+        schedule = self._schedule(program)
+        together = micro_batches_per_round(schedule)
+        order = order_for(self.setup.order, together, line.stages, trains=program.trains)
+        transport = ProcessTransport(line, cut, program.layout, device, order, together)
+        return Pipeline(cut.program, schedule, [cut], [device], transport, self.setup)
+
+    def _pipeline_on_cards(self, program: Program, apart: Program) -> Pipeline | None:
+        """All stages of the program, each on its card; None if they have to run one after the other."""
+        usable = self.cards.usable
+        cards = [usable[stage % len(usable)] for stage in range(stages_of(apart))]
+        try:
+            cuts = cut_for_cards(apart, cards)
+        except CaptureError as error:
+            self.tell(Noted(message=f"The stages run one after the other, on several cards: {error}"))
+            return None
+        self._warn_of_untried(cards, "The stages are a pipeline over several cards of this process.")
+        schedule = self._schedule(apart)
+        together = micro_batches_per_round(schedule)
+        order = order_on_cards(self.setup.order, cuts, together)
+        transport = CardTransport(cards, order, together, trains=program.trains)
+        return Pipeline(program, schedule, cuts, cards, transport, self.setup)
+
+    def _replicas_on(self, cards: Sequence[torch.device], program: Program) -> ReplicasOnCards:
+        """Replicas side by side on several cards."""
+        refuse_on_cards(program, self.execution)
+        self._warn_of_untried(cards, "Replicas run side by side on several cards of this process.")
+        return ReplicasOnCards(program, self._schedule(program), cards, self.setup)
+
+    def _warn_of_untried(self, cards: Sequence[torch.device], what: str) -> None:
+        if len(set(cards)) > 1:
+            self.tell(Warned(message=f"{what} {_UNTRIED}"))
+
+    def _schedule(self, program: Program) -> Schedule:
+        default = OutputMode.FINAL if program.trains else OutputMode.ALL
+        return make_schedule(
+            self.execution.batching,
+            trains=program.trains,
+            mode=self.execution.output_mode or default,
+            period=self.execution.output_period,
+            pools=Action.UPDATE in program.computations,
+        )

@@ -1,0 +1,88 @@
+"""A program on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from pilotage.devices.base import Backend
+from pilotage.execution.state import DeviceState
+from pilotage.execution.timing import CallTimes
+from pilotage.execution.walk import Calls
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.passes.placement import PlacedProgram
+from pilotage.program.program import Action, Program
+from pilotage.program.schedule import Schedule
+from pilotage.strategies.strategy import Setup, detached
+
+
+class SingleDevice:
+    """All replicas take turns on one device.
+
+    Stages may be placed on several devices, which then work one after the other.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        schedule: Schedule,
+        backend: Backend,
+        setup: Setup,
+        placed: PlacedProgram | None = None,
+        *,
+        runs_compiled_code: bool = True,
+    ) -> None:
+        self.program = program
+        self.schedule = schedule
+        self.state: DeviceState | None = None
+        self._backend = backend
+        self._setup = setup
+        self._device = backend.capabilities.device
+        placed = placed or PlacedProgram(program, {})
+        self._placement = placed.homes
+        """The devices of weights and buffers that are not on the first one."""
+        self.devices = (self._device, *sorted({*placed.homes.values()} - {self._device}, key=str))
+        # Compiled code runs on one device.
+        self.runs_compiled_code = runs_compiled_code and not placed.homes
+        self.executable = backend.load(placed.program, schedule, setup.on_failure)
+
+    @property
+    def times(self) -> CallTimes | None:
+        """When the parts of the last call were done; None if only the device knows."""
+        return self.executable.times
+
+    def attach(self, plan: OptimizerPlan | None) -> DeviceState:
+        """Allocate the state; its weights are still to be loaded."""
+        self.state = DeviceState(
+            self.program.layout,
+            plan,
+            self._device,
+            self._setup.replicas,
+            Action.UPDATE in self.program.computations,
+            self._placement,
+            self._setup.exchange,
+            shares=self._setup.shares,
+        )
+        return self.state
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run the whole schedule on inputs of the host and return the outputs there."""
+        if self.state is None:
+            raise detached()
+        return self.executable.run(self.state, self._setup.streams, inputs)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """All weights and buffers."""
+        if self.state is None:
+            raise detached()
+        return {**self.state.parameters, **self.state.buffers()}
+
+    def replace(self, program: Program, calls: Calls | None) -> None:
+        """Run another form of the program from now on, as compiled code if ``calls`` has it."""
+        self.program = program
+        self.executable = self._backend.load(program, self.schedule, self._setup.on_failure, calls)
+
+    def detach(self) -> None:
+        """Free the state."""
+        self.state = None

@@ -1,0 +1,188 @@
+"""The strategy of a pipeline: several micro-batches on their way through stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import torch
+from torch import Tensor
+
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.spread_state import SpreadState
+from pilotage.execution.state import DeviceState
+from pilotage.execution.walk import Calls, Results, StepFailure, micro_batches_of
+from pilotage.interrupts import INTERRUPTS
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.passes.cutting import StageProgram
+from pilotage.program.program import Action, Program
+from pilotage.program.schedule import Schedule, Step
+from pilotage.program.step_function import NOT_FINITE
+from pilotage.strategies.stages.transport import Transport
+from pilotage.strategies.stages.update import StageUpdate
+from pilotage.strategies.stages.work import StageWork, on_device
+from pilotage.strategies.strategy import Setup, detached, no_compiled_code
+
+
+class Pipeline:
+    """Runs the stages of this process: all of them on its cards, or one of them among other processes."""
+
+    runs_compiled_code = False
+    times = None
+
+    def __init__(
+        self,
+        program: Program,
+        schedule: Schedule,
+        cuts: Sequence[StageProgram],
+        devices: Sequence[torch.device],
+        transport: Transport,
+        setup: Setup,
+    ) -> None:
+        """``cuts`` and ``devices`` are those of this process's stages."""
+        self.program = program
+        self.schedule = schedule
+        self.devices = tuple(devices)
+        self.state: SpreadState | None = None
+        self._cuts = cuts
+        self._transport = transport
+        self._setup = setup
+        first = cuts[0]
+        self._first = next(iter(first.program.computations.values()))
+        self._looks_at_losses = self._first.checks_late
+        self._outputs = [number for number in first.outputs if first.part.owners[number] in transport.local_stages]
+        """The outputs that this process's stages compute."""
+        constants = first.program.constant_outputs
+        self._constants = [self._outputs.index(number) for number in constants if number in self._outputs]
+        self._works = [
+            StageWork(cut.program, cut.part, self._first.sections, device)
+            for cut, device in zip(cuts, devices, strict=True)
+        ]
+        self._updates = [StageUpdate(cut) for cut in cuts] if program.trains else []
+        self._has_failed = False
+        """Whether the last call was not completed."""
+
+    def attach(self, plan: OptimizerPlan | None) -> SpreadState:
+        """Allocate the state of this process's stages; the weights are still to be loaded."""
+        replicas, exchange, pools = self._setup.replicas, self._setup.exchange, plan is not None
+        self.state = SpreadState(
+            [
+                DeviceState(cut.program.layout, plan, device, replicas, pools, exchange=exchange)
+                for cut, device in zip(self._cuts, self.devices, strict=True)
+            ]
+        )
+        return self.state
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run the whole schedule on inputs of the host and return the outputs of all stages there."""
+        state, reconnect = self.state, self._has_failed
+        if state is None:
+            raise detached()
+        try:
+            self._has_failed = True
+            outputs = self._run(state, self._transport.begin_call(self._works, inputs, reconnect=reconnect))
+            self._has_failed = False
+        except BaseException:
+            # Gradients of an update that never came must not leak into the next one.
+            state.forget_gradients()
+            raise
+        return outputs
+
+    def _run(self, state: SpreadState, inputs: Sequence[Tensor]) -> list[Tensor]:
+        streams = [self._setup.streams.on_card(device, range(self._setup.replicas)) for device in self.devices]
+        batches = [self._batches(stage, inputs) for stage in range(len(self.devices))]
+        results, finite, done = Results(self.schedule), True, 0
+        state.updates_of_call = 0
+        for is_update, group in groupby(self.schedule.steps, lambda step: step.action is Action.UPDATE):
+            steps = list(group)
+            if is_update:
+                self._stop_at_losses(steps[0], done, finite=finite)
+                self._update(state, streams, steps[0].replica)
+                INTERRUPTS.let_in()
+            else:
+                for work, own, there, here in zip(self._works, state.parts, streams, batches, strict=True):
+                    work.begin(own, there, steps, here)
+                self._run_round(steps, done)
+                finite = self._collect(results, steps) and finite
+            done += len(steps)
+        computed = [output.to("cpu") for output in results.together(self._constants)]
+        outputs, all_finite = self._transport.join_outputs(computed, finite=finite)
+        if not all_finite and self._looks_at_losses:
+            self._looks_at_losses = False
+            self._setup.on_failure(self._late_failure(self.schedule.steps[-1], done), RuntimeError(NOT_FINITE))
+        return outputs
+
+    def _batches(self, number: int, inputs: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+        """The micro-batches where one of this process's stages needs them."""
+        needed, device = self._cuts[number].part.inputs, self.devices[number]
+        is_first = self._transport.local_stages[number] == 0
+        there = [
+            tensor.to(device, non_blocking=True) if is_first or position in needed else tensor
+            for position, tensor in enumerate(inputs)
+        ]
+        return micro_batches_of(there, self.schedule.micro_batches)
+
+    def _run_round(self, steps: Sequence[Step], done: int) -> None:
+        try:
+            self._transport.run_round(self._works)
+        except (RuntimeError, MemoryError):
+            failure = next((work.failure for work in self._works if work.failure is not None), None)
+            if failure is None:
+                raise
+            step, number = steps[failure.number], done + failure.number
+            raise StepFailure(step, number, failure.computation, [], self._setup.streams) from failure.error
+
+    def _collect(self, results: Results, steps: Sequence[Step]) -> bool:
+        """Take the outputs of a round; tells whether all losses were finite, as far as this process sees them."""
+        finite, flag = True, self._cuts[0].flag
+        for number, step in enumerate(steps):
+            found = {position: output for work in self._works for position, output in work.outputs[number].items()}
+            if self._looks_at_losses and flag in found:
+                finite = bool(found[flag]) and finite
+            if step.result is not None:
+                results.put(step.result, [found[position] for position in self._outputs], self._constants)
+        return finite
+
+    def _stop_at_losses(self, step: Step, number: int, *, finite: bool) -> None:
+        if self._setup.stops_at_losses and self._looks_at_losses and any(self._transport.gather([not finite])):
+            raise self._late_failure(step, number) from RuntimeError(NOT_FINITE)
+
+    def _late_failure(self, step: Step, number: int) -> StepFailure:
+        return StepFailure(step, number, self._first, [], self._setup.streams, is_late=True)
+
+    def _update(self, state: SpreadState, streams: Sequence[RandomStreams], replica: int) -> None:
+        for own in state.parts:
+            own.exchange_gradients()
+        if self._updates[0].bounds_norm(state.parts[0]):
+            norms = self._transport.gather([StageUpdate.norm(own) for own in state.parts])
+            for update, own in zip(self._updates, state.parts, strict=True):
+                update.clip(own, norms)
+        state.begin_update()
+        for update, own, there in zip(self._updates, state.parts, streams, strict=True):
+            with on_device(own.device):
+                update.run(own, there, replica)
+        state.end_update()
+        state.updates_of_call += 1
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights and buffers of all stages."""
+        if self.state is None:
+            raise detached()
+        return self._transport.join_weights({**self.state.parameters, **self.state.buffers()})
+
+    def replace(self, program: Program, calls: Calls | None) -> None:
+        """Not possible yet."""
+        raise no_compiled_code("A pipeline")
+
+    def detach(self) -> None:
+        """Free the state of this process's stages."""
+        self.state = None
+
+
+def micro_batches_per_round(schedule: Schedule) -> int:
+    """How many micro-batches pass through the stages before the first update, or in all."""
+    return next(
+        len(list(steps))
+        for is_update, steps in groupby(schedule.steps, lambda step: step.action is Action.UPDATE)
+        if not is_update
+    )

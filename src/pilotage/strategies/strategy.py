@@ -1,0 +1,111 @@
+"""What a strategy is: where a program runs, and how it is spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pilotage.errors import AttachmentError
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.spread_state import ProgramState
+from pilotage.execution.state import Exchange
+from pilotage.execution.timing import CallTimes
+from pilotage.execution.walk import Calls, OnFailure
+from pilotage.optim.rule import OptimizerPlan
+from pilotage.options.choices import PipelineOrder
+from pilotage.program.optimizer_shards import Shares
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What strategies are made of beside a program, its schedule and their devices."""
+
+    replicas: int
+    """How many replicas this process runs."""
+
+    streams: RandomStreams
+    on_failure: OnFailure
+    exchange: Exchange | None = None
+    """Sums gradients over all instances; None if there is only one."""
+
+    shares: Shares | None = None
+    """Which instance updates which parameter; None if each updates all of them."""
+
+    order: PipelineOrder | None = None
+    """The order of a pipeline that was asked for, if any."""
+
+    stops_at_losses: bool = False
+    """Whether a loss that is not finite prevents the update."""
+
+
+class Strategy(Protocol):
+    """A program made ready for its devices by the constructor, and its state there once it is attached.
+
+    The strategy owns the state, so that what runs and what it runs on always fit.
+    """
+
+    @property
+    def program(self) -> Program:
+        """The program in the form that runs."""
+        ...
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps of one call."""
+        ...
+
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """The devices that it uses, the one that the program was captured for first."""
+        ...
+
+    @property
+    def state(self) -> ProgramState | None:
+        """The state on the devices; None while detached."""
+        ...
+
+    @property
+    def runs_compiled_code(self) -> bool:
+        """Whether `replace` can be called."""
+        ...
+
+    @property
+    def times(self) -> CallTimes | None:
+        """When the parts of the last call were done; None if only the devices know."""
+        ...
+
+    def attach(self, plan: OptimizerPlan | None) -> ProgramState:
+        """Allocate the state; its weights are still to be loaded."""
+        ...
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run the whole schedule on inputs of the host and return the outputs there; changes the state."""
+        ...
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """All weights and buffers of the model. Collective where stages are processes: every process must call it."""
+        ...
+
+    def replace(self, program: Program, calls: Calls | None) -> None:
+        """Run another form of the program from now on, as compiled code if ``calls`` has it."""
+        ...
+
+    def detach(self) -> None:
+        """Free the state."""
+        ...
+
+
+def detached() -> AttachmentError:
+    """What to raise where a program has no state."""
+    return AttachmentError("Device is not attached. Attach the model, or call it once.")
+
+
+def no_compiled_code(strategy: str) -> NotImplementedError:
+    """What to raise for a strategy that cannot run compiled code yet."""
+    return NotImplementedError(f"{strategy} cannot run compiled code yet.")
