@@ -54,7 +54,7 @@ _HOMES = {
     "World": "pilotage.distributed.world",
     "broadcast_value": "pilotage.distributed.values",
     "enter_stage": "pilotage.program.graphs.origins",
-    "exchange_timeout": "pilotage.distributed.timeouts",
+    "exchange_timeout": "pilotage.options.environment",
     "explained_exchange": "pilotage.distributed.explaining",
     "gather_values": "pilotage.distributed.values",
     "inference": "pilotage.door",

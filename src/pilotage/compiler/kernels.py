@@ -74,7 +74,7 @@ def load_cpp_kernel(library: Path) -> Callable[..., None]:
     """The function of a shared library that holds one kernel for the processor."""
     # The library asks the environment for the address of the one function of torch that it calls.
     address = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
-    environment.leave("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(address))
+    environment.set_for_native_code("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(address))
     specification = importlib.util.spec_from_file_location(f"{library.stem}.kernel", library)
     assert specification is not None
     assert specification.loader is not None

@@ -66,7 +66,7 @@ class CompilingProcess:
 
 def _environment(scratch: Path, threads: int) -> dict[str, str]:
     # The compiler's own scratch files go with the job, and the same packages are found as here.
-    return environment.of_child(
+    return environment.for_child(
         TORCHINDUCTOR_CACHE_DIR=str(scratch / "inductor"),
         TORCHINDUCTOR_COMPILE_THREADS=str(threads),
         PYTHONPATH=os.pathsep.join(path for path in sys.path if path),

@@ -13,9 +13,7 @@ import struct
 from collections.abc import Mapping
 
 from pilotage.errors import OptionError
-
-HOST_SUBNET = "PILOTAGE_HOST_SUBNET"
-"""The variable that tells instances by which network hosts talk."""
+from pilotage.options.environment import HOST_SUBNET
 
 _GET_ADDRESS = 0x8915
 """ioctl's SIOCGIFADDR."""
@@ -31,7 +29,7 @@ def interface_towards(address: str, port: int) -> str | None:
 
 def chosen_interface(address: str, port: int, environment: Mapping[str, str]) -> str | None:
     """The interface in the network that HOST_SUBNET names, or else the one on the way to the meeting place."""
-    subnet = environment.get(HOST_SUBNET)
+    subnet = environment.get(HOST_SUBNET.name)
     return interface_towards(address, port) if subnet is None else interface_in(subnet)
 
 

@@ -19,9 +19,6 @@ from typing import Self
 
 from pilotage.errors import DistributedError
 
-JOB_DIRECTORY = "PILOTAGE_JOB_DIRECTORY"
-"""The variable by which poprun tells its instances the path."""
-
 _PREFIX = "pilotage-job-"
 _NAME = re.compile(re.escape(_PREFIX) + r"\w+")
 _KEY, _KEY_BYTES = "key", 32

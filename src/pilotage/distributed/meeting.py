@@ -22,9 +22,9 @@ from pilotage.distributed.explaining import Explained
 from pilotage.distributed.handshake import protect
 from pilotage.distributed.interfaces import chosen_interface
 from pilotage.distributed.job_directory import JobDirectory
-from pilotage.distributed.timeouts import exchange_timeout
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
+from pilotage.options.environment import exchange_timeout
 
 __all__ = ["join_world", "meet"]
 

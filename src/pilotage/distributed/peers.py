@@ -25,10 +25,10 @@ from pilotage.distributed.handshake import is_protected, protect
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.meeting import meet
 from pilotage.distributed.shutdown import let_threads_rest
-from pilotage.distributed.timeouts import exchange_timeout
 from pilotage.distributed.values import gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
+from pilotage.options.environment import exchange_timeout
 
 _VENDORS_LIBRARIES = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
 """What a vendor's cards talk by, and the module whose import makes it known to torch.distributed."""

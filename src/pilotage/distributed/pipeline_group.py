@@ -15,9 +15,9 @@ from torch import Tensor
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.groups import groups_of, new_groups
 from pilotage.distributed.peers import Peers, send_to_all
-from pilotage.distributed.timeouts import exchange_timeout
 from pilotage.distributed.values import gather_values
 from pilotage.distributed.world import World
+from pilotage.options.environment import exchange_timeout
 
 
 @dataclass(frozen=True, kw_only=True)

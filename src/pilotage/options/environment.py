@@ -1,72 +1,237 @@
-"""The only reader of environment variables in the core, besides ``distributed/``."""
+"""Every environment variable of Pilotage as data, and their reader."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from pilotage.errors import OptionError
 from pilotage.options import quantities
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variable:
+    """One environment variable of Pilotage."""
+
+    name: str
+
+    type: str
+    """What the text stands for, in words."""
+
+    default: str
+    """The value that counts when the variable is unset or empty, in words; empty if there is none."""
+
+    meaning: str
+    """One sentence for the user."""
+
+    is_internal: bool = False
+    """Whether poprun sets it for its instances and users only read it."""
+
+    @property
+    def text(self) -> str | None:
+        """The value, None if unset or empty."""
+        return os.environ.get(self.name) or None
+
+
+BACKEND = Variable(
+    name="PILOTAGE_BACKEND",
+    type="name",
+    default="the best one present",
+    meaning="The kind of device to run programs on, such as cpu, cuda or hpu.",
+)
+CARDS = Variable(
+    name="PILOTAGE_CARDS",
+    type="names, separated by commas",
+    default="all that the backend sees",
+    meaning="The devices that replicas and stages of this process may use.",
+)
+TIER = Variable(
+    name="PILOTAGE_TIER",
+    type="eager, graph or compiled",
+    default="the fastest one available",
+    meaning="How to execute programs: without capture, as a captured graph or as machine code.",
+)
+LOG_LEVEL = Variable(
+    name="PILOTAGE_LOG_LEVEL",
+    type="DEBUG, INFO, WARNING, ERROR or CRITICAL",
+    default="INFO",
+    meaning="The lowest level of log lines to show.",
+)
+CACHE_DIR = Variable(
+    name="PILOTAGE_CACHE_DIR",
+    type="directory, or off",
+    default="$XDG_CACHE_HOME/pilotage/executables",
+    meaning="Where to keep compiled programs; off keeps none.",
+)
+CACHE_SIZE = Variable(
+    name="PILOTAGE_CACHE_SIZE",
+    type="size with its unit, or off",
+    default="10GiB",
+    meaning="How much compiled code one cache directory may hold; off removes the limit.",
+)
+CACHE_AGE = Variable(
+    name="PILOTAGE_CACHE_AGE",
+    type="duration with its unit, or off",
+    default="90d",
+    meaning="How long to keep compiled code that is not used; off removes the limit.",
+)
+RUN_DIR = Variable(
+    name="PILOTAGE_RUN_DIR",
+    type="directory, or off",
+    default="$XDG_RUNTIME_DIR/pilotage",
+    meaning="Where processes announce themselves to `pilotage monitor`; off announces nothing.",
+)
+EXCHANGE_TIMEOUT = Variable(
+    name="PILOTAGE_EXCHANGE_TIMEOUT",
+    type="whole number of seconds",
+    default="120",
+    meaning="How long to wait for a silent instance before giving it up; poprun sets it from --exchange-timeout.",
+)
+REMOTE_SHELL = Variable(
+    name="PILOTAGE_REMOTE_SHELL",
+    type="command",
+    default="srun inside a SLURM allocation, otherwise ssh",
+    meaning="The command with which poprun starts instances on other hosts; it gets the host and a shell command line.",
+)
+HOST_SUBNET = Variable(
+    name="PILOTAGE_HOST_SUBNET",
+    type="network, such as 10.1.0.0/16",
+    default="the one that leads to the first instance",
+    meaning="The network in which hosts talk to each other; poprun sets it from --host-subnet.",
+)
+RESTART = Variable(
+    name="PILOTAGE_RESTART",
+    type="whole number",
+    default="",
+    meaning="How many times poprun has restarted the job; 0 in the first attempt.",
+    is_internal=True,
+)
+STAGE = Variable(
+    name="PILOTAGE_STAGE",
+    type="whole number",
+    default="",
+    meaning="The pipeline stage of this process, if an instance is one process per stage.",
+    is_internal=True,
+)
+JOB_DIRECTORY = Variable(
+    name="PILOTAGE_JOB_DIRECTORY",
+    type="directory",
+    default="",
+    meaning="The private directory in which the instances of a job on one host meet.",
+    is_internal=True,
+)
+
+VARIABLES = (
+    BACKEND,
+    CARDS,
+    TIER,
+    LOG_LEVEL,
+    CACHE_DIR,
+    CACHE_SIZE,
+    CACHE_AGE,
+    RUN_DIR,
+    EXCHANGE_TIMEOUT,
+    REMOTE_SHELL,
+    HOST_SUBNET,
+    RESTART,
+    STAGE,
+    JOB_DIRECTORY,
+)
+"""All variables of the core, in the order in which a table shows them."""
+
+MAX_EXCHANGE_SECONDS = 31_536_000
+"""The longest exchange timeout: a year."""
+
 _NO_LIMIT = ", or off for no limit"
 
 
+def backend() -> str | None:
+    """The backend in PILOTAGE_BACKEND."""
+    return BACKEND.text
+
+
+def cards() -> tuple[str, ...] | None:
+    """The devices in PILOTAGE_CARDS."""
+    return tuple(name.strip() for name in CARDS.text.split(",")) if CARDS.text else None
+
+
+def tier() -> str | None:
+    """The tier in PILOTAGE_TIER."""
+    return TIER.text
+
+
+def log_level() -> str:
+    """The level in PILOTAGE_LOG_LEVEL, or INFO."""
+    level = (LOG_LEVEL.text or LOG_LEVEL.default).upper()
+    known = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    if level not in known:
+        raise OptionError(f"{LOG_LEVEL.name} is {level!r}. Choose one of: {', '.join(known)}.")
+    return level
+
+
 def cache_directory() -> Path:
-    """The user's own cache for Pilotage: $XDG_CACHE_HOME/pilotage, or ~/.cache/pilotage."""
+    """The user's cache for Pilotage: $XDG_CACHE_HOME/pilotage, or ~/.cache/pilotage."""
     value = os.environ.get("XDG_CACHE_HOME")
-    # The XDG specification asks that a relative path be ignored.
+    # The XDG specification says to ignore a relative path.
     base = Path(value) if value and os.path.isabs(value) else Path.home() / ".cache"
     return base / "pilotage"
 
 
 def executable_cache() -> Path | None:
-    """Where compiled code is kept: PILOTAGE_CACHE_DIR, or in the user's cache; None where it is ``off``."""
-    value = os.environ.get("PILOTAGE_CACHE_DIR")
+    """Where to keep compiled programs: PILOTAGE_CACHE_DIR, or the user's cache; None if it is ``off``."""
+    value = CACHE_DIR.text
     if value and value.lower() == "off":
         return None
     return Path(value).expanduser() if value else cache_directory() / "executables"
 
 
 def emulation_cache() -> Path:
-    """Where the library of the emulated Gaudi card is kept."""
+    """Where to keep the library of the emulated Gaudi card."""
     return cache_directory() / "gaudi"
 
 
 def cache_size() -> int | None:
-    """How many bytes of compiled code one directory may hold: PILOTAGE_CACHE_SIZE, or 10 GiB; None where it is ``off``."""
-    value = os.environ.get("PILOTAGE_CACHE_SIZE") or "10GiB"
-    return None if value.lower() == "off" else quantities.size(value, "PILOTAGE_CACHE_SIZE", _NO_LIMIT)
+    """Bytes of compiled code that one directory may hold: PILOTAGE_CACHE_SIZE, or 10 GiB; None for no limit."""
+    value = CACHE_SIZE.text or CACHE_SIZE.default
+    return None if value.lower() == "off" else quantities.size(value, CACHE_SIZE.name, _NO_LIMIT)
 
 
 def cache_age() -> float | None:
-    """Seconds that compiled code is kept without being used: PILOTAGE_CACHE_AGE, or 90 days; None where it is ``off``."""
-    value = os.environ.get("PILOTAGE_CACHE_AGE") or "90d"
-    return None if value.lower() == "off" else quantities.duration(value, "PILOTAGE_CACHE_AGE", _NO_LIMIT)
+    """Seconds to keep unused compiled code: PILOTAGE_CACHE_AGE, or 90 days; None for no limit."""
+    value = CACHE_AGE.text or CACHE_AGE.default
+    return None if value.lower() == "off" else quantities.duration(value, CACHE_AGE.name, _NO_LIMIT)
 
 
 def run_directories() -> tuple[Path, ...]:
-    """Where processes announce themselves to the monitor, the best place first: PILOTAGE_RUN_DIR, or the user's own ones.
+    """Where processes announce themselves, best first: PILOTAGE_RUN_DIR, or the user's runtime directories.
 
-    None where it is ``off``. A process started by a batch system may lack what a login sets, so that there are several.
+    Empty if the variable is ``off``. There are several because a batch job may lack the variables that a login sets.
     """
-    value = os.environ.get("PILOTAGE_RUN_DIR")
-    if value:
+    if value := RUN_DIR.text:
         return () if value.lower() == "off" else (Path(value).expanduser().absolute(),)
     named, user = os.environ.get("XDG_RUNTIME_DIR"), os.geteuid()
     bases = [named] if named and os.path.isabs(named) else []
-    places = [Path(base) / "pilotage" for base in (*bases, f"/run/user/{user}")]
-    # In memory before on disk, where replacing a file takes ten times as long.
-    return tuple(dict.fromkeys([*places, Path(f"/dev/shm/pilotage-{user}"), Path(f"/tmp/pilotage-{user}")]))
+    directories = [Path(base) / "pilotage" for base in (*bases, f"/run/user/{user}")]
+    # Memory comes before disk, where replacing a file takes ten times as long.
+    return tuple(dict.fromkeys([*directories, Path(f"/dev/shm/pilotage-{user}"), Path(f"/tmp/pilotage-{user}")]))
 
 
-def of_child(**changes: str) -> dict[str, str]:
-    """The environment for a process that is started from here."""
-    return {**os.environ, **changes}
-
-
-def leave(name: str, value: str) -> None:
-    """Leave a message for native code that looks for it in the environment."""
-    os.environ[name] = value
+def exchange_timeout() -> timedelta:
+    """How long to wait for a silent instance: PILOTAGE_EXCHANGE_TIMEOUT, or 120 seconds."""
+    text = (EXCHANGE_TIMEOUT.text or EXCHANGE_TIMEOUT.default).strip() or EXCHANGE_TIMEOUT.default
+    try:
+        seconds = int(text)
+    except ValueError:
+        raise OptionError(
+            f"The environment variable {EXCHANGE_TIMEOUT.name} is {text!r}. It has to be a whole number."
+        ) from None
+    if not 1 <= seconds <= MAX_EXCHANGE_SECONDS:
+        raise OptionError(
+            f"{EXCHANGE_TIMEOUT.name} is {seconds}. It has to be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
+        )
+    return timedelta(seconds=seconds)
 
 
 def cpp_compiler() -> str:
@@ -74,31 +239,16 @@ def cpp_compiler() -> str:
     return os.environ.get("CXX") or "g++"
 
 
-def backend() -> str | None:
-    """The backend that PILOTAGE_BACKEND asks for."""
-    return os.environ.get("PILOTAGE_BACKEND") or None
-
-
-def cards() -> tuple[str, ...] | None:
-    """The devices that PILOTAGE_CARDS names, separated by commas."""
-    value = os.environ.get("PILOTAGE_CARDS")
-    return tuple(name.strip() for name in value.split(",")) if value else None
-
-
-def tier() -> str | None:
-    """The tier that PILOTAGE_TIER asks for."""
-    return os.environ.get("PILOTAGE_TIER") or None
-
-
-def log_level() -> str:
-    """The level from which the engine's log lines are shown: PILOTAGE_LOG_LEVEL, or INFO."""
-    level = (os.environ.get("PILOTAGE_LOG_LEVEL") or "INFO").upper()
-    known = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-    if level not in known:
-        raise OptionError(f"PILOTAGE_LOG_LEVEL is {level!r}. Choose one of: {', '.join(known)}.")
-    return level
-
-
 def gaudi_is_lazy() -> bool:
-    """Whether PT_HPU_LAZY_MODE asks the vendor's bridge for lazy mode; 0, the default, and 2 are eager."""
+    """Whether PT_HPU_LAZY_MODE asks Habana's bridge for lazy mode; 0, the default, and 2 are eager."""
     return os.environ.get("PT_HPU_LAZY_MODE") == "1"
+
+
+def for_child(**changes: str) -> dict[str, str]:
+    """This process's environment with changes, for a child process."""
+    return {**os.environ, **changes}
+
+
+def set_for_native_code(name: str, value: str) -> None:
+    """Set a variable that native code reads later."""
+    os.environ[name] = value

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from pilotage.distributed.interfaces import HOST_SUBNET, address_in, check_subnet, chosen_interface, interface_towards
+from pilotage.distributed.interfaces import address_in, check_subnet, chosen_interface, interface_towards
 from pilotage.errors import OptionError
 
 
@@ -20,13 +20,13 @@ def test_an_address_that_cannot_be_has_no_interface():
 def test_a_network_that_is_named_counts_more_than_the_way_to_the_meeting_place():
     loopback = interface_towards("127.0.0.1", 1)
     assert chosen_interface("127.0.0.1", 1, {}) == loopback
-    assert chosen_interface("a.invalid", 1, {HOST_SUBNET: "127.0.0.0/8"}) == loopback
+    assert chosen_interface("a.invalid", 1, {"PILOTAGE_HOST_SUBNET": "127.0.0.0/8"}) == loopback
     assert address_in("127.0.0.0/8") == "127.0.0.1"
 
 
 def test_a_network_that_this_host_is_not_in_is_refused_with_its_own_addresses():
     with pytest.raises(OptionError, match=r"no address in the network 203\.0\.113\.0/24.*127\.0\.0\.1"):
-        chosen_interface("127.0.0.1", 1, {HOST_SUBNET: "203.0.113.0/24"})
+        chosen_interface("127.0.0.1", 1, {"PILOTAGE_HOST_SUBNET": "203.0.113.0/24"})
 
 
 @pytest.mark.parametrize("subnet", ["", "eth0", "10.1.0.0/99", "10.1.0/16"])

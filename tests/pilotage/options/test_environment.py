@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import os
+import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import pilotage
 from pilotage.errors import OptionError
 from pilotage.options import environment
 
@@ -70,3 +73,36 @@ def test_the_limits_of_the_cache(monkeypatch):
         monkeypatch.setenv(f"PILOTAGE_CACHE_{name}", "many")
         with pytest.raises(OptionError, match=rf"PILOTAGE_CACHE_{name} is 'many'. Write a .*, or off for no limit\."):
             ask()
+
+
+def test_silent_instances_get_two_minutes_unless_the_variable_differs(monkeypatch):
+    monkeypatch.delenv("PILOTAGE_EXCHANGE_TIMEOUT", raising=False)
+    assert pilotage.exchange_timeout() == timedelta(seconds=120)
+    monkeypatch.setenv("PILOTAGE_EXCHANGE_TIMEOUT", "30")
+    assert pilotage.exchange_timeout() == timedelta(seconds=30)
+
+
+@pytest.mark.parametrize("given", ["soon", "0"])
+def test_an_invalid_exchange_timeout_is_refused(monkeypatch, given):
+    monkeypatch.setenv("PILOTAGE_EXCHANGE_TIMEOUT", given)
+    with pytest.raises(OptionError, match="PILOTAGE_EXCHANGE_TIMEOUT"):
+        pilotage.exchange_timeout()
+
+
+def test_every_variable_in_the_core_is_in_the_table():
+    source = Path(environment.__file__).parents[1]
+    found = {name for path in source.rglob("*.py") for name in re.findall(r"PILOTAGE_[A-Z_]*[A-Z]", path.read_text())}
+    assert found == {variable.name for variable in environment.VARIABLES}
+    assert len(found) == len(environment.VARIABLES)
+
+
+@pytest.mark.parametrize("variable", environment.VARIABLES, ids=lambda variable: variable.name)
+def test_every_variable_is_described_in_one_sentence(variable):
+    assert variable.type
+    assert re.fullmatch(r"[A-Z].*\.", variable.meaning)
+
+
+def test_only_the_environment_module_and_launchers_read_variables():
+    source = Path(environment.__file__).parents[1]
+    readers = {path.relative_to(source).parts[0] for path in source.rglob("*.py") if "os.environ" in path.read_text()}
+    assert readers == {"options", "distributed"}

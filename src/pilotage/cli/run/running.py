@@ -16,13 +16,12 @@ from pilotage.cli.run.arguments import SERVER_OPTIONS
 from pilotage.cli.run.configuration import export_configuration, with_imported
 from pilotage.cli.run.small_files import read_small_file
 from pilotage.distributed.host_list import expand_hosts
-from pilotage.distributed.interfaces import HOST_SUBNET
 from pilotage.distributed.launcher.job import Job
 from pilotage.distributed.launcher.launch import launch
 from pilotage.distributed.launcher.remote import RemoteShell
 from pilotage.distributed.launcher.topology import topology
-from pilotage.distributed.timeouts import EXCHANGE_TIMEOUT, MOST_SECONDS
 from pilotage.errors import OptionError
+from pilotage.options.environment import EXCHANGE_TIMEOUT, HOST_SUBNET, MAX_EXCHANGE_SECONDS
 
 __all__ = ["job_of", "notices", "run"]
 
@@ -111,13 +110,13 @@ def _environment(options: Namespace) -> dict[str, str]:
         directory = str(Path(options.executable_cache_path).expanduser().absolute())
         found |= {"POPTORCH_CACHE_DIR": directory, "PILOTAGE_CACHE_DIR": directory}
     if options.host_subnet is not None and _names_hosts(options):
-        found[HOST_SUBNET] = options.host_subnet
+        found[HOST_SUBNET.name] = options.host_subnet
     if options.exchange_timeout is not None:
-        if not 1 <= options.exchange_timeout <= MOST_SECONDS:
+        if not 1 <= options.exchange_timeout <= MAX_EXCHANGE_SECONDS:
             raise OptionError(
-                f"--exchange-timeout is {options.exchange_timeout}. It has to be at least 1 second and at most {MOST_SECONDS}."
+                f"--exchange-timeout is {options.exchange_timeout}. It has to be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
             )
-        found[EXCHANGE_TIMEOUT] = str(options.exchange_timeout)
+        found[EXCHANGE_TIMEOUT.name] = str(options.exchange_timeout)
     if options.offline_mode:
         found["PILOTAGE_BACKEND"] = "cpu"
     if options.debug:

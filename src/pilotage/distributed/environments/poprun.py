@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number
-from pilotage.distributed.job_directory import JOB_DIRECTORY
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
+from pilotage.options.environment import JOB_DIRECTORY, STAGE
 
 TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
 LOCAL_REPLICAS = "POPDIST_NUM_LOCAL_REPLICAS"
@@ -15,8 +15,6 @@ STAGES = "POPDIST_NUM_IPUS_PER_REPLICA"
 FIRST_REPLICA = "POPDIST_REPLICA_INDEX_OFFSET"
 LOCAL_INSTANCE = "POPDIST_LOCAL_INSTANCE_INDEX"
 UNIFORM = "POPDIST_UNIFORM_REPLICAS_PER_INSTANCE"
-STAGE = "PILOTAGE_STAGE"
-"""The stage of a process, where each instance is one process for each stage; PopDist has no name for it."""
 
 
 def is_under_poprun(environment: Mapping[str, str]) -> bool:
@@ -36,17 +34,17 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
             f"is {first}: all instances have equally many replicas."
         )
     address, port = meeting_place(environment)
-    directory = environment.get(JOB_DIRECTORY) or None
+    directory = environment.get(JOB_DIRECTORY.name) or None
     stages = number(environment, STAGES, 1)
     # A job that a stage starts in turn, and that has none, finds the variable of the one around it.
-    is_stage = stages > 1 and environment.get(STAGE)
+    is_stage = stages > 1 and environment.get(STAGE.name)
     return World(
         rank=first // local,
         size=total // local,
         local_rank=number(environment, LOCAL_INSTANCE, 0),
         replicas_per_instance=local,
         stages_per_replica=stages,
-        stage=number(environment, STAGE) if is_stage else None,
+        stage=number(environment, STAGE.name) if is_stage else None,
         address=address,
         port=port,
         one_host=directory is not None or is_on_one_host(environment, address),
@@ -64,7 +62,7 @@ def poprun_variables(world: World) -> dict[str, str]:
         FIRST_REPLICA: world.first_replica,
         LOCAL_INSTANCE: world.local_rank,
         UNIFORM: 1,
-        STAGE: world.stage,
+        STAGE.name: world.stage,
     }
-    meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port, JOB_DIRECTORY: world.directory}
+    meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port, JOB_DIRECTORY.name: world.directory}
     return {name: str(value) for name, value in {**told, **meeting}.items() if value is not None}

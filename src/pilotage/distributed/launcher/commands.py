@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pilotage.distributed.environments.poprun import poprun_variables
-from pilotage.distributed.job_directory import JOB_DIRECTORY
 from pilotage.distributed.launcher import guard
 from pilotage.distributed.launcher.job import Job, Place, is_here
 from pilotage.distributed.launcher.remote import remote_command
+from pilotage.options.environment import JOB_DIRECTORY, RESTART
 
 _FORWARDED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
 _FORWARDED_FAMILIES = ("PILOTAGE_", "POPTORCH_", "POPART_", "POPLAR_", "OMP_", "TORCH_", "NCCL_", "GLOO_")
@@ -50,9 +50,9 @@ def description(job: Job, place: Place, restart: int, environment: Mapping[str, 
 def variables(job: Job, place: Place, restart: int) -> dict[str, str]:
     """What an instance finds in its environment besides what is there already."""
     # Unbuffered, so that lines are shown as they are said, and none is lost with an instance that is killed.
-    told = {**poprun_variables(place.world), "PILOTAGE_RESTART": str(restart), "PYTHONUNBUFFERED": "1"}
+    told = {**poprun_variables(place.world), RESTART.name: str(restart), "PYTHONUNBUFFERED": "1"}
     # A job that an instance of another one starts would find the directory of that one.
-    return {**job.environment, JOB_DIRECTORY: "", **told}
+    return {**job.environment, JOB_DIRECTORY.name: "", **told}
 
 
 def _is_forwarded(name: str, job: Job) -> bool:

@@ -22,6 +22,7 @@ from pilotage.distributed.launcher.output import TaggedOutput
 from pilotage.distributed.launcher.processes import Ending, Processes, Start
 from pilotage.distributed.launcher.remote import check_remote_shell, chosen_remote_shell
 from pilotage.errors import OptionError
+from pilotage.options.environment import REMOTE_SHELL
 
 Say = Callable[[str], None]
 
@@ -74,7 +75,7 @@ def check_before_start(job: Job) -> None:
         is_python = Path(program).name.startswith("python") and job.command[1:2] == (script,)
         if is_python and script.endswith(".py") and not Path(script).is_file():
             raise OptionError(f"The script {script!r} is not there. Nothing was started.")
-    if "PILOTAGE_REMOTE_SHELL" in os.environ:
+    if REMOTE_SHELL.name in os.environ:
         # Whatever reaches the hosts may have names of its own for them.
         return
     if not job.on_one_host:

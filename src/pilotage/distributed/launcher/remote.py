@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from pilotage.errors import OptionError
+from pilotage.options.environment import REMOTE_SHELL
 
 __all__ = ["RemoteShell", "check_remote_shell", "chosen_remote_shell", "remote_command"]
 
@@ -40,7 +41,7 @@ def check_remote_shell(shell: RemoteShell, environment: Mapping[str, str]) -> No
         others = ", ".join(each.value for each in RemoteShell if each is not shell)
         raise OptionError(
             f"Other hosts are to be reached by {shell.value}, which is not on this machine. Choose another one by "
-            f"--remote-shell ({others}), or name a command in PILOTAGE_REMOTE_SHELL. Nothing was started."
+            f"--remote-shell ({others}), or name a command in {REMOTE_SHELL.name}. Nothing was started."
         )
 
 
@@ -56,7 +57,7 @@ def remote_command(
 
     A command in PILOTAGE_REMOTE_SHELL counts more than any choice: it is given the host, and a line for the host's own shell.
     """
-    if named := environment.get("PILOTAGE_REMOTE_SHELL"):
+    if named := environment.get(REMOTE_SHELL.name):
         return [*shlex.split(named), host, shlex.join(command)]
     chosen = shell or chosen_remote_shell(environment)
     words = [*_WORDS[chosen], *(more if chosen is RemoteShell.MPIRUN else ())]
