@@ -76,7 +76,7 @@ class Prefetcher:
             early_preload=early_preload,
             rebatched_size=rebatched_size,
             drop_last=drop_last,
-            random_state=RandomState.of_this_process(),
+            random_state=RandomState.current(),
             start_method=multiprocessing.get_start_method(allow_none=True),
         )
         self._process, connection = start(

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from pilotage.data.loader import Loader
 from pilotage.data.no_batch import no_batch
 from pilotage.data.partition import ShareSampler
-from pilotage.data.randomness import random_state, restore_random_state
+from pilotage.data.random_state import RandomState
 from pilotage.errors import OptionError
 
 __all__ = ["Epochs"]
@@ -46,7 +46,7 @@ class Epochs:
             "epoch": self.epoch,
             "batch": self.batch,
             "began": self._began,
-            "now": random_state(self._generators),
+            "now": RandomState.current(self._generators).as_plain_data(),
         }
 
     def resume(self, position: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ class Epochs:
             yield from self._rest_of_epoch(self._going_on)
         while True:
             self._set_epoch()
-            self._began = random_state(self._generators)
+            self._began = RandomState.current(self._generators).as_plain_data()
             yield from self._counted(iter(self._loader))
             if self.batch == 0:
                 raise _no_batch(self._loader)
@@ -72,7 +72,7 @@ class Epochs:
         self.epoch, self.batch, self._began = position["epoch"], position["batch"], position["began"]
         if self._began is not None:
             self._set_epoch()
-            restore_random_state(self._began, self._generators)
+            RandomState.from_plain_data(self._began).restore(self._generators)
             batches = iter(self._loader)
             seen = sum(1 for _ in islice(batches, self.batch))
             if seen < self.batch:
@@ -80,7 +80,7 @@ class Epochs:
                     f"The position is behind batch {self.batch} of an epoch, and this loader has {seen}. "
                     "Go on with the data and the batch size that the position was taken with."
                 )
-        restore_random_state(position["now"], self._generators)
+        RandomState.from_plain_data(position["now"]).restore(self._generators)
         if self._began is not None:
             yield from self._counted(batches)
             self.epoch, self.batch = self.epoch + 1, 0

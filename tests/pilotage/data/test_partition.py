@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.data.partition import Share, ShareSampler, even_share, whole_steps_share
+from pilotage.data.partition import EpochShuffle, Share, ShareSampler, even_share, whole_steps_share
 from pilotage.errors import OptionError
 
 SAMPLES = st.integers(0, 300)
@@ -90,3 +90,18 @@ def test_a_sampler_goes_on_in_another_process_where_it_stopped():
 def test_a_process_that_cannot_be_is_refused(process, processes):
     with pytest.raises(OptionError, match="process"):
         Share(process=process, processes=processes)
+
+
+def test_one_generator_carries_on_from_epoch_to_epoch():
+    shuffle, generator = EpochShuffle(5), torch.Generator().manual_seed(5)
+    for epoch in range(3):
+        assert shuffle.epochs_drawn == epoch
+        assert torch.equal(shuffle.draw(40), torch.randperm(40, generator=generator))
+
+
+def test_the_global_random_stream_is_left_alone():
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    EpochShuffle(5).draw(40)
+    assert torch.equal(torch.rand(3), expected)
