@@ -153,7 +153,7 @@ PICKLING = re.compile(
 def test_nothing_that_another_process_or_a_file_sends_is_unpickled():
     found = [f"{label(path)}: {match[0]}" for path in MODULES for match in PICKLING.finditer(path.read_text())]
     # Batches that the user's own loader workers send to the process that has started them, as torch's loader does it.
-    assert found == ["src/pilotage/data/sharing.py: import pickle"]
+    assert found == ["src/pilotage/data/sharing_mode.py: import pickle"]
     loading = re.compile(r"\btorch\.load\((?![^\n]*weights_only=True)")
     assert not [label(path) for path in MODULES if loading.search(path.read_text())]
 

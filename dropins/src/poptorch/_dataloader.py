@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils.data import Dataset, IterableDataset
 
-from pilotage.data import Loader, Share
+from pilotage.data import Loader, Shard
 from pilotage.data.loader import combined_batch_size
 from poptorch._data.asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._data.traced_data import traced_batches, traced_dataset
@@ -65,7 +65,7 @@ class DataLoader(Loader):
             shuffle=shuffle,
             drop_last=drop_last,
             batch_sampler=batch_sampler,
-            share=_share_of(options) if is_divided else None,
+            shard=_shard_of(options) if is_divided else None,
             shuffle_seed=options.random_seed if options.exists("random_seed") else None,
             piece_size=self._rebatched_size and (rebatched_worker_size or self._rebatched_size),
             num_workers=num_workers,
@@ -197,8 +197,8 @@ def _check_divisible(
         )
 
 
-def _share_of(options: Options) -> Share:
-    return Share(process=options.Distributed.processId, processes=options.Distributed.numProcesses)
+def _shard_of(options: Options) -> Shard:
+    return Shard(process=options.Distributed.processId, processes=options.Distributed.numProcesses)
 
 
 def _rebatched_size(

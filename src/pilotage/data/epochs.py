@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
+from pilotage.data.empty_loader import empty_loader_error
 from pilotage.data.loader import Loader
-from pilotage.data.no_batch import no_batch
-from pilotage.data.partition import ShareSampler
+from pilotage.data.partition import ShardSampler
 from pilotage.data.random_state import RandomState
 from pilotage.errors import OptionError
 
@@ -64,7 +64,7 @@ class Epochs:
             self._began = RandomState.current(self._generators).as_plain_data()
             yield from self._counted(iter(self._loader))
             if self.batch == 0:
-                raise _no_batch(self._loader)
+                raise _empty_loader_error(self._loader)
             self.epoch, self.batch = self.epoch + 1, 0
 
     def _rest_of_epoch(self, position: Mapping[str, Any]) -> Iterator[Any]:
@@ -92,15 +92,15 @@ class Epochs:
 
     def _set_epoch(self) -> None:
         sampler = self._loader.sampler
-        if isinstance(sampler, ShareSampler):
+        if isinstance(sampler, ShardSampler):
             sampler.go_to_epoch(self.epoch)
         elif hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.epoch)
 
 
-def _no_batch(loader: DataLoader[Any]) -> OptionError:
+def _empty_loader_error(loader: DataLoader[Any]) -> OptionError:
     dataset: Any = loader.dataset
-    return no_batch(
+    return empty_loader_error(
         items=len(dataset) if hasattr(dataset, "__len__") else None, own_items=None, combined=loader.batch_size
     )
 

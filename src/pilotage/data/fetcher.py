@@ -22,13 +22,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from pilotage.data.channel import Channel
+from pilotage.data.empty_loader import empty_loader_error
 from pilotage.data.items import take_item_apart
 from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
-from pilotage.data.no_batch import no_batch
 from pilotage.data.random_state import RandomState
 from pilotage.data.rebatch import rebatched
 from pilotage.data.ring import Layout, Ring, anonymous_file
-from pilotage.data.sharing import ByValue
+from pilotage.data.sharing_mode import ByValue
 from pilotage.errors import InputError, PilotageError
 from pilotage.program.structure import Parsers, Structure
 
@@ -142,7 +142,7 @@ class _Fetcher:
     def _nothing(self) -> PilotageError:
         if self._rows == 0 or self._task.rebatched_size is None:
             return InputError("The dataset is empty: it has to yield at least one item.")
-        return no_batch(items=self._rows, own_items=None, combined=self._task.rebatched_size)
+        return empty_loader_error(items=self._rows, own_items=None, combined=self._task.rebatched_size)
 
     def _items(self) -> Iterator[list[Tensor]]:
         """One epoch, taken apart and rebatched."""

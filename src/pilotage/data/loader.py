@@ -10,8 +10,8 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from pilotage.data.bulk import bulk_reader
 from pilotage.data.combine import grouped
-from pilotage.data.no_batch import at_least_one, no_batch
-from pilotage.data.partition import Share, ShareSampler
+from pilotage.data.empty_loader import empty_loader_error, require_one
+from pilotage.data.partition import Shard, ShardSampler
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 
@@ -33,27 +33,27 @@ class Loader(DataLoader[Any]):
         drop_last: bool = True,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
-        share: Share | None = None,
+        shard: Shard | None = None,
         shuffle_seed: int | None = None,
         piece_size: int | None = None,
         num_workers: int = 0,
         persistent_workers: bool | None = None,
         **torch_arguments: Any,
     ) -> None:
-        """Beyond torch's arguments: ``share`` divides the data set among processes, which shuffle alike by ``shuffle_seed``;
+        """Beyond torch's arguments: ``shard`` divides the data set among processes, which shuffle alike by ``shuffle_seed``;
         ``piece_size`` yields pieces of that many samples, or a batch_sampler's batches as they are, instead of combined
         batches, for a Prefetcher to put together.
         """
         self.batching = batching or Batching()
         self.combined_batch_size = combined_batch_size(self.batching, batch_size, batch_sampler)
         self.drops_incomplete = drop_last
-        self._processes = 1 if share is None else share.processes
+        self._processes = 1 if shard is None else shard.processes
         self._batches_per_item = 1 if batch_sampler is None or piece_size else self.batching.micro_batches_per_call
-        if share is not None and share.processes > 1:
+        if shard is not None and shard.processes > 1:
             _check_divisible(dataset, batch_size, sampler, batch_sampler, shuffle, shuffle_seed)
-            sampler = ShareSampler(
+            sampler = ShardSampler(
                 dataset,  # type: ignore[arg-type]
-                share=share,
+                shard=shard,
                 step=self.combined_batch_size or 1,
                 drop_last=drop_last,
                 shuffle_seed=shuffle_seed if shuffle else None,
@@ -73,16 +73,16 @@ class Loader(DataLoader[Any]):
         )
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        self.refuse_to_be_empty()
+        self.check_not_empty()
         batches: Iterator[Any] = self._read_in_bulk() or super().__iter__()
         if self._batches_per_item > 1:
             batches = grouped(batches, self._batches_per_item, drop_last=self.drops_incomplete)
-        return batches if self._has_known_length else at_least_one(batches, self._no_batch())
+        return batches if self._has_known_length else require_one(batches, self._empty_loader_error())
 
-    def refuse_to_be_empty(self) -> None:
+    def check_not_empty(self) -> None:
         """Raise where it is known beforehand that there is not a single batch."""
         if self._has_known_length and len(self) == 0 and not self._leaves_all_to_others:
-            raise self._no_batch()
+            raise self._empty_loader_error()
 
     def __len__(self) -> int:
         whole, rest = divmod(super().__len__(), self._batches_per_item)
@@ -122,8 +122,8 @@ class Loader(DataLoader[Any]):
         """Whether nothing is lost, as there are fewer items than processes that divide them."""
         return self._processes > 1 and not self.drops_incomplete and len(self.dataset) > 0  # type: ignore[arg-type]
 
-    def _no_batch(self) -> OptionError:
-        return no_batch(
+    def _empty_loader_error(self) -> OptionError:
+        return empty_loader_error(
             items=_known(lambda: len(self.dataset)),  # type: ignore[arg-type]
             own_items=_known(lambda: self.samples),
             combined=self.combined_batch_size,
@@ -173,12 +173,12 @@ def _check_divisible(
     if isinstance(dataset, IterableDataset):
         raise OptionError(
             "An IterableDataset cannot be divided among processes from outside. "
-            "Have its __iter__ yield this process's part, and leave share out."
+            "Have its __iter__ yield this process's part, and leave shard out."
         )
     if batch_size is None or batch_sampler is not None or sampler is not None:
         raise OptionError(
             "With batch_size=None, a sampler or a batch_sampler of your own, the loader cannot tell which samples "
-            "belong to this process. Divide them there, and leave share out."
+            "belong to this process. Divide them there, and leave shard out."
         )
     if shuffle and shuffle_seed is None:
         raise OptionError("Processes that shuffle one data set have to do it alike. Give all the same shuffle_seed.")

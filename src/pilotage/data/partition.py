@@ -13,7 +13,7 @@ from pilotage.errors import OptionError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
+class Shard:
     """Which of the processes that divide a data set among themselves this one is."""
 
     process: int = 0
@@ -29,17 +29,17 @@ class Share:
             raise OptionError(f"process is {self.process}. It has to lie between 0 and {self.processes - 1}.")
 
 
-def even_share(samples: int, share: Share) -> range:
+def even_shard(samples: int, shard: Shard) -> range:
     """A split that leaves nothing out: the first processes get one sample more where it does not come out even."""
-    each, left_over = divmod(samples, share.processes)
-    start = share.process * each + min(share.process, left_over)
-    return range(start, start + each + (share.process < left_over))
+    each, left_over = divmod(samples, shard.processes)
+    start = shard.process * each + min(shard.process, left_over)
+    return range(start, start + each + (shard.process < left_over))
 
 
-def whole_steps_share(samples: int, step: int, share: Share) -> range:
-    """A split into equal shares of whole steps, which leaves a tail of fewer than ``step * processes`` samples out."""
-    each = step * (samples // (step * share.processes))
-    return range(share.process * each, (share.process + 1) * each)
+def whole_steps_shard(samples: int, step: int, shard: Shard) -> range:
+    """A split into equal shards of whole steps, which leaves a tail of fewer than ``step * processes`` samples out."""
+    each = step * (samples // (step * shard.processes))
+    return range(shard.process * each, (shard.process + 1) * each)
 
 
 class EpochShuffle:
@@ -74,7 +74,7 @@ class EpochShuffle:
         return torch.randperm(samples, generator=self._generator)
 
 
-class ShareSampler(Sampler[int]):
+class ShardSampler(Sampler[int]):
     """Draws this process's share of a data set, in the data set's order or in one that all processes agree on.
 
     With ``drop_last`` every process gets the same number of whole steps. The samples that are left over then change
@@ -82,10 +82,10 @@ class ShareSampler(Sampler[int]):
     """
 
     def __init__(
-        self, data_source: Sized, *, share: Share, step: int, drop_last: bool, shuffle_seed: int | None = None
+        self, data_source: Sized, *, shard: Shard, step: int, drop_last: bool, shuffle_seed: int | None = None
     ) -> None:
         self._data_source = data_source
-        self._share = share
+        self._shard = shard
         self._step = step
         self._drop_last = drop_last
         self._shuffle = None if shuffle_seed is None else EpochShuffle(shuffle_seed)
@@ -109,8 +109,8 @@ class ShareSampler(Sampler[int]):
     def _window(self) -> range:
         samples = len(self._data_source)
         return (
-            whole_steps_share(samples, self._step, self._share) if self._drop_last else even_share(samples, self._share)
+            whole_steps_shard(samples, self._step, self._shard) if self._drop_last else even_shard(samples, self._shard)
         )
 
     def _left_over(self) -> int:
-        return len(self._data_source) - len(self._window()) * self._share.processes if self._drop_last else 0
+        return len(self._data_source) - len(self._window()) * self._shard.processes if self._drop_last else 0

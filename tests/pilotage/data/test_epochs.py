@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, RandomSampler, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-from pilotage.data import Epochs, Loader, Share
+from pilotage.data import Epochs, Loader, Shard
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 
@@ -42,8 +42,8 @@ def of_torch():
 
 
 def shared():
-    share = Share(process=1, processes=2)
-    return Loader(Noisy(), batch_size=2, shuffle=True, share=share, shuffle_seed=3)
+    shard = Shard(process=1, processes=2)
+    return Loader(Noisy(), batch_size=2, shuffle=True, shard=shard, shuffle_seed=3)
 
 
 def with_its_own_generators():

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler, TensorDataset
 
-from pilotage.data import Loader, Share
+from pilotage.data import Loader, Shard
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
 
@@ -192,7 +192,7 @@ def test_over_all_processes_no_sample_is_lost_or_doubled(
             drop_last=drop_last,
             shuffle=shuffle,
             shuffle_seed=3,
-            share=Share(process=process, processes=processes),
+            shard=Shard(process=process, processes=processes),
         )
         for process in range(processes)
     ]
@@ -220,7 +220,7 @@ def test_over_all_processes_no_sample_is_lost_or_doubled(
 )
 def test_what_cannot_be_divided_among_processes_is_refused(arguments, message):
     with pytest.raises(OptionError, match=message):
-        Loader(**{"dataset": Numbers(10)} | arguments, share=Share(process=0, processes=2))
+        Loader(**{"dataset": Numbers(10)} | arguments, shard=Shard(process=0, processes=2))
 
 
 def test_pieces_are_yielded_for_someone_else_to_put_together():

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.data.partition import EpochShuffle, Share, ShareSampler, even_share, whole_steps_share
+from pilotage.data.partition import EpochShuffle, Shard, ShardSampler, even_shard, whole_steps_shard
 from pilotage.errors import OptionError
 
 SAMPLES = st.integers(0, 300)
@@ -14,26 +14,26 @@ PROCESSES = st.integers(1, 9)
 STEP = st.integers(1, 40)
 
 
-def shares(processes: int) -> list[Share]:
-    return [Share(process=process, processes=processes) for process in range(processes)]
+def shards(processes: int) -> list[Shard]:
+    return [Shard(process=process, processes=processes) for process in range(processes)]
 
 
 @given(samples=SAMPLES, processes=PROCESSES)
 def test_an_even_split_covers_every_sample_once_and_in_order(samples, processes):
-    parts = [even_share(samples, share) for share in shares(processes)]
+    parts = [even_shard(samples, shard) for shard in shards(processes)]
     assert list(chain(*parts)) == list(range(samples))
 
 
 @given(samples=SAMPLES, processes=PROCESSES)
 def test_in_an_even_split_the_first_processes_get_one_sample_more(samples, processes):
-    sizes = [len(even_share(samples, share)) for share in shares(processes)]
+    sizes = [len(even_shard(samples, shard)) for shard in shards(processes)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] - sizes[-1] <= 1
 
 
 @given(samples=SAMPLES, step=STEP, processes=PROCESSES)
 def test_a_split_into_whole_steps_gives_all_the_same_and_nothing_twice(samples, step, processes):
-    parts = [whole_steps_share(samples, step, share) for share in shares(processes)]
+    parts = [whole_steps_shard(samples, step, shard) for shard in shards(processes)]
     assert {len(part) for part in parts} == {step * (samples // (step * processes))}
     assert list(chain(*parts)) == list(range(len(parts[0]) * processes))
 
@@ -41,8 +41,8 @@ def test_a_split_into_whole_steps_gives_all_the_same_and_nothing_twice(samples, 
 def sampled(samples, step, processes, *, drop_last, seed, epochs):
     """What each process draws, epoch by epoch."""
     samplers = [
-        ShareSampler(range(samples), share=share, step=step, drop_last=drop_last, shuffle_seed=seed)
-        for share in shares(processes)
+        ShardSampler(range(samples), shard=shard, step=step, drop_last=drop_last, shuffle_seed=seed)
+        for shard in shards(processes)
     ]
     return [[list(sampler) for sampler in samplers] for _ in range(epochs)], samplers
 
@@ -80,7 +80,7 @@ def test_without_shuffling_the_window_stays():
 
 
 def test_a_sampler_goes_on_in_another_process_where_it_stopped():
-    sampler = ShareSampler(range(50), share=Share(process=1, processes=2), step=1, drop_last=False, shuffle_seed=3)
+    sampler = ShardSampler(range(50), shard=Shard(process=1, processes=2), step=1, drop_last=False, shuffle_seed=3)
     list(sampler)
     copy = pickle.loads(pickle.dumps(sampler))
     assert list(copy) == list(sampler)
@@ -89,7 +89,7 @@ def test_a_sampler_goes_on_in_another_process_where_it_stopped():
 @pytest.mark.parametrize(("process", "processes"), [(2, 2), (-1, 2), (0, 0)])
 def test_a_process_that_cannot_be_is_refused(process, processes):
     with pytest.raises(OptionError, match="process"):
-        Share(process=process, processes=processes)
+        Shard(process=process, processes=processes)
 
 
 def test_one_generator_carries_on_from_epoch_to_epoch():

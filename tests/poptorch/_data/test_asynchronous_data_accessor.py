@@ -183,7 +183,7 @@ def test_an_epoch_can_be_started_anew_in_the_middle():
 
 def test_the_time_to_sleep_over_a_miss_is_passed_on(monkeypatch):
     naps = []
-    monkeypatch.setattr("pilotage.data.asynchronous.time.sleep", naps.append)
+    monkeypatch.setattr("pilotage.data.prefetcher.time.sleep", naps.append)
     accessor = accessor_of([torch.ones(1)], miss_sleep_time_in_ms=250)
     list(accessor)
     assert set(naps) == {0.25}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from pilotage.data import Loader, Prefetcher, Sharing
+from pilotage.data import Loader, Prefetcher, SharingMode
 from pilotage.errors import FetchError, FetchStartError
 from poptorch._args_parser import registered_parsers
 from poptorch._errors import createPoptorchError
@@ -14,10 +14,10 @@ from poptorch.enums import SharingStrategy
 __all__ = ["AsynchronousDataAccessor"]
 
 _SHARING = {
-    SharingStrategy.SharedMemory: Sharing.SHARED_MEMORY,
-    SharingStrategy.FileSystem: Sharing.FILE_SYSTEM,
-    SharingStrategy.Fork: Sharing.FORK,
-    SharingStrategy.ForkServer: Sharing.FORK_SERVER,
+    SharingStrategy.SharedMemory: SharingMode.SHARED_MEMORY,
+    SharingStrategy.FileSystem: SharingMode.FILE_SYSTEM,
+    SharingStrategy.Fork: SharingMode.FORK,
+    SharingStrategy.ForkServer: SharingMode.FORK_SERVER,
 }
 
 
@@ -46,7 +46,7 @@ class AsynchronousDataAccessor:
                 miss_sleep_seconds=miss_sleep_time_in_ms / 1000,
                 load_indefinitely=load_indefinitely,
                 early_preload=early_preload,
-                sharing=_SHARING[sharing_strategy],
+                sharing_mode=_SHARING[sharing_strategy],
                 rebatched_size=rebatched_size,
                 drop_last=getattr(dataset, "rebatched_drop_last", None) is not False,
                 parsers=registered_parsers(),

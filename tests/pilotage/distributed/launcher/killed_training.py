@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import pilotage
-from pilotage.data import Loader, Share
+from pilotage.data import Loader, Shard
 from pilotage.distributed.peers import peers_here
 
 folder, updates, held = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -44,8 +44,8 @@ step = pilotage.training(
     broadcast_buffers=False,
     seed=5,
 )
-share = Share(process=world.rank, processes=world.size)
-epochs = pilotage.Epochs(Loader(samples, batch_size=16 // world.size, shuffle=True, share=share, shuffle_seed=11))
+shard = Shard(process=world.rank, processes=world.size)
+epochs = pilotage.Epochs(Loader(samples, batch_size=16 // world.size, shuffle=True, shard=shard, shuffle_seed=11))
 step.compile(*samples[: 16 // world.size][:2])
 found = step.restore_checkpoint(folder / "checkpoints")
 begun = 0 if found is None else found.step

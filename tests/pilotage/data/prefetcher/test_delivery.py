@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from pilotage.data import Loader, Prefetcher, Sharing
+from pilotage.data import Loader, Prefetcher, SharingMode
 from pilotage.options.batching import Batching
 
 pytestmark = pytest.mark.slow
 
 NUMBERS = TensorDataset(torch.arange(20.0), torch.arange(20))
 
-forked = partial(Prefetcher, sharing=Sharing.FORK)
+forked = partial(Prefetcher, sharing_mode=SharingMode.FORK)
 
 
 def numbers_of(batches):
@@ -30,19 +30,19 @@ def assert_length(prefetcher, length):
     prefetcher.terminate()
 
 
-@pytest.mark.parametrize("sharing", Sharing)
-def test_every_way_of_sharing_delivers_the_same_epoch_after_epoch(sharing):
+@pytest.mark.parametrize("sharing_mode", SharingMode)
+def test_every_way_of_sharing_delivers_the_same_epoch_after_epoch(sharing_mode):
     loader = Loader(NUMBERS, Batching(device_iterations=2), batch_size=3)
-    prefetcher = Prefetcher(loader, sharing=sharing)
+    prefetcher = Prefetcher(loader, sharing_mode=sharing_mode)
     for _ in range(3):
         assert numbers_of(prefetcher) == numbers_of(loader)
     prefetcher.terminate()
 
 
-@pytest.mark.parametrize("sharing", [Sharing.FORK_SERVER, Sharing.FILE_SYSTEM, Sharing.SHARED_MEMORY])
-def test_a_dataset_of_very_many_tensors_is_delivered(sharing):
+@pytest.mark.parametrize("sharing_mode", [SharingMode.FORK_SERVER, SharingMode.FILE_SYSTEM, SharingMode.SHARED_MEMORY])
+def test_a_dataset_of_very_many_tensors_is_delivered(sharing_mode):
     samples = [torch.tensor([number]) for number in range(300)]
-    prefetcher = Prefetcher(samples, sharing=sharing)
+    prefetcher = Prefetcher(samples, sharing_mode=sharing_mode)
     assert [int(number) for number in prefetcher] == list(range(300))
     prefetcher.terminate()
 
@@ -88,11 +88,11 @@ def test_items_keep_their_kind():
         prefetcher.terminate()
 
 
-@pytest.mark.parametrize("sharing", [Sharing.FORK, Sharing.FORK_SERVER])
-def test_shuffling_draws_there_what_it_would_have_drawn_here(sharing):
+@pytest.mark.parametrize("sharing_mode", [SharingMode.FORK, SharingMode.FORK_SERVER])
+def test_shuffling_draws_there_what_it_would_have_drawn_here(sharing_mode):
     torch.manual_seed(11)
     loader = Loader(NUMBERS, batch_size=4, shuffle=True)
-    prefetcher = Prefetcher(loader, sharing=sharing)
+    prefetcher = Prefetcher(loader, sharing_mode=sharing_mode)
     ahead = [numbers_of(prefetcher) for _ in range(2)]
     assert ahead == [numbers_of(loader) for _ in range(2)]
     assert ahead[0] != ahead[1]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import IterableDataset, SubsetRandomSampler, TensorDataset
 
-from pilotage.data import Loader, Prefetcher, Share, Sharing
+from pilotage.data import Loader, Prefetcher, Shard, SharingMode
 from pilotage.errors import FetchStartError, OptionError
 from pilotage.options.batching import Batching
 
@@ -31,8 +31,8 @@ class Stream(IterableDataset):
 )
 def test_both_numbers_are_named_whenever_a_call_consumes_more_than_there_is(items, batch_size, iterations, processes):
     combined = batch_size * iterations
-    share = Share(process=0, processes=processes)
-    loader = Loader(numbers(items), Batching(device_iterations=iterations), batch_size=batch_size, share=share)
+    shard = Shard(process=0, processes=processes)
+    loader = Loader(numbers(items), Batching(device_iterations=iterations), batch_size=batch_size, shard=shard)
     if items >= combined * processes:
         assert len(list(loader)) == len(loader) > 0
         return
@@ -65,7 +65,7 @@ class Nothing(torch.utils.data.Dataset):
 
 def test_a_process_that_gets_nothing_of_a_small_dataset_loses_nothing():
     parts = [
-        list(Loader(numbers(2), batch_size=4, drop_last=False, share=Share(process=process, processes=3)))
+        list(Loader(numbers(2), batch_size=4, drop_last=False, shard=Shard(process=process, processes=3)))
         for process in range(3)
     ]
     assert [len(part) for part in parts] == [1, 1, 0]
@@ -92,9 +92,9 @@ def test_batches_of_a_sampler_of_ones_own_are_counted_in_calls():
 
 def test_no_process_is_started_to_read_nothing():
     with pytest.raises(OptionError, match="has 5 items, and one combined batch takes 8"):
-        Prefetcher(Loader(numbers(5), batch_size=8), sharing=Sharing.FORK)
+        Prefetcher(Loader(numbers(5), batch_size=8), sharing_mode=SharingMode.FORK)
 
 
 def test_rows_that_do_not_fill_a_batch_are_counted_by_the_process_that_reads_them():
     with pytest.raises(FetchStartError, match="has 6 items, and one combined batch takes 8"):
-        Prefetcher([torch.ones(3, 2), torch.ones(3, 2)], rebatched_size=8, sharing=Sharing.FORK)
+        Prefetcher([torch.ones(3, 2), torch.ones(3, 2)], rebatched_size=8, sharing_mode=SharingMode.FORK)

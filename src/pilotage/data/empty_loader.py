@@ -10,7 +10,7 @@ from pilotage.errors import OptionError
 _REMEDY = "Use a smaller batch size, fewer device iterations, replicas or accumulation steps, or more data."
 
 
-def no_batch(
+def empty_loader_error(
     *, items: int | None, own_items: int | None, combined: int | None, micro_batches: int = 1, processes: int = 1
 ) -> OptionError:
     """The error, with as much as is known.
@@ -35,7 +35,7 @@ def no_batch(
     return OptionError(f"The loader has no batch: {found}, and one combined batch takes {size}. {_REMEDY}")
 
 
-def at_least_one(batches: Iterator[Any], error: OptionError) -> Iterator[Any]:
+def require_one(batches: Iterator[Any], error: OptionError) -> Iterator[Any]:
     """The same batches; raises where there is none."""
     nothing = object()
     first = next(batches, nothing)

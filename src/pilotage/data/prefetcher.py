@@ -21,7 +21,7 @@ from pilotage.data.loader import Loader
 from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.ring import Ring
-from pilotage.data.sharing import Sharing, start
+from pilotage.data.sharing_mode import SharingMode, start
 from pilotage.errors import FetchError, FetchStartError, OptionError
 from pilotage.program.structure import Parsers, Structure, put_together
 
@@ -44,7 +44,7 @@ class Prefetcher:
         miss_sleep_seconds: float = 0.0,
         load_indefinitely: bool = True,
         early_preload: bool = False,
-        sharing: Sharing = Sharing.FORK_SERVER,
+        sharing_mode: SharingMode = SharingMode.FORK_SERVER,
         rebatched_size: int | None = None,
         drop_last: bool = True,
         parsers: Parsers | None = None,
@@ -57,7 +57,7 @@ class Prefetcher:
         """
         _check(buffer_size, miss_sleep_seconds, rebatched_size)
         if isinstance(iterable, Loader):
-            iterable.refuse_to_be_empty()
+            iterable.check_not_empty()
         self._iterable = iterable
         self._miss_sleep_seconds = miss_sleep_seconds
         self._rebatched_size = rebatched_size
@@ -71,7 +71,7 @@ class Prefetcher:
             iterable=iterable,
             parsers=parsers or {},
             slots=buffer_size,
-            ring_on_disk=sharing.ring_on_disk,
+            ring_on_disk=sharing_mode.ring_on_disk,
             load_indefinitely=load_indefinitely,
             early_preload=early_preload,
             rebatched_size=rebatched_size,
@@ -80,7 +80,7 @@ class Prefetcher:
             start_method=multiprocessing.get_start_method(allow_none=True),
         )
         self._process, connection = start(
-            sharing,
+            sharing_mode,
             run_fetcher,
             task,
             preload=[run_fetcher.__module__, type(iterable).__module__],

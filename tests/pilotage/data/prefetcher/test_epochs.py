@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 import torch
 
-from pilotage.data import Prefetcher, Sharing
+from pilotage.data import Prefetcher, SharingMode
 
 pytestmark = pytest.mark.slow
 
-forked = partial(Prefetcher, sharing=Sharing.FORK)
+forked = partial(Prefetcher, sharing_mode=SharingMode.FORK)
 
 
 class Announcing:
@@ -134,7 +134,7 @@ def test_the_next_epoch_is_read_ahead_only_where_that_is_wanted(load_indefinitel
 
 def test_a_miss_is_slept_over_before_waiting(monkeypatch):
     naps = []
-    monkeypatch.setattr("pilotage.data.asynchronous.time.sleep", naps.append)
+    monkeypatch.setattr("pilotage.data.prefetcher.time.sleep", naps.append)
     prefetcher = forked([torch.tensor([0])], miss_sleep_seconds=0.25)
     list(prefetcher)
     assert set(naps) == {0.25}

@@ -12,14 +12,14 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset
 
-from pilotage.data import Loader, Prefetcher, Sharing
+from pilotage.data import Loader, Prefetcher, SharingMode
 from pilotage.errors import FetchError, FetchStartError
 
 pytestmark = pytest.mark.slow
 
 NUMBERS = TensorDataset(torch.arange(20.0), torch.arange(20))
 
-forked = partial(Prefetcher, sharing=Sharing.FORK)
+forked = partial(Prefetcher, sharing_mode=SharingMode.FORK)
 
 
 def prefetch_and_return(connection):

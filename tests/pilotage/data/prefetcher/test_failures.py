@@ -12,12 +12,12 @@ from functools import partial
 import pytest
 import torch
 
-from pilotage.data import Prefetcher, Sharing
+from pilotage.data import Prefetcher, SharingMode
 from pilotage.errors import FetchError, FetchStartError, OptionError
 
 pytestmark = pytest.mark.slow
 
-forked = partial(Prefetcher, sharing=Sharing.FORK)
+forked = partial(Prefetcher, sharing_mode=SharingMode.FORK)
 
 
 class Breaking:
@@ -110,8 +110,8 @@ def test_an_item_unlike_the_first_is_refused(later, message):
 
 
 def test_what_cannot_be_pickled_is_refused_with_the_remedy():
-    with pytest.raises(FetchStartError, match=r"picklable.*Sharing\.FORK"):
-        Prefetcher([lambda: None], sharing=Sharing.FORK_SERVER)
+    with pytest.raises(FetchStartError, match=r"picklable.*SharingMode\.FORK"):
+        Prefetcher([lambda: None], sharing_mode=SharingMode.FORK_SERVER)
 
 
 def test_too_many_tensors_to_share_are_refused_with_the_remedy():
@@ -119,8 +119,8 @@ def test_too_many_tensors_to_share_are_refused_with_the_remedy():
     samples = [torch.ones(1) for _ in range(200)]
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 50, hard))
     try:
-        with pytest.raises(FetchStartError, match="another way of sharing"):
-            Prefetcher(samples, sharing=Sharing.SHARED_MEMORY)
+        with pytest.raises(FetchStartError, match="another sharing mode"):
+            Prefetcher(samples, sharing_mode=SharingMode.SHARED_MEMORY)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

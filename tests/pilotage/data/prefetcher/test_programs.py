@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.data import Sharing
+from pilotage.data import SharingMode
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ SCRIPT = """
 import os, signal, sys
 import torch
 from torch.utils.data import TensorDataset
-from pilotage.data import Loader, Prefetcher, Sharing
+from pilotage.data import Loader, Prefetcher, SharingMode
 
 class Stuck:
     def __iter__(self):
@@ -41,7 +41,7 @@ if __name__ == "__main__":
         "workers": Loader(Whose(), batch_size=2, num_workers=1),
     }
     source = sources[sys.argv[2]]
-    prefetcher = Prefetcher(source, sharing=Sharing[sys.argv[1]])
+    prefetcher = Prefetcher(source, sharing_mode=SharingMode[sys.argv[1]])
     item = next(prefetcher)
     others = {prefetcher._process.pid} | (set() if sys.argv[2] == "reading" else {int(item.flatten()[0])})
     maps = [line for who in (os.getpid(), *others) for line in open(f"/proc/{who}/maps")]
@@ -61,11 +61,11 @@ if __name__ == "__main__":
 class Run:
     """The script above, running; ``others`` are the processes that it started."""
 
-    def __init__(self, folder: Path, sharing: Sharing, source: str, then: str) -> None:
+    def __init__(self, folder: Path, sharing_mode: SharingMode, source: str, then: str) -> None:
         script = folder / "script.py"
         script.write_text(SCRIPT)
         self.main = subprocess.Popen(
-            [sys.executable, str(script), sharing.name, source, then],
+            [sys.executable, str(script), sharing_mode.name, source, then],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -90,9 +90,13 @@ class Run:
         return alive
 
 
-ALL_SHARINGS = [
-    Sharing.FORK,
-    *(pytest.param(sharing, marks=pytest.mark.long) for sharing in Sharing if sharing is not Sharing.FORK),
+ALL_SHARING_MODES = [
+    SharingMode.FORK,
+    *(
+        pytest.param(sharing_mode, marks=pytest.mark.long)
+        for sharing_mode in SharingMode
+        if sharing_mode is not SharingMode.FORK
+    ),
 ]
 
 ALL_SOURCES = [
@@ -101,20 +105,20 @@ ALL_SOURCES = [
 ]
 
 
-@pytest.mark.parametrize("sharing", ALL_SHARINGS, ids=str)
+@pytest.mark.parametrize("sharing_mode", ALL_SHARING_MODES, ids=str)
 @pytest.mark.parametrize("source", ALL_SOURCES)
-def test_a_killed_program_leaves_no_process_behind(tmp_path, ends, sharing, source):
-    run = Run(tmp_path, sharing, source, "wait")
+def test_a_killed_program_leaves_no_process_behind(tmp_path, ends, sharing_mode, source):
+    run = Run(tmp_path, sharing_mode, source, "wait")
     assert run.others
     run.main.kill()
     assert run.finish(ends)[0] == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("sharing", ALL_SHARINGS, ids=str)
+@pytest.mark.parametrize("sharing_mode", ALL_SHARING_MODES, ids=str)
 @pytest.mark.parametrize("source", ALL_SOURCES)
 @pytest.mark.parametrize("everyone", [True, pytest.param(False, marks=pytest.mark.long)], ids=["group", "program"])
-def test_an_interrupted_program_ends_quietly_with_all_its_processes(tmp_path, ends, sharing, source, everyone):
-    run = Run(tmp_path, sharing, source, "wait")
+def test_an_interrupted_program_ends_quietly_with_all_its_processes(tmp_path, ends, sharing_mode, source, everyone):
+    run = Run(tmp_path, sharing_mode, source, "wait")
     if everyone:
         os.killpg(run.main.pid, signal.SIGINT)
     else:
@@ -125,13 +129,13 @@ def test_an_interrupted_program_ends_quietly_with_all_its_processes(tmp_path, en
     assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
-@pytest.mark.parametrize("sharing", ALL_SHARINGS, ids=str)
+@pytest.mark.parametrize("sharing_mode", ALL_SHARING_MODES, ids=str)
 @pytest.mark.parametrize(
     ("then", "code"),
     [("fail", 1), pytest.param("return", 0, marks=pytest.mark.long), pytest.param("leave", 0, marks=pytest.mark.long)],
 )
-def test_a_program_that_ends_without_terminating_leaves_no_process_behind(tmp_path, ends, sharing, then, code):
-    run = Run(tmp_path, sharing, "reading", then)
+def test_a_program_that_ends_without_terminating_leaves_no_process_behind(tmp_path, ends, sharing_mode, then, code):
+    run = Run(tmp_path, sharing_mode, "reading", then)
     found, errors = run.finish(ends)
     assert found == code
     assert ("SystemError" in errors) == (then == "fail")

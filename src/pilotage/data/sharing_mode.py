@@ -20,7 +20,7 @@ import torch.multiprocessing  # noqa: F401  # teaches multiprocessing to send te
 from pilotage.errors import FetchStartError
 
 
-class Sharing(Enum):
+class SharingMode(Enum):
     """How a background process comes to life and gets hold of the data set."""
 
     SHARED_MEMORY = "shared_memory"
@@ -40,30 +40,30 @@ class Sharing(Enum):
     @property
     def ring_on_disk(self) -> bool:
         """Whether items are exchanged through a file on disk instead of memory."""
-        return self is Sharing.FILE_SYSTEM
+        return self is SharingMode.FILE_SYSTEM
 
 
 def start(
-    sharing: Sharing, target: Callable[..., None], task: Any, *, preload: Sequence[str], name: str
+    sharing_mode: SharingMode, target: Callable[..., None], task: Any, *, preload: Sequence[str], name: str
 ) -> tuple[BaseProcess, Connection]:
     """Start ``target(connection, task, other_end)`` in a process of its own; returns it and our end of the connection.
 
     ``other_end`` is our end where the new process inherits it and has to close its copy, None elsewhere. ``preload``
     are modules that the fork server imports once for all.
     """
-    context = multiprocessing.get_context(sharing.start_method)
-    if sharing is Sharing.FORK_SERVER:
+    context = multiprocessing.get_context(sharing_mode.start_method)
+    if sharing_mode is SharingMode.FORK_SERVER:
         context.set_forkserver_preload(["__main__", *preload])
     ours, theirs = context.Pipe()
-    inherited = ours if sharing is Sharing.FORK else None
-    carried = ByValue(task) if sharing in (Sharing.FORK_SERVER, Sharing.FILE_SYSTEM) else task
+    inherited = ours if sharing_mode is SharingMode.FORK else None
+    carried = ByValue(task) if sharing_mode in (SharingMode.FORK_SERVER, SharingMode.FILE_SYSTEM) else task
     try:
         process = _process(context, target, (theirs, carried, inherited), name)
         process.start()
     except BaseException as error:
         ours.close()
         if isinstance(error, Exception):
-            raise FetchStartError(_why_it_did_not_start(sharing, error)) from error
+            raise FetchStartError(_why_it_did_not_start(sharing_mode, error)) from error
         raise
     finally:
         theirs.close()
@@ -95,16 +95,16 @@ class ByValue:
         return pickle.loads, (buffer.getvalue(),)
 
 
-def _why_it_did_not_start(sharing: Sharing, error: Exception) -> str:
-    if sharing is Sharing.FORK:
+def _why_it_did_not_start(sharing_mode: SharingMode, error: Exception) -> str:
+    if sharing_mode is SharingMode.FORK:
         return f"The process that loads data could not be forked: {error}"
     if os.strerror(errno.EMFILE) in str(error):
         return (
             "The process that loads data could not be started: each of the data set's tensors needs an open file to be "
-            "shared, and there are too many. Choose another way of sharing than Sharing.SHARED_MEMORY."
+            "shared, and there are too many. Choose another sharing mode than SharingMode.SHARED_MEMORY."
         )
     return (
         f"The process that loads data could not be started: {type(error).__name__}: {error}. What it reads has to be "
         "picklable: classes and functions at the top level of a module, no lambdas. "
-        "Starting by fork (Sharing.FORK) needs no pickling."
+        "Starting by fork (SharingMode.FORK) needs no pickling."
     )
