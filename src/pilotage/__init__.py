@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pilotage.data.epochs import Epochs
     from pilotage.data.normalized import Normalized
     from pilotage.distributed.environments import world_here
-    from pilotage.distributed.meeting import join_world
+    from pilotage.distributed.rendezvous import join_world
     from pilotage.distributed.single_instance import log_in_single_instance
     from pilotage.distributed.values import broadcast_value, gather_values
     from pilotage.distributed.world import World
@@ -55,10 +55,10 @@ _HOMES = {
     "broadcast_value": "pilotage.distributed.values",
     "enter_stage": "pilotage.program.graphs.origins",
     "exchange_timeout": "pilotage.options.environment",
-    "explained_exchange": "pilotage.distributed.explaining",
+    "explained_exchange": "pilotage.distributed.exchange_errors",
     "gather_values": "pilotage.distributed.values",
     "inference": "pilotage.door",
-    "join_world": "pilotage.distributed.meeting",
+    "join_world": "pilotage.distributed.rendezvous",
     "keep_for_backward": "pilotage.program.graphs.forward_marks",
     "log_in_single_instance": "pilotage.distributed.single_instance",
     "mark_loss": "pilotage.capture.loss.search",

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pilotage.capture.loss.returned import require_scalar
 from pilotage.capture.loss.search import mark_loss
 from pilotage.distributed.peers import peers_here
-from pilotage.distributed.pipeline_group import line_here
+from pilotage.distributed.pipeline_group import pipeline_group_here
 from pilotage.errors import LossError, OptionError
 from pilotage.events import Listener
 from pilotage.interrupts import INTERRUPTS
@@ -170,7 +170,7 @@ def training(
         plan=plan,
         listeners=(log_event, *listeners),
         peers=peers,
-        line=line_here() if distributed else None,
+        line=pipeline_group_here() if distributed else None,
         optimizer=followed,
         host_steps=HostSteps(optimizer, remedy=_REMEDY),
     )
@@ -184,7 +184,7 @@ def inference(
 
     With ``distributed`` a model of several stages is shared with the other processes of this instance.
     """
-    line = line_here() if distributed else None
+    line = pipeline_group_here() if distributed else None
     executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners), line=line)
     return CompiledModel(executor, module)
 

@@ -140,4 +140,4 @@ def test_another_number_of_stages_than_poprun_was_told_gives_one_clear_line(tmp_
     told = [line for line in ran.stderr.splitlines() if said in line]
     # In the traceback of the first stage, and in what poprun tells of the process that was the first to fail.
     assert len(told) == 2, ran.stderr
-    assert "failed, too" not in ran.stderr
+    assert "failed too" not in ran.stderr

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.distributed.peers import peers_as
-from pilotage.distributed.pipeline_group import line_here
+from pilotage.distributed.pipeline_group import pipeline_group_here
 from pilotage.interrupts import INTERRUPTS
 from pilotage.logs import log_event
 from pilotage.options.choices import OutputMode as EngineOutputMode
@@ -111,7 +111,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
             adapt=DeviceInputs(module),
             signature=stored.signature if stored else None,
             peers=peers_as(execution.instance, execution.batching.instances) if training else None,
-            line=line_here(),
+            line=pipeline_group_here(),
             host_steps=HostSteps(optimizer, remedy=_REMEDY, reports_own=False) if training else None,
         )
         self._executor = self.engine

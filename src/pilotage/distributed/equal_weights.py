@@ -12,7 +12,7 @@ from torch import Tensor
 from pilotage.errors import DistributedError
 
 
-class Others(Protocol):
+class CollectiveGroup(Protocol):
     """Processes that can agree: the instances of a world, or the stages of an instance."""
 
     @property
@@ -20,7 +20,7 @@ class Others(Protocol):
         """What one of them is called in messages."""
         ...
 
-    def meet(self) -> None:
+    def wait_for_all(self) -> None:
         """Wait for all others for as long as they may have to compile."""
         ...
 
@@ -33,13 +33,13 @@ class Others(Protocol):
         ...
 
 
-def settle_weights(others: Others, tensors: Mapping[str, Tensor], own: Collection[str] = ()) -> list[str]:
+def equalize_weights(others: CollectiveGroup, tensors: Mapping[str, Tensor], own: Collection[str] = ()) -> list[str]:
     """Compare the tensors of all processes and, where they differ, take those of the first; returns the names of these.
 
     Tensors are compared by digest, so that equal ones cost next to nothing. Those named by ``own``, such as statistics of
     normalisation, are kept where nothing else differs: the processes go on from a training in which each had its own.
     """
-    others.meet()
+    others.wait_for_all()
     shapes = {name: (tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors.items()}
     everyone = others.gather((shapes, {name: _digest(tensor) for name, tensor in tensors.items()}))
     for number, (theirs, _) in enumerate(everyone):

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import torch.distributed as dist
 
-from pilotage.distributed.handshake import prove
+from pilotage.distributed.handshake import authenticate
 from pilotage.distributed.world import World
 
 
@@ -47,8 +47,8 @@ def new_groups(world: World, backend: str, timeout: timedelta) -> Groups:
     ranks, stages = range(world.size), range(world.stages_per_replica)
     # Each process has to take part in the making of every group, its own or not.
     instances = [_new([world.process_of(rank, stage) for rank in ranks], backend, timeout) for stage in stages]
-    lines = [_new([world.process_of(rank, stage) for stage in stages], backend, timeout) for rank in ranks]
-    return Groups(instances[world.stage or 0], lines[world.rank])
+    pipelines = [_new([world.process_of(rank, stage) for stage in stages], backend, timeout) for rank in ranks]
+    return Groups(instances[world.stage or 0], pipelines[world.rank])
 
 
 def new_group_among(world: World, members: tuple[int, ...], timeout: timedelta) -> dist.ProcessGroup:
@@ -62,5 +62,5 @@ def new_group_among(world: World, members: tuple[int, ...], timeout: timedelta) 
 
 def _new(processes: list[int] | None, backend: str, timeout: timedelta) -> dist.ProcessGroup:
     group: dist.ProcessGroup = dist.new_group(processes, backend=backend, timeout=timeout)
-    prove(group)
+    authenticate(group)
     return group

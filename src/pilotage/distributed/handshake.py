@@ -18,30 +18,30 @@ from torch import Tensor
 
 from pilotage.errors import DistributedError
 
-__all__ = ["is_protected", "protect", "prove"]
+__all__ = ["authenticate", "authenticate_world", "is_authenticated"]
 
 _BYTES = 32
 _KEYS: WeakKeyDictionary[dist.ProcessGroup, bytes] = WeakKeyDictionary()
 """The key of each world of torch.distributed that has one; it goes with the world."""
 
-_PROVEN: WeakSet[dist.ProcessGroup] = WeakSet()
+_AUTHENTICATED: WeakSet[dist.ProcessGroup] = WeakSet()
 
 
-def is_protected() -> bool:
+def is_authenticated() -> bool:
     """Whether the world's processes have proved that they belong to the job."""
     everyone = dist.group.WORLD
-    return everyone is not None and everyone in _KEYS and everyone in _PROVEN
+    return everyone is not None and everyone in _KEYS and everyone in _AUTHENTICATED
 
 
-def protect(key: bytes) -> None:
+def authenticate_world(key: bytes) -> None:
     """Prove that all processes of the world belong to the job; groups that are made in it later use the same key."""
     everyone = dist.group.WORLD
     assert everyone is not None
     _KEYS[everyone] = key
-    prove(everyone)
+    authenticate(everyone)
 
 
-def prove(group: dist.ProcessGroup | None) -> None:
+def authenticate(group: dist.ProcessGroup | None) -> None:
     """Prove that all processes of a group belong to the job, once; all of its processes have to call this.
 
     Nothing happens in a world without a key, for a group that this process is not in, and in groups that carry no tensors
@@ -49,11 +49,11 @@ def prove(group: dist.ProcessGroup | None) -> None:
     """
     everyone = dist.group.WORLD
     key = None if everyone is None else _KEYS.get(everyone)
-    if key is None or not isinstance(group, dist.ProcessGroup) or group in _PROVEN:
+    if key is None or not isinstance(group, dist.ProcessGroup) or group in _AUTHENTICATED:
         return
     if torch.device("cpu") in group._device_types:
         _challenge_all(group, key)
-    _PROVEN.add(group)
+    _AUTHENTICATED.add(group)
 
 
 def _challenge_all(group: dist.ProcessGroup, key: bytes) -> None:

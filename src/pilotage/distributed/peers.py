@@ -18,13 +18,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pilotage.distributed.environments import world_from
-from pilotage.distributed.environments.variables import is_on_one_host, meeting_place
-from pilotage.distributed.explaining import Explained
+from pilotage.distributed.environments.variables import is_on_one_host, master_address
+from pilotage.distributed.exchange_errors import ExplainedErrors
 from pilotage.distributed.groups import groups_of, new_group_among, new_groups
-from pilotage.distributed.handshake import is_protected, protect
+from pilotage.distributed.handshake import authenticate_world, is_authenticated
 from pilotage.distributed.job_directory import JobDirectory
-from pilotage.distributed.meeting import meet
-from pilotage.distributed.shutdown import let_threads_rest
+from pilotage.distributed.rendezvous import rendezvous
+from pilotage.distributed.shutdown import wait_for_idle_threads
 from pilotage.distributed.values import gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
@@ -33,7 +33,7 @@ from pilotage.options.environment import exchange_timeout
 _VENDORS_LIBRARIES = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
 """What a vendor's cards talk by, and the module whose import makes it known to torch.distributed."""
 
-MEETING = timedelta(hours=1)
+COMPILE_TIMEOUT = timedelta(hours=1)
 """How long instances wait for each other where one of them may still be compiling."""
 
 
@@ -46,10 +46,10 @@ class Peers:
     """
 
     world: World
-    answer: timedelta = field(default_factory=exchange_timeout)
+    timeout: timedelta = field(default_factory=exchange_timeout)
     """How long another instance may stay silent in an exchange before it is given up."""
 
-    meeting: timedelta = MEETING
+    compile_timeout: timedelta = COMPILE_TIMEOUT
     _cards: list[dist.ProcessGroup | None] = field(default_factory=list, repr=False)
     """The group that cards talk in among themselves, once it is known that they can."""
 
@@ -67,9 +67,9 @@ class Peers:
                 self._check_members()
                 self._checked.add(everyone)
             return
-        meet(self.world, "gloo", self.answer)
-        with self.explained("meeting the others"):
-            groups_of(self.world, self.answer)
+        rendezvous(self.world, "gloo", self.timeout)
+        with self.explain_errors("meeting the others"):
+            groups_of(self.world, self.timeout)
         atexit.register(leave)
 
     def sum(self, tensor: Tensor) -> None:
@@ -80,12 +80,12 @@ class Peers:
         """Begin to add up the tensors of all instances; the returned function waits until that is done."""
         group = self._group_for(tensor) or dist.group.WORLD
         assert group is not None
-        with self.explained("adding up", group=group):
+        with self.explain_errors("adding up", group=group):
             # What dist.all_reduce comes to; what it looks up and checks before takes as long as a layer of a small model.
             work = group.allreduce([tensor])
 
         def wait() -> None:
-            with self.explained("adding up", group=group):
+            with self.explain_errors("adding up", group=group):
                 work.wait()
 
         return wait
@@ -95,39 +95,39 @@ class Peers:
     ) -> None:
         """Combine the tensors of all instances, or of a group of them, in place."""
         group = group or self._instances()
-        with self.explained("reducing", group=group):
+        with self.explain_errors("reducing", group=group):
             dist.all_reduce(tensor, operation, group=group)
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0, group: dist.ProcessGroup | None = None) -> None:
         """Overwrite these tensors by those of one instance."""
         group, process = group or self._instances(), self.world.process_of(source, self.world.stage or 0)
-        with self.explained(f"hearing from rank {source}", group=group):
+        with self.explain_errors(f"hearing from rank {source}", group=group):
             send_to_all(tensors, process, group)
 
     def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
         """What each instance has here, by rank; plain values and tensors."""
         group = group or self._instances()
-        with self.explained("gathering", group=group):
+        with self.explain_errors("gathering", group=group):
             return gather_values(value, group)
 
     def gather_everywhere(self, value: Any) -> list[Any]:
         """What each process of all instances has here, by its number; plain values and tensors."""
         self.join()
-        with self.explained("gathering"):
+        with self.explain_errors("gathering"):
             return gather_values(value)
 
     def group_among(self, members: tuple[int, ...]) -> dist.ProcessGroup:
         """Some of the instances; all of them have to call it."""
         self.join()
-        with self.explained("making a group"):
-            return new_group_among(self.world, members, self.answer)
+        with self.explain_errors("making a group"):
+            return new_group_among(self.world, members, self.timeout)
 
-    def meet(self) -> None:
+    def wait_for_all(self) -> None:
         """Wait for all others for as long as they may have to compile."""
         self.join()
-        with self.explained("waiting for the others to get ready"):
+        with self.explain_errors("waiting for the others to get ready"):
             if dist.get_backend() == dist.Backend.GLOO:
-                dist.monitored_barrier(timeout=self.meeting, wait_all_ranks=True)
+                dist.monitored_barrier(timeout=self.compile_timeout, wait_all_ranks=True)
             else:
                 dist.barrier()
 
@@ -141,7 +141,7 @@ class Peers:
 
     def _instances(self) -> dist.ProcessGroup | None:
         self.join()
-        return groups_of(self.world, self.answer).instances
+        return groups_of(self.world, self.timeout).instances
 
     def _group_for(self, tensor: Tensor) -> dist.ProcessGroup | None:
         """Cards talk directly where each process has one of its own, and else through the host."""
@@ -150,7 +150,7 @@ class Peers:
         if not self._cards:
             self.join()
             library = self._library_of(tensor.device)
-            self._cards.append(new_groups(self.world, library, self.answer).instances)
+            self._cards.append(new_groups(self.world, library, self.timeout).instances)
         return self._cards[0]
 
     def _library_of(self, device: torch.device) -> str:
@@ -170,21 +170,21 @@ class Peers:
 
     def _check_members(self) -> None:
         """Prove that a group which the user's script has made holds processes of this job only, where that can be proved."""
-        if self.world.directory is not None and not is_protected():
-            with self.explained("meeting the others"):
-                protect(JobDirectory.at(self.world.directory).key)
+        if self.world.directory is not None and not is_authenticated():
+            with self.explain_errors("meeting the others"):
+                authenticate_world(JobDirectory.at(self.world.directory).key)
 
-    def explained(
+    def explain_errors(
         self, doing: str, port: int | None = None, group: dist.ProcessGroup | None = None
     ) -> AbstractContextManager[None]:
         """Turn what torch.distributed says about an exchange of a group into what can be done about it."""
-        return Explained(self.world, doing, port, group)
+        return ExplainedErrors(self.world, doing, port, group)
 
 
-def peers_here(answer: timedelta | None = None) -> Peers | None:
+def peers_here(timeout: timedelta | None = None) -> Peers | None:
     """The other instances of this process's world; None where a launcher has described none."""
     world = world_from(os.environ)
-    return None if world is None or world.size == 1 else Peers(world=world, answer=answer or exchange_timeout())
+    return None if world is None or world.size == 1 else Peers(world=world, timeout=timeout or exchange_timeout())
 
 
 def peers_as(rank: int, size: int) -> Peers | None:
@@ -193,7 +193,7 @@ def peers_as(rank: int, size: int) -> Peers | None:
         return None
     world = world_from(os.environ)
     if world is None or (world.rank, world.size) != (rank, size):
-        address, port = meeting_place(os.environ)
+        address, port = master_address(os.environ)
         one_host = is_on_one_host(os.environ, address)
         world = World(rank=rank, size=size, address=address, port=port, one_host=one_host, launcher="the options")
     return Peers(world=world)
@@ -213,4 +213,4 @@ def leave() -> None:
     """Part from the others; nothing happens where they never met."""
     if dist.is_initialized():
         dist.destroy_process_group()
-        let_threads_rest()
+        wait_for_idle_threads()

@@ -21,7 +21,7 @@ from pilotage.options.environment import exchange_timeout
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class PipelineGroup:
     """The stages of an instance, seen from one of them. Every exchange is one that all of them take part in.
 
     All of them run the same script, so that they come to the same exchanges in the same order.
@@ -50,14 +50,14 @@ class Line:
         """How many there are."""
         return self.world.stages_per_replica
 
-    def meet(self) -> None:
+    def wait_for_all(self) -> None:
         """Wait for all others for as long as they may have to compile."""
-        self.peers.meet()
+        self.peers.wait_for_all()
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0) -> None:
         """Overwrite these tensors by those of one stage."""
         group = self._group()
-        with self.peers.explained(f"handing on what stage {source} has", group=group):
+        with self.peers.explain_errors(f"handing on what stage {source} has", group=group):
             for tensor in tensors:
                 # Through the host, where all of them can meet whatever their devices are.
                 here = tensor.to("cpu")
@@ -68,13 +68,13 @@ class Line:
     def gather(self, value: Any) -> list[Any]:
         """What each stage has here; plain values and tensors."""
         group = self._group()
-        with self.peers.explained("gathering from all stages", group=group):
+        with self.peers.explain_errors("gathering from all stages", group=group):
             return gather_values(value, group)
 
     def any(self, flag: bool) -> bool:
         """Whether it is true in any of the stages."""
         found, group = torch.tensor(int(flag)), self._group()
-        with self.peers.explained("asking all stages", group=group):
+        with self.peers.explain_errors("asking all stages", group=group):
             dist.all_reduce(found, dist.ReduceOp.MAX, group=group)
         return bool(found)
 
@@ -89,17 +89,17 @@ class Line:
             return group, device
         if not self._cards:
             alone = self.peers.have_cards_of_their_own(device)
-            self._cards.append(new_groups(self.world, "nccl", self.peers.answer).stages if alone else None)
+            self._cards.append(new_groups(self.world, "nccl", self.peers.timeout).stages if alone else None)
         return (group, torch.device("cpu")) if self._cards[0] is None else (self._cards[0], device)
 
     def _group(self) -> dist.ProcessGroup | None:
         self.peers.join()
-        return groups_of(self.world, self.peers.answer).stages
+        return groups_of(self.world, self.peers.timeout).stages
 
 
-def line_here(answer: timedelta | None = None) -> Line | None:
+def pipeline_group_here(timeout: timedelta | None = None) -> PipelineGroup | None:
     """The stages of this process's instance; None where the instance is one process."""
     world = world_from(os.environ)
     if world is None or world.processes_per_instance == 1:
         return None
-    return Line(peers=Peers(world=world, answer=answer or exchange_timeout()))
+    return PipelineGroup(peers=Peers(world=world, timeout=timeout or exchange_timeout()))

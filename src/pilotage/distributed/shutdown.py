@@ -17,7 +17,7 @@ _LOOK_AGAIN = 0.002
 _LOOKS = 3
 
 
-def let_threads_rest(limit: float = 2.0) -> bool:
+def wait_for_idle_threads(limit: float = 2.0) -> bool:
     """Wait until all other threads of the process sleep; False where some still ran after `limit` seconds.
 
     The calling thread sleeps in between, so that those which wait for the interpreter get it.

@@ -19,23 +19,23 @@ GRACE = 5.0
 _MARK = "pilotage gave up"
 
 
-def give_up(world: World) -> None:
+def mark_present(world: World) -> None:
     """Leave a mark for the others: this process has come to the exchange that failed."""
     if dist.is_initialized():
         _in_time(lambda store: store.set(_mark(world.process), ""))
 
 
-def silent_ones(world: World, group: dist.ProcessGroup | None) -> list[str]:
+def silent_peers(world: World, group: dist.ProcessGroup | None) -> list[str]:
     """Call by name those of a group that have left no mark, and so have never come to the exchange."""
     if not dist.is_initialized():
         return []
     others = [process for process in dist.get_process_group_ranks(group) if process != world.process]
     if len(others) > 1:
-        others = _in_time(lambda store: _without_mark(store, others))
+        others = _in_time(lambda store: _absent_from(store, others))
     return [world.name_of(process) for process in others]
 
 
-def _without_mark(store: Any, processes: list[int]) -> list[int]:
+def _absent_from(store: Any, processes: list[int]) -> list[int]:
     end = time.monotonic() + GRACE
     while processes and time.monotonic() < end:
         processes = [process for process in processes if not store.check([_mark(process)])]

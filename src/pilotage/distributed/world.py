@@ -91,7 +91,7 @@ class World:
         return rank * self.processes_per_instance + stage
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """What this process is called in messages."""
         return f"Rank {self.rank} of {self.size}" + ("" if self.stage is None else f", stage {self.stage}")
 

@@ -14,7 +14,7 @@ from pilotage.capture.dropout import active_dropout
 from pilotage.compiler.transport import PackedCode
 from pilotage.devices.registry import Choice, choose
 from pilotage.distributed.peers import Peers
-from pilotage.distributed.pipeline_group import Line
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import OptionError
 from pilotage.events import BackendChosen, CompilationProgress, Event, TierChanged, Warned
 from pilotage.execution.random_streams import RandomStreams, seeds_for
@@ -60,7 +60,7 @@ class Compilation:
     peers: Peers | None = None
     """The other instances; None if updates are not shared."""
 
-    line: Line | None = None
+    line: PipelineGroup | None = None
     """The processes that have the other stages; None if this process has all of them."""
 
     code: PackedCode | None = None

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from torch import nn
 
-from pilotage.distributed.equal_weights import settle_weights
+from pilotage.distributed.equal_weights import equalize_weights
 from pilotage.distributed.peers import Peers
-from pilotage.distributed.pipeline_group import Line
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 from pilotage.execution.spread_state import ProgramState
@@ -36,7 +36,7 @@ def settle(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ())
     own = {} if state.shares is not None else state.slots
     slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
     counters = {counter.value: tensor for counter, tensor in state.counters.items()}
-    unequal = settle_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)
+    unequal = equalize_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)
     if not unequal:
         return None
     state.refresh_copies()
@@ -44,9 +44,9 @@ def settle(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ())
     return _notice("instances", unequal)
 
 
-def settle_stages(line: Line, module: nn.Module) -> str | None:
+def settle_stages(line: PipelineGroup, module: nn.Module) -> str | None:
     """Take the weights of the first stage's module wherever those of other stages' differ; returns what is to be said."""
-    unequal = settle_weights(line, {**dict(module.named_parameters()), **dict(module.named_buffers())})
+    unequal = equalize_weights(line, {**dict(module.named_parameters()), **dict(module.named_buffers())})
     return _notice("stages", unequal) if unequal else None
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pilotage.capture.model import modes_of
 from pilotage.compiler.transport import PackedCode
 from pilotage.distributed.peers import Peers
-from pilotage.distributed.pipeline_group import Line
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import NotCompiledError, OptionError
 from pilotage.events import CompilationProgress, Listener, TierChanged, Warned, tell_all
 from pilotage.execution.walk import StepFailure
@@ -60,7 +60,7 @@ class Executor:
         adapt: Callable[[Tensor], Tensor] | None = None,
         signature: CallSignature | None = None,
         peers: Peers | None = None,
-        line: Line | None = None,
+        line: PipelineGroup | None = None,
         optimizer: FollowedOptimizer | None = None,
         host_steps: HostSteps | None = None,
     ) -> None:

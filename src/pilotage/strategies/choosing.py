@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from pilotage.devices.registry import Choice
-from pilotage.distributed.pipeline_group import Line
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import CaptureError
 from pilotage.events import Event, Noted, Warned
 from pilotage.options.choices import OutputMode
@@ -50,7 +50,7 @@ class StrategyChoice:
     execution: Execution
     choice: Choice
     cards: Cards
-    line: Line | None
+    line: PipelineGroup | None
     """The processes that have the other stages; None if this process has all of them."""
 
     setup: Setup
@@ -83,7 +83,7 @@ class StrategyChoice:
             runs_compiled_code=not locations.uses_host,
         )
 
-    def _stage_of(self, line: Line, program: Program) -> Pipeline:
+    def _stage_of(self, line: PipelineGroup, program: Program) -> Pipeline:
         """One stage of the program; other processes load the others."""
         device = self.choice.capabilities.device
         cut = cut_program(with_late_checks(program), line.stage, line.stages, device)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pilotage.distributed.equal_weights import settle_weights
+from pilotage.distributed.equal_weights import equalize_weights
 from pilotage.distributed.peers import peers_here
 from pilotage.errors import DistributedError
 
@@ -21,8 +21,8 @@ def settle_different_weights():
         "flag": torch.tensor([True]),
         "empty": torch.empty(0),
     }
-    first, strides = settle_weights(peers, tensors), tensors["weight"].stride()
-    return first, settle_weights(peers, tensors), tensors, strides
+    first, strides = equalize_weights(peers, tensors), tensors["weight"].stride()
+    return first, equalize_weights(peers, tensors), tensors, strides
 
 
 def test_where_instances_differ_they_take_what_the_first_one_has(world):
@@ -40,7 +40,7 @@ def settle_statistics(weights_differ: bool):
         "weight": torch.ones(3) * (peers.world.rank if weights_differ else 1),
         "running_mean": torch.tensor([float(peers.world.rank)]),
     }
-    return settle_weights(peers, tensors, own=["running_mean"]), tensors["running_mean"].item()
+    return equalize_weights(peers, tensors, own=["running_mean"]), tensors["running_mean"].item()
 
 
 def test_statistics_of_its_own_are_kept_as_long_as_nothing_else_differs(world):
@@ -51,7 +51,7 @@ def test_statistics_of_its_own_are_kept_as_long_as_nothing_else_differs(world):
 def settle_another_model():
     peers = peers_here()
     try:
-        settle_weights(peers, {"weight": torch.ones(2 + peers.world.rank)})
+        equalize_weights(peers, {"weight": torch.ones(2 + peers.world.rank)})
     except DistributedError as error:
         return str(error)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pilotage.distributed.handshake import is_protected, protect, prove
+from pilotage.distributed.handshake import authenticate, authenticate_world, is_authenticated
 from pilotage.distributed.peers import peers_here
 from pilotage.errors import DistributedError
 
@@ -21,18 +21,18 @@ def joined(store: str):
 
 def prove_with_keys(store: str, keys: list[bytes]):
     process = joined(store)
-    prove(dist.group.WORLD)
-    before = is_protected()
+    authenticate(dist.group.WORLD)
+    before = is_authenticated()
     try:
-        protect(keys[process])
+        authenticate_world(keys[process])
     except DistributedError as error:
-        return before, is_protected(), str(error)
+        return before, is_authenticated(), str(error)
     group = dist.new_group([0, 1])
-    prove(group)
-    prove(dist.GroupMember.NON_GROUP_MEMBER)
+    authenticate(group)
+    authenticate(dist.GroupMember.NON_GROUP_MEMBER)
     total = torch.ones(1)
     dist.all_reduce(total)
-    return before, is_protected(), int(total)
+    return before, is_authenticated(), int(total)
 
 
 def test_processes_with_the_key_of_the_job_go_on_together(world, tmp_path):
@@ -56,7 +56,7 @@ def reflect(store: str):
     process = joined(store)
     if process == 0:
         try:
-            protect(bytes(32))
+            authenticate_world(bytes(32))
         except DistributedError as error:
             return str(error)
     for _ in range(2):

@@ -32,7 +32,7 @@ def exchange_everything():
     peers.reduce(largest, dist.ReduceOp.MAX)
     heard = [torch.full((2, 2), float(rank)), torch.full((4,), rank).t()]
     peers.broadcast(heard, source=1)
-    peers.meet()
+    peers.wait_for_all()
     gathered = peers.gather({"rank": rank})
     leave()
     return before, total, largest, heard, gathered, dist.is_initialized()
@@ -109,7 +109,7 @@ def compile_for_long():
     peers.join()
     if peers.world.rank == 1:
         signal.sigtimedwait([], 1.5)
-    peers.meet()
+    peers.wait_for_all()
     return True
 
 
@@ -127,7 +127,7 @@ def test_a_port_that_is_taken_is_named():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        peers = Peers(world=World(size=2, address="127.0.0.1", port=port), answer=timedelta(seconds=5))
+        peers = Peers(world=World(size=2, address="127.0.0.1", port=port), timeout=timedelta(seconds=5))
         with pytest.raises(DistributedError, match=rf"127\.0\.0\.1:{port}: the port is taken"):
             peers.join()
 

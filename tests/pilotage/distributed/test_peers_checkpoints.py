@@ -53,7 +53,7 @@ def save(step, folder, *numbers):
 
 
 def meet():
-    peers_here().meet()
+    peers_here().wait_for_all()
 
 
 def alone(process, action, *arguments):

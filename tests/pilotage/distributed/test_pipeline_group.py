@@ -12,7 +12,7 @@ from torch.nn import functional
 
 import pilotage
 from pilotage.distributed.peers import peers_here
-from pilotage.distributed.pipeline_group import line_here
+from pilotage.distributed.pipeline_group import pipeline_group_here
 from pilotage.errors import NonFiniteLossError, PilotageError
 from pilotage.events import Warned
 
@@ -52,7 +52,7 @@ def weights_of(module):
 
 
 def stage() -> int:
-    line = line_here()
+    line = pipeline_group_here()
     return 0 if line is None else line.stage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from pilotage.distributed.shutdown import let_threads_rest
+from pilotage.distributed.shutdown import wait_for_idle_threads
 
 
 def _count(until: threading.Event) -> None:
@@ -17,7 +17,7 @@ def test_threads_that_wait_are_at_rest():
     waiting = threading.Thread(target=done.wait)
     waiting.start()
     try:
-        assert let_threads_rest(limit=60)
+        assert wait_for_idle_threads(limit=60)
     finally:
         done.set()
         waiting.join()
@@ -28,9 +28,9 @@ def test_a_thread_that_runs_is_waited_for():
     busy = threading.Thread(target=_count, args=(done,))
     busy.start()
     try:
-        assert not let_threads_rest(limit=0.3)
+        assert not wait_for_idle_threads(limit=0.3)
         threading.Timer(0.1, done.set).start()
-        assert let_threads_rest(limit=60)
+        assert wait_for_idle_threads(limit=60)
     finally:
         done.set()
         busy.join()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from habana_frameworks._emulation import lazy, underneath
 from habana_frameworks._emulation.library import library
-from pilotage.distributed.shutdown import let_threads_rest
+from pilotage.distributed.shutdown import wait_for_idle_threads
 from pilotage.events import Warned
 from pilotage.logs import log_event
 
@@ -31,7 +31,7 @@ def activate(module: ModuleType) -> None:
     if is_late:
         _check_backward()
     # Backward runs in a thread of the device, which may still drop what it has used when the program ends.
-    atexit.register(let_threads_rest)
+    atexit.register(wait_for_idle_threads)
     lazy.start()
     log_event(Warned(message=_ANNOUNCEMENT.format(place=underneath.name(), mode=lazy.mode())))
 

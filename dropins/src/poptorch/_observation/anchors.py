@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pilotage.distributed.pipeline_group import line_here
+from pilotage.distributed.pipeline_group import pipeline_group_here
 from pilotage.options.batching import Batching
 from pilotage.options.execution import Execution
 from pilotage.passes.anchors import unknown_name
@@ -43,7 +43,7 @@ class Anchors:
 
     def __init__(self, options: Options, execution: Execution) -> None:
         self._batching = batching = execution.batching
-        parted = execution.locations.optimizer is not None or line_here() is not None
+        parted = execution.locations.optimizer is not None or pipeline_group_here() is not None
         self._updates_at_once = batching.micro_batches_per_update == 1 and not parted
         self._mode = OutputMode(options.output_mode)
         self._period = options.output_return_period

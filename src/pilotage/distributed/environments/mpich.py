@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import meeting_place, number, port_of_job
+from pilotage.distributed.environments.variables import master_address, number, port_of_job
 from pilotage.distributed.world import World
 
 _LOCAL_RANKS = ("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "MV2_COMM_WORLD_LOCAL_RANK")
@@ -19,7 +19,7 @@ def mpich_world(environment: Mapping[str, str]) -> World | None:
     if not {"PMI_RANK", "PMI_SIZE"} <= environment.keys():
         return None
     size = number(environment, "PMI_SIZE")
-    address, port = meeting_place(environment)
+    address, port = master_address(environment)
     one_host = _first(environment, _LOCAL_SIZES) == size
     if address is None and one_host:
         address = "127.0.0.1"

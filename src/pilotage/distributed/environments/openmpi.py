@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import meeting_place, number, port_of_job
+from pilotage.distributed.environments.variables import master_address, number, port_of_job
 from pilotage.distributed.world import World
 
 _JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid")
@@ -18,7 +18,7 @@ def openmpi_world(environment: Mapping[str, str]) -> World | None:
     if "OMPI_COMM_WORLD_SIZE" not in environment:
         return None
     size = number(environment, "OMPI_COMM_WORLD_SIZE")
-    address, port = meeting_place(environment)
+    address, port = master_address(environment)
     one_host = number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 0) == size
     if address is None and one_host:
         address = "127.0.0.1"

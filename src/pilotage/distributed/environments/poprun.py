@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number
+from pilotage.distributed.environments.variables import is_on_one_host, master_address, number
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 from pilotage.options.environment import JOB_DIRECTORY, STAGE
@@ -33,7 +33,7 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
             f"{LOCAL_REPLICAS} is {local}. It has to divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, which "
             f"is {first}: all instances have equally many replicas."
         )
-    address, port = meeting_place(environment)
+    address, port = master_address(environment)
     directory = environment.get(JOB_DIRECTORY.name) or None
     stages = number(environment, STAGES, 1)
     # A job that a stage starts in turn, and that has none, finds the variable of the one around it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number, port_of_job
+from pilotage.distributed.environments.variables import is_on_one_host, master_address, number, port_of_job
 from pilotage.distributed.host_list import expand_hosts
 from pilotage.distributed.world import World
 
@@ -13,7 +13,7 @@ def slurm_world(environment: Mapping[str, str]) -> World | None:
     """The world of a SLURM step; None outside of one, as in the batch script itself."""
     if not {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS"} <= environment.keys():
         return None
-    address, port = meeting_place(environment)
+    address, port = master_address(environment)
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
     if address is None and nodes:
         address = expand_hosts(nodes)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotage.distributed.environments.variables import is_on_one_host, meeting_place, number
+from pilotage.distributed.environments.variables import is_on_one_host, master_address, number
 from pilotage.distributed.world import World
 
 
@@ -12,7 +12,7 @@ def torchrun_world(environment: Mapping[str, str]) -> World | None:
     """The world of torch's own variables; None where there are none."""
     if not {"RANK", "WORLD_SIZE"} <= environment.keys():
         return None
-    address, port = meeting_place(environment)
+    address, port = master_address(environment)
     size = number(environment, "WORLD_SIZE")
     on_this_host = number(environment, "LOCAL_WORLD_SIZE", 0)
     return World(

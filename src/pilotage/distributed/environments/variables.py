@@ -21,7 +21,7 @@ def number(environment: Mapping[str, str], name: str, default: int | None = None
         raise OptionError(f"The environment variable {name} is {text!r}. It has to be a whole number.") from None
 
 
-def meeting_place(environment: Mapping[str, str]) -> tuple[str | None, int | None]:
+def master_address(environment: Mapping[str, str]) -> tuple[str | None, int | None]:
     """Where MASTER_ADDR and MASTER_PORT say that all instances meet."""
     address = environment.get("MASTER_ADDR") or None
     return address, (number(environment, "MASTER_PORT") if environment.get("MASTER_PORT") else None)

@@ -1,6 +1,6 @@
-"""The command line that starts one instance, here or on another host, and what its guard is told by standard input.
+"""The command line that starts one instance, here or on another host, and the request that its guard reads.
 
-Every user of a host can read command lines, so nothing stands there that identifies the job or that the user has set.
+Every user of a host can read command lines, so they hold nothing that identifies the job or that the user has set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pilotage.distributed.environments.poprun import poprun_variables
 from pilotage.distributed.launcher import guard
-from pilotage.distributed.launcher.job import Job, Place, is_here
+from pilotage.distributed.launcher.job import Job, JobProcess, is_here
 from pilotage.distributed.launcher.remote import remote_command
 from pilotage.options.environment import JOB_DIRECTORY, RESTART
 
@@ -21,38 +21,40 @@ _FORWARDED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
 _FORWARDED_FAMILIES = ("PILOTAGE_", "POPTORCH_", "POPART_", "POPLAR_", "OMP_", "TORCH_", "NCCL_", "GLOO_")
 
 
-def command_line(job: Job, place: Place, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """What is executed on this machine to have a guard run in the place of the instance."""
-    if is_here(place.host):
+def command_line(job: Job, process: JobProcess, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The command to execute on this machine to start the guard of an instance on its host."""
+    if is_here(process.host):
         return [sys.executable, "-I", "-S", str(Path(guard.__file__))]
     there = [sys.executable, "-I", "-S", "-c", Path(guard.__file__).read_text()]
-    return remote_command(place.host, there, shell=job.remote_shell, more=job.mpirun_arguments, environment=environment)
+    return remote_command(
+        process.host, there, shell=job.remote_shell, more=job.mpirun_arguments, environment=environment
+    )
 
 
-def description(job: Job, place: Place, restart: int, environment: Mapping[str, str] = os.environ) -> bytes:
+def guard_request(job: Job, process: JobProcess, restart: int, environment: Mapping[str, str] = os.environ) -> bytes:
     """The line that the guard reads first: the instance's command, directory and variables."""
     forwarded = {name: value for name, value in environment.items() if _is_forwarded(name, job)}
-    told = {
+    request = {
         "command": job.command,
         "directory": os.getcwd(),
-        "environment": {**({} if is_here(place.host) else forwarded), **variables(job, place, restart)},
-        "job_directory": place.world.directory,
+        "environment": {**({} if is_here(process.host) else forwarded), **instance_variables(job, process, restart)},
+        "job_directory": process.world.directory,
         "numa_aware": job.numa_aware,
-        "local_rank": place.world.local_rank,
+        "local_rank": process.world.local_rank,
         "instances_per_host": job.instances_per_host,
-        "replicas": place.world.replicas_per_instance,
-        "stage": place.world.stage or 0,
+        "replicas": process.world.replicas_per_instance,
+        "stage": process.world.stage or 0,
         "stages": job.stages_per_replica,
     }
-    return json.dumps(told).encode() + b"\n"
+    return json.dumps(request).encode() + b"\n"
 
 
-def variables(job: Job, place: Place, restart: int) -> dict[str, str]:
-    """What an instance finds in its environment besides what is there already."""
-    # Unbuffered, so that lines are shown as they are said, and none is lost with an instance that is killed.
-    told = {**poprun_variables(place.world), RESTART.name: str(restart), "PYTHONUNBUFFERED": "1"}
-    # A job that an instance of another one starts would find the directory of that one.
-    return {**job.environment, JOB_DIRECTORY.name: "", **told}
+def instance_variables(job: Job, process: JobProcess, restart: int) -> dict[str, str]:
+    """The variables that the launcher sets for an instance."""
+    # Unbuffered: lines appear as they are written, and a killed instance loses none.
+    variables = {**poprun_variables(process.world), RESTART.name: str(restart), "PYTHONUNBUFFERED": "1"}
+    # A job started from inside another job must not find that job's directory.
+    return {**job.environment, JOB_DIRECTORY.name: "", **variables}
 
 
 def _is_forwarded(name: str, job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""What is to be started, and where each instance of it goes."""
+"""A job for the launcher, and which of its processes goes to which host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 
 DEVICES_PER_LINK_DOMAIN = 64
-"""As many IPUs are linked directly; a limit that a slip of the pen does not get over."""
+"""IPUs that are linked directly; the limit catches typos in replica counts."""
 
 MOST_PROCESSES = 65_536
 """Catches typos in the number of instances; the largest clusters have fewer hosts."""
@@ -22,49 +22,50 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A command, and how many instances of it share the replicas."""
+    """A command, and how many instances of it share the replicas.
+
+    Each field is an option of poprun, hence their number.
+    """
 
     command: tuple[str, ...]
     instances: int = 1
     replicas: int = 1
-    """Of all instances together."""
+    """In all instances together."""
 
     stages_per_replica: int = 1
-    """With several, each instance is one process for each stage."""
+    """With more than one, each instance is one process per stage."""
 
     hosts: tuple[str, ...] = ("localhost",)
     remote_shell: RemoteShell | None = None
-    """What carries commands to other hosts; without a choice, what is usual where this is run."""
+    """How to start commands on other hosts; None chooses srun inside a SLURM allocation, otherwise ssh."""
 
     mpirun_arguments: tuple[str, ...] = ()
-    """What mpirun is told besides, where it is used."""
+    """Further arguments for mpirun, if it is the remote shell."""
 
     subnet: str | None = None
-    """The network by which the hosts talk, such as 10.1.0.0/16."""
+    """The network in which the hosts talk to each other, such as 10.1.0.0/16."""
 
     link_domains: int | None = None
-    """How many groups of 64 devices there are; one for each host unless said otherwise."""
+    """Groups of 64 devices; None means one per host."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What every instance gets besides its place in the world."""
+    """Variables to set in every instance."""
 
     exported: tuple[str, ...] = ()
-    """Variables of this process that instances on other hosts get too."""
+    """Variables of this process to forward to other hosts."""
 
     numa_aware: bool = False
-    """Binds instances to NUMA nodes in turn."""
+    """Bind instances to NUMA nodes in turn."""
 
     only_output_from: int | None = None
-    """The one instance whose output is shown."""
+    """The only instance whose output is shown; None shows all."""
 
     max_restarts: int = 0
-    """How often the job is started again after an instance has failed."""
+    """How many times to restart the job after an instance fails."""
 
     def __post_init__(self) -> None:
         if not self.command:
-            raise OptionError(
-                "There is no program to start. Write it behind the options: poprun [options] python3 x.py"
-            )
+            raise OptionError("No program to start. Write it after the options: poprun [options] python3 x.py")
         for name in ("instances", "replicas", "stages_per_replica", "link_domains"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise OptionError(f"The number of {_SHOWN[name]} is {getattr(self, name)}. It has to be at least 1.")
@@ -100,12 +101,12 @@ class Job:
 
     @property
     def devices(self) -> int:
-        """How many devices the job would have if each stage of each replica had one of its own."""
+        """Devices needed to give each stage of each replica its own."""
         return self.replicas * self.stages_per_replica
 
     @property
     def instances_per_host(self) -> int:
-        """How many instances each host gets."""
+        """Instances on each host."""
         return self.instances // len(self.hosts)
 
     @property
@@ -113,14 +114,14 @@ class Job:
         """Whether all instances are on this machine."""
         return all(map(is_here, self.hosts))
 
-    def places(self, address: str, port: int, directory: str | None = None) -> list[Place]:
-        """Where each process goes, if they meet at this address or in this directory: the stages of one instance after another."""
+    def processes(self, address: str, port: int, directory: str | None = None) -> list[JobProcess]:
+        """All processes, which meet at this address or in this directory; the stages of an instance are neighbours."""
         stages = range(self.stages_per_replica) if self.stages_per_replica > 1 else [None]
         return [
-            self._place(rank, stage, address, port, directory) for rank in range(self.instances) for stage in stages
+            self._process(rank, stage, address, port, directory) for rank in range(self.instances) for stage in stages
         ]
 
-    def _place(self, rank: int, stage: int | None, address: str, port: int, directory: str | None) -> Place:
+    def _process(self, rank: int, stage: int | None, address: str, port: int, directory: str | None) -> JobProcess:
         world = World(
             rank=rank,
             size=self.instances,
@@ -134,25 +135,25 @@ class Job:
             directory=directory,
             launcher="poprun",
         )
-        return Place(host=self.hosts[rank // self.instances_per_host], world=world)
+        return JobProcess(host=self.hosts[rank // self.instances_per_host], world=world)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """One process: its host, and its place in the world."""
+class JobProcess:
+    """One process of a job: its host, and its part in the world."""
 
     host: str
     world: World
 
     @property
     def name(self) -> str:
-        """What the process is called in messages."""
+        """Its name in messages."""
         stage = self.world.stage
         return f"Instance {self.world.rank}" + ("" if stage is None else f", stage {stage}")
 
     @property
-    def speaks(self) -> bool:
-        """Whether it says what its instance says; the other stages would say the same again."""
+    def shows_output(self) -> bool:
+        """Whether its output is shown; all stages of an instance print the same, so only the first one is."""
         return not self.world.stage
 
 

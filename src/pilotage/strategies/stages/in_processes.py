@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pilotage.distributed.pipeline_group import Line
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import DistributedError
 from pilotage.options.choices import PipelineOrder
 from pilotage.passes.cutting import StageProgram
@@ -26,7 +26,7 @@ class ProcessTransport:
 
     def __init__(
         self,
-        line: Line,
+        line: PipelineGroup,
         cut: StageProgram,
         layout: StateLayout,
         device: torch.device,
@@ -60,7 +60,7 @@ class ProcessTransport:
     def run_round(self, works: Sequence[StageWork]) -> None:
         """Pass one round of micro-batches through this stage; all other processes do the same."""
         assert self._round is not None
-        with self._line.peers.explained("passing micro-batches on"):
+        with self._line.peers.explain_errors("passing micro-batches on"):
             self._round.run()
 
     def gather(self, values: Sequence[float]) -> list[float]:
@@ -122,7 +122,7 @@ class _Round:
     def __init__(
         self,
         work: StageWork,
-        line: Line,
+        line: PipelineGroup,
         group: dist.ProcessGroup | None,
         device: torch.device,
         micro_batches: int,

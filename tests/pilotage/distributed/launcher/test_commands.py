@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.distributed.launcher import guard
-from pilotage.distributed.launcher.commands import command_line, description
+from pilotage.distributed.launcher.commands import command_line, guard_request
 from pilotage.distributed.launcher.job import Job
 from pilotage.distributed.launcher.remote import RemoteShell
 
@@ -17,16 +17,16 @@ def job(host: str, **options) -> Job:
     return Job(command=("python3", "a file.py", "--x='y'"), hosts=(host,), **options)
 
 
-def place_of(made: Job):
-    (place,) = made.places("10.0.0.1", 4000)
-    return place
+def process_of(made: Job):
+    (process,) = made.processes("10.0.0.1", 4000)
+    return process
 
 
 def test_on_this_machine_the_guard_is_started_directly():
     made = job("localhost", environment={"A": "1"})
-    told = json.loads(description(made, place_of(made), 2))
-    assert command_line(made, place_of(made)) == [sys.executable, "-I", "-S", guard.__file__]
-    assert told["command"] == list(made.command)
+    request = json.loads(guard_request(made, process_of(made), 2))
+    assert command_line(made, process_of(made)) == [sys.executable, "-I", "-S", guard.__file__]
+    assert request["command"] == list(made.command)
     expected = {
         "A": "1",
         "POPDIST_NUM_TOTAL_REPLICAS": "1",
@@ -34,25 +34,25 @@ def test_on_this_machine_the_guard_is_started_directly():
         "MASTER_PORT": "4000",
         "PILOTAGE_RESTART": "2",
     }
-    assert expected.items() <= told["environment"].items()
+    assert expected.items() <= request["environment"].items()
 
 
 def test_another_host_is_reached_by_ssh_with_what_belongs_to_the_job_and_nothing_else():
     made = job("far", exported=("WANTED",))
     here = {"PATH": "/bin", "WANTED": "w", "SECRET": "s", "PILOTAGE_TIER": "graph"}
-    *shell, host, line = command_line(made, place_of(made), here)
+    *shell, host, line = command_line(made, process_of(made), here)
     assert shell == ["ssh", "-o", "BatchMode=yes"]
     assert host == "far"
     assert shlex.split(line)[1:4] == ["-I", "-S", "-c"]
-    told = json.loads(description(made, place_of(made), 0, here))
-    assert told["command"] == list(made.command)
-    assert here.items() - {("SECRET", "s")} <= told["environment"].items()
-    assert "SECRET" not in told["environment"]
+    request = json.loads(guard_request(made, process_of(made), 0, here))
+    assert request["command"] == list(made.command)
+    assert here.items() - {("SECRET", "s")} <= request["environment"].items()
+    assert "SECRET" not in request["environment"]
 
 
 def test_the_jobs_own_remote_shell_is_used():
     made = job("far", remote_shell=RemoteShell.MPIRUN, mpirun_arguments=("--mca", "oob_tcp_if_include", "eth1"))
-    words = command_line(made, place_of(made), {})
+    words = command_line(made, process_of(made), {})
     assert words[0] == "mpirun"
     assert "oob_tcp_if_include" in words
     assert words[-2:] == ["-c", Path(guard.__file__).read_text()]
@@ -62,12 +62,12 @@ def test_the_jobs_own_remote_shell_is_used():
 @pytest.mark.parametrize("host", ["localhost", "far"])
 def test_nothing_of_the_job_stands_on_a_command_line(host, shell):
     made = job(host, remote_shell=shell, environment={"API_KEY": "hidden-1"}, exported=("TOKEN",))
-    (place,) = made.places("10.0.0.1", 4321, "/tmp/pilotage-job-hidden-4")
+    (process,) = made.processes("10.0.0.1", 4321, "/tmp/pilotage-job-hidden-4")
     here = {"PATH": "/bin", "TOKEN": "hidden-2", "PILOTAGE_SECRET": "hidden-3"}
-    line = " ".join(command_line(made, place, here))
+    line = " ".join(command_line(made, process, here))
     for text in ("hidden", "4321", "10.0.0.1", "API_KEY", "TOKEN", "a file.py"):
         assert text not in line
-    told = json.loads(description(made, place, 0, here))
-    assert told["environment"]["API_KEY"] == "hidden-1"
-    assert told["environment"]["PILOTAGE_JOB_DIRECTORY"] == "/tmp/pilotage-job-hidden-4"
-    assert (told["environment"].get("TOKEN") == "hidden-2") == (host == "far")
+    request = json.loads(guard_request(made, process, 0, here))
+    assert request["environment"]["API_KEY"] == "hidden-1"
+    assert request["environment"]["PILOTAGE_JOB_DIRECTORY"] == "/tmp/pilotage-job-hidden-4"
+    assert (request["environment"].get("TOKEN") == "hidden-2") == (host == "far")

@@ -24,12 +24,12 @@ def test_processes_have_cards_of_their_own_as_long_as_there_are_enough(cards, in
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 4))
 def test_replicas_have_cards_of_their_own_as_long_as_there_are_enough(cards, instances, replicas):
     names = [str(number) for number in range(cards)]
-    told = {"instances_per_host": instances, "replicas": replicas, "stage": 0, "stages": 1}
-    shares = [guard.cards_for(names, told | {"local_rank": rank}) for rank in range(instances)]
+    request = {"instances_per_host": instances, "replicas": replicas, "stage": 0, "stages": 1}
+    shares = [guard.cards_for(names, request | {"local_rank": rank}) for rank in range(instances)]
     given_out = [name for share in shares for name in share]
     assert {len(share) for share in shares} == {max(1, min(replicas, cards // instances))}
     assert len(set(given_out)) == min(len(given_out), cards)
-    assert guard.cards_for(names, told | {"local_rank": 0, "stages": 2}) == ["0"]
+    assert guard.cards_for(names, request | {"local_rank": 0, "stages": 2}) == ["0"]
 
 
 def test_cards_that_the_user_has_chosen_are_left_alone(tmp_path):
@@ -64,7 +64,9 @@ def test_an_instance_stays_on_one_node(tmp_path):
 
 
 def test_threads_are_shared_unless_the_user_has_chosen():
-    told = {"numa_aware": False, "instances_per_host": 1000, "local_rank": 0, "replicas": 1, "stage": 0, "stages": 1}
-    assert guard.shares({}, told)["OMP_NUM_THREADS"] == "1"
-    assert guard.shares({}, told | {"instances_per_host": 1})["OMP_NUM_THREADS"] == str(len(os.sched_getaffinity(0)))
-    assert guard.shares({}, told | {"instances_per_host": 1, "stages": 1000})["OMP_NUM_THREADS"] == "1"
+    request = {"numa_aware": False, "instances_per_host": 1000, "local_rank": 0, "replicas": 1, "stage": 0, "stages": 1}
+    assert guard.resource_shares({}, request)["OMP_NUM_THREADS"] == "1"
+    assert guard.resource_shares({}, request | {"instances_per_host": 1})["OMP_NUM_THREADS"] == str(
+        len(os.sched_getaffinity(0))
+    )
+    assert guard.resource_shares({}, request | {"instances_per_host": 1, "stages": 1000})["OMP_NUM_THREADS"] == "1"

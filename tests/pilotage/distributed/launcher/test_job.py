@@ -12,11 +12,11 @@ from pilotage.errors import OptionError
 def test_hosts_get_equally_many_instances_and_instances_equally_many_replicas(hosts, per_host, replicas):
     names = tuple(f"host{number}" for number in range(hosts))
     job = Job(command=("true",), instances=hosts * per_host, replicas=hosts * per_host * replicas, hosts=names)
-    places = job.places("host0", 1234)
-    assert [place.world.rank for place in places] == list(range(job.instances))
-    assert [place.host for place in places] == [name for name in names for _ in range(per_host)]
-    assert [place.world.local_rank for place in places] == list(range(per_host)) * hosts
-    assert {place.world.replicas for place in places} == {job.replicas}
+    processes = job.processes("host0", 1234)
+    assert [process.world.rank for process in processes] == list(range(job.instances))
+    assert [process.host for process in processes] == [name for name in names for _ in range(per_host)]
+    assert [process.world.local_rank for process in processes] == list(range(per_host)) * hosts
+    assert {process.world.replicas for process in processes} == {job.replicas}
 
 
 @given(hosts=st.integers(1, 3), per_host=st.integers(1, 3), stages=st.integers(2, 4))
@@ -24,21 +24,21 @@ def test_the_stages_of_an_instance_are_processes_of_one_host_and_the_first_one_s
     names = tuple(f"host{number}" for number in range(hosts))
     instances = hosts * per_host
     job = Job(command=("true",), instances=instances, replicas=instances, stages_per_replica=stages, hosts=names)
-    places = job.places("host0", 1234)
-    assert [place.world.process for place in places] == list(range(instances * stages))
-    assert {place.world.processes for place in places} == {instances * stages}
+    processes = job.processes("host0", 1234)
+    assert [process.world.process for process in processes] == list(range(instances * stages))
+    assert {process.world.processes for process in processes} == {instances * stages}
     for rank in range(instances):
-        own = places[rank * stages : (rank + 1) * stages]
-        assert {(place.host, place.world.rank, place.world.size) for place in own} == {
+        own = processes[rank * stages : (rank + 1) * stages]
+        assert {(process.host, process.world.rank, process.world.size) for process in own} == {
             (names[rank // per_host], rank, instances)
         }
-        assert [place.speaks for place in own] == [True] + [False] * (stages - 1)
+        assert [process.shows_output for process in own] == [True] + [False] * (stages - 1)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"command": ()}, "no program to start"),
+        ({"command": ()}, "No program to start"),
         ({"instances": 0}, "number of instances is 0"),
         ({"replicas": -1}, "number of replicas is -1"),
         ({"stages_per_replica": 0}, "IPUs per replica is 0"),

@@ -54,9 +54,9 @@ def test_every_instance_runs_with_its_place_and_its_lines_are_tagged(poprun):
 def test_each_further_v_says_more(poprun):
     quiet, loud, louder = (poprun(*words, "--num-instances=2", *SHELL, "exit")[2] for words in ((), ("-v",), ("-vv",)))
     assert not quiet
-    assert "POPRUN [I] Instance 1 goes to localhost" in loud
+    assert "POPRUN [I] Instance 1 starts on localhost" in loud
     assert "POPDIST_" not in loud
-    assert re.search(r"POPRUN \[D\] Instance 1 is given .*POPDIST_REPLICA_INDEX_OFFSET=1 ", louder)
+    assert re.search(r"POPRUN \[D\] Instance 1 gets .*POPDIST_REPLICA_INDEX_OFFSET=1 ", louder)
 
 
 def test_the_words_of_the_program_are_passed_on_as_they_are(poprun):
@@ -122,7 +122,7 @@ def test_a_job_is_started_again_as_often_as_was_asked_for(poprun, tmp_path):
     status, out, err = poprun("--max-restarts=2", *SHELL, fail_twice)
     assert status == 0
     assert out.splitlines() == [f"[1,0]<stdout>:try {number}" for number in range(3)]
-    assert err.count("The job is started again") == 2
+    assert err.count("Restarting the job (attempt ") == 2
     status, _, _ = poprun("--max-restarts=1", *SHELL, fail_twice)
     assert status == 1
     assert len(Path(tmp_path, "tries").read_text().splitlines()) == 5
@@ -141,9 +141,9 @@ def test_bad_launches_give_one_line_and_start_nothing(poprun, tmp_path):
             (["--num-instances=1", "--host", "a.invalid", *python], {}, "The host 'a.invalid' is not known"),
             (["--host", "a[", *python], {}, "host list 'a[' cannot be read"),
             (["--host-file", tmp_path / "no", *python], {}, "host file"),
-            ([sys.executable, tmp_path / "no.py"], {}, "no.py' is not there"),
-            (["no-such-program"], {}, "'no-such-program' is not there"),
-            ([], {}, "no program to start"),
+            ([sys.executable, tmp_path / "no.py"], {}, "no.py' was not found"),
+            (["no-such-program"], {}, "'no-such-program' was not found"),
+            ([], {}, "No program to start"),
             (python, {"MASTER_PORT": port}, f"The port {port} is taken"),
             (["--mpi-local-args=--mca x y", *python], {}, "--mpi-local-args has '--mca'"),
         ]

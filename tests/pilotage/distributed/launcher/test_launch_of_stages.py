@@ -16,10 +16,10 @@ import os, sys
 from pathlib import Path
 import torch
 import pilotage
-from pilotage.distributed.pipeline_group import line_here
+from pilotage.distributed.pipeline_group import pipeline_group_here
 
 folder, failing, moment, order = Path(sys.argv[1]), *map(int, sys.argv[2:4]), sys.argv[4]
-stage = line_here().stage
+stage = pipeline_group_here().stage
 print("says", stage, flush=True)
 
 class Layers(torch.nn.Module):
@@ -65,7 +65,7 @@ def test_only_the_first_stage_speaks_and_the_failure_of_another_is_told(poprun, 
     assert status == 1
     assert out.splitlines() == ["[1,0]<stdout>:says 0", "[1,0]<stdout>:update 0"]
     # Its neighbours notice at once, and may be the first to end.
-    assert re.search(r"Instance 0, stage 2 on localhost (was the first to fail|failed, too), with status 1\.", errors)
+    assert re.search(r"Instance 0, stage 2 on localhost (was the first to fail|failed too), with status 1\.", errors)
     assert "ValueError: this stage has had enough" in errors
     assert not left_of(processes(tmp_path))
 

@@ -139,8 +139,8 @@ def moment_of(chance: random.Random) -> str:
 
 def assert_ended_for_good(status: int, errors: str) -> None:
     assert status == 128 + signal.SIGKILL, errors
-    assert "The others were ended." in errors
-    assert "started again" not in errors
+    assert "The other processes were stopped." in errors
+    assert "Restarting" not in errors
 
 
 def assert_as_if_undisturbed(folder: Path, reference: Path, instances: int) -> None:
@@ -180,7 +180,7 @@ def check_restart(kill, undisturbed, place: Place, folder: Path, seed: int) -> N
     victim = chance.randrange(len(place.hosts))
     status, errors = kill(place, folder, victim, moment_of(chance), updates=UPDATES, held=HELD, restarts=1)
     assert status == 0, errors
-    assert "The job is started again, for the 1. time of at most 1." in errors
+    assert "Restarting the job (attempt 1 of 1)." in errors
     assert_as_if_undisturbed(folder, reference, len(place.hosts))
 
 

@@ -18,17 +18,17 @@ from multiprocessing.util import Finalize
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore, HashStore, PrefixStore, Store, TCPStore
 
-from pilotage.distributed.explaining import Explained
-from pilotage.distributed.handshake import protect
+from pilotage.distributed.exchange_errors import ExplainedErrors
+from pilotage.distributed.handshake import authenticate_world
 from pilotage.distributed.interfaces import chosen_interface
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 from pilotage.options.environment import exchange_timeout
 
-__all__ = ["join_world", "meet"]
+__all__ = ["join_world", "rendezvous"]
 
-_MEETINGS = itertools.count()
+_RENDEZVOUS_COUNT = itertools.count()
 """Processes that part can meet again; each meeting has names of its own in what they share."""
 
 _LOOPBACK = "127.0.0.1"
@@ -39,35 +39,35 @@ def join_world(world: World, backend: str = "gloo") -> None:
 
     Use it in place of ``torch.distributed.init_process_group``: on one host other users can neither join nor listen.
     """
-    meet(world, backend, exchange_timeout())
+    rendezvous(world, backend, exchange_timeout())
 
 
-def meet(world: World, backend: str, timeout: timedelta) -> None:
+def rendezvous(world: World, backend: str, timeout: timedelta) -> None:
     """Come together with all other processes of the world."""
-    number = next(_MEETINGS)
+    number = next(_RENDEZVOUS_COUNT)
     if world.processes == 1:
         _begin(world, backend, HashStore(), timeout)
         return
     if world.directory is not None:
-        with Explained(world, "meeting the others"):
-            _meet_in(JobDirectory.at(world.directory), number, world, backend, timeout)
+        with ExplainedErrors(world, "meeting the others"):
+            _join_through(JobDirectory.at(world.directory), number, world, backend, timeout)
         return
-    address, port = _meeting_place(world)
-    with Explained(world, "meeting the others", port):
+    address, port = _address_and_port(world)
+    with ExplainedErrors(world, "meeting the others", port):
         store = _network_store(world, address, port, timeout)
         if world.one_host:
-            _meet_in(_agreed_directory(store, number, world), number, world, backend, timeout)
+            _join_through(_agreed_directory(store, number, world), number, world, backend, timeout)
         else:
             _choose_interface(address, port)
             _begin(world, backend, PrefixStore(f"meeting {number}", store), timeout)
 
 
-def _meet_in(directory: JobDirectory, number: int, world: World, backend: str, timeout: timedelta) -> None:
+def _join_through(directory: JobDirectory, number: int, world: World, backend: str, timeout: timedelta) -> None:
     # The port belongs to the name so that a process that was led to another job of this user does not disturb it.
     file = directory.path / f"store-{number}-{world.port}-{world.processes}"
     _choose_interface(_LOOPBACK, 1)
     _begin(world, backend, FileStore(str(file), world.processes), timeout)
-    protect(directory.key)
+    authenticate_world(directory.key)
 
 
 def _begin(world: World, backend: str, store: Store, timeout: timedelta) -> None:
@@ -145,7 +145,7 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def _meeting_place(world: World) -> tuple[str, int]:
+def _address_and_port(world: World) -> tuple[str, int]:
     if world.address is None or world.port is None:
         raise DistributedError(
             f"This is rank {world.rank} of {world.size}, by {world.launcher}, but where the instances meet is not known. "

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import pilotage
-from pilotage.distributed.explaining import Explained
+from pilotage.distributed.exchange_errors import ExplainedErrors
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
@@ -27,5 +27,5 @@ def test_around_more_than_an_exchange_a_lost_connection_is_explained():
 
 
 def test_in_an_exchange_every_error_is_one_of_it():
-    with pytest.raises(DistributedError, match="failed in gathering"), Explained(WORLD, "gathering"):
+    with pytest.raises(DistributedError, match="failed in gathering"), ExplainedErrors(WORLD, "gathering"):
         raise RuntimeError("no such tensor")

@@ -10,13 +10,13 @@ from types import TracebackType
 
 import torch.distributed as dist
 
-from pilotage.distributed.silent_peers import give_up, silent_ones
+from pilotage.distributed.silent_peers import mark_present, silent_peers
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 
 
 @dataclass(slots=True)
-class Explained(AbstractContextManager[None]):
+class ExplainedErrors(AbstractContextManager[None]):
     """Raises `DistributedError` in place of torch's errors; it names those of the group that did not come."""
 
     world: World
@@ -32,11 +32,11 @@ class Explained(AbstractContextManager[None]):
         if not isinstance(error, RuntimeError) or isinstance(error, DistributedError):
             return
         if self.exchanges_only or isinstance(error, dist.DistError) or _remedy(str(error)):
-            give_up(self.world)
+            mark_present(self.world)
             raise DistributedError(self._explanation(str(error))) from error
 
     def _explanation(self, text: str) -> str:
-        who = f"{self.world.place} ({socket.gethostname()}) failed in {self.doing}"
+        who = f"{self.world.label} ({socket.gethostname()}) failed in {self.doing}"
         remedy = _remedy(text)
         if remedy is None:
             return f"{who}.\n{text.strip()}"
@@ -46,7 +46,7 @@ class Explained(AbstractContextManager[None]):
 
 def explained_exchange(world: World, doing: str) -> AbstractContextManager[None]:
     """Say which processes did not come where torch's own exchange fails inside; other errors pass as they are."""
-    return Explained(world, doing, exchanges_only=False)
+    return ExplainedErrors(world, doing, exchanges_only=False)
 
 
 Remedy = Callable[[World, dist.ProcessGroup | None], str]
@@ -61,15 +61,15 @@ def _mentions(*phrases: str) -> Callable[[str], bool]:
 
 
 def _silence(world: World, group: dist.ProcessGroup | None) -> str:
-    names = " and ".join(silent_ones(world, group))
+    names = " and ".join(silent_peers(world, group))
     if not names:
         return "another instance stays silent. Look for one that hangs, or that ran fewer calls than this one."
     return f"{names} did not come to it. Look there for what hangs, or for fewer calls than here."
 
 
 def _loss(world: World, group: dist.ProcessGroup | None) -> str:
-    # Others may wait for it still, and cannot be told from it.
-    names = " or ".join(silent_ones(world, group))
+    # CollectiveGroup may wait for it still, and cannot be told from it.
+    names = " or ".join(silent_peers(world, group))
     who = f"another instance is gone: {names}" if names else "another instance is gone"
     return f"{who}. Its own output says why; this one cannot go on without it."
 

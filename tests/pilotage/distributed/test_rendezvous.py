@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
-from pilotage.distributed.handshake import is_protected
+from pilotage.distributed.handshake import is_authenticated
 from pilotage.distributed.job_directory import JobDirectory
-from pilotage.distributed.meeting import join_world
 from pilotage.distributed.peers import Peers, leave, peers_here
+from pilotage.distributed.rendezvous import join_world
 from pilotage.distributed.values import broadcast_value, gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
@@ -34,7 +34,7 @@ def look_around():
     peers = peers_here()
     assert peers is not None
     peers.join()
-    return listening(), peers.world.port, is_protected(), type(dist.distributed_c10d._get_default_store()).__name__
+    return listening(), peers.world.port, is_authenticated(), type(dist.distributed_c10d._get_default_store()).__name__
 
 
 def test_on_one_host_nothing_listens_but_gloo_on_the_loopback_and_members_are_proved(world):
@@ -67,7 +67,7 @@ def use_a_group_of_the_script(directory: str):
     world = peers.world
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{world.port}", rank=world.rank, world_size=world.size)
     known = World(rank=world.rank, size=world.size, one_host=True, directory=directory)
-    return Peers(world=known).gather(world.rank), is_protected()
+    return Peers(world=known).gather(world.rank), is_authenticated()
 
 
 def test_a_group_that_the_script_has_made_is_proved_too(world, tmp_path):
