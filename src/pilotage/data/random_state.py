@@ -20,7 +20,7 @@ class RandomState:
 
     python: tuple[Any, ...]
     numpy: Any
-    torch: tuple[bytes, ...]
+    generators: tuple[bytes, ...]
     """torch's default generator first, then the others in their order."""
 
     @classmethod
@@ -31,7 +31,7 @@ class RandomState:
 
     def restore(self, generators: Sequence[torch.Generator] = ()) -> None:
         """Set the generators of this process; ``generators`` are those given to `current`, in the same order."""
-        for generator, state in zip((torch.default_generator, *generators), self.torch, strict=True):
+        for generator, state in zip((torch.default_generator, *generators), self.generators, strict=True):
             generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
         random.setstate(self.python)
         np.random.set_state(self.numpy)
@@ -41,7 +41,7 @@ class RandomState:
         version, numbers, gauss = self.python
         name, keys, position, has_gauss, cached = self.numpy
         return {
-            "torch": [base64.b64encode(state).decode() for state in self.torch],
+            "torch": [base64.b64encode(state).decode() for state in self.generators],
             "python": [version, list(numbers), gauss],
             "numpy": [name, np.asarray(keys).tolist(), position, has_gauss, cached],
         }

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from pilotage.distributed.environments.instance_variables import number, port_of_job
+from pilotage.distributed.environments.variables import number, port_of_job
 from pilotage.distributed.interfaces import address_in
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.launcher.commands import command_line, guard_request, instance_variables
