@@ -13,8 +13,8 @@ import poptorch
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
 from pilotage.events import StepsRun
-from pilotage.monitoring.announcement import Standing
-from pilotage.monitoring.presence import Presence
+from pilotage.monitoring.announcement import ProgramDescription
+from pilotage.monitoring.announcer import Announcer
 
 CALLS = 2000
 ANNOUNCEMENTS = 200
@@ -43,7 +43,7 @@ def _measured(device: str, rounds: int, directory: Path) -> Table:
     contenders = [
         Contender("call, silent", silent),
         Contender("call, announced", announced),
-        Contender("counting a call", _counting(Presence(Standing(), lambda _: ""), event, CALLS)),
+        Contender("counting a call", _counting(Announcer(ProgramDescription(), lambda _: ""), event, CALLS)),
         Contender("announcing, once a second", _counting(_Hasty(), event, ANNOUNCEMENTS)),
     ]
     take_turns(contenders, rounds)
@@ -56,22 +56,22 @@ def _measured(device: str, rounds: int, directory: Path) -> Table:
     )
 
 
-class _Hasty(Presence):
+class _Hasty(Announcer):
     """Announces every call, as if each came a second after the one before."""
 
     def __init__(self) -> None:
         self._now = 0.0
-        super().__init__(Standing(), lambda _: "", self._later)
+        super().__init__(ProgramDescription(), lambda _: "", self._later)
 
     def _later(self) -> float:
         self._now += 1.0
         return self._now
 
 
-def _counting(presence: Presence, event: StepsRun, calls: int):
+def _counting(announcer: Announcer, event: StepsRun, calls: int):
     def count() -> int:
         for _ in range(calls):
-            presence.note(event)
+            announcer.note(event)
         return calls
 
     return count

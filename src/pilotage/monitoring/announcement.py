@@ -1,4 +1,4 @@
-"""What a process says about one of its programs, as a value and as the text of a file."""
+"""What a process announces about one of its programs, as a value and as the text of a file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-_PATIENCE = 3.0
-"""Seconds, and mean times between calls, after which a program that says nothing counts as idle."""
+_IDLE_AFTER = 3.0
+"""Seconds, or mean times between calls if these are longer, after which a silent program counts as idle."""
 
 
 class Activity(StrEnum):
@@ -17,17 +17,17 @@ class Activity(StrEnum):
 
     COMPILING = "compiling"
     STARTING = "starting"
-    """In its first call."""
+    """Running its first call."""
     RUNNING = "running"
     IDLE = "idle"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
-    """What does not change while a program runs."""
+class ProgramDescription:
+    """The part of an announcement that does not change while the program runs."""
 
     program: str | None = None
-    """What the user calls it."""
+    """The name that the user gave it."""
 
     trains: bool = True
     replicas: int = 1
@@ -35,58 +35,61 @@ class Standing:
     instances: int = 1
     stage: int | None = None
     job: str | None = None
-    """What instances that train together have in common."""
+    """An identifier that instances which train together share."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Announcement(Standing):
-    """One program of a process, as it was at one moment; moments are those of the monotonic clock."""
+class Announcement(ProgramDescription):
+    """One program of a process at one moment; times are those of the monotonic clock.
+
+    Each field is a value that the monitor shows, hence their number.
+    """
 
     devices: tuple[str, ...]
-    """As logs call them."""
+    """Their names as in log lines."""
 
     hardware: tuple[str, ...]
-    """What the cards themselves say who they are, by device; empty where a device has no such name."""
+    """The UUID of each device; empty if it has none."""
 
     tier: str
     activity: Activity
     since: float
-    """When the program first came to a device."""
+    """When the program was first placed on a device."""
 
     moment: float
-    """When this was said."""
+    """When this was announced."""
 
     calls: int
     steps: int
-    """Micro-batches, as everywhere."""
+    """Micro-batches."""
 
     updates: int
     rate: float | None
-    """Steps per second lately; None before the first."""
+    """Recent steps per second; None before the first step."""
 
     period: float
-    """Mean seconds from call to call."""
+    """Mean seconds between calls."""
 
     def activity_at(self, moment: float) -> Activity:
-        """What the program is doing now, as far as one can know: one that has long said nothing is idle."""
+        """What the program is doing now; a program that has been silent for long is idle."""
         silence = moment - self.moment
-        if self.activity is Activity.RUNNING and silence > _PATIENCE * max(1.0, self.period):
+        if self.activity is Activity.RUNNING and silence > _IDLE_AFTER * max(1.0, self.period):
             return Activity.IDLE
         return self.activity
 
     def as_text(self) -> str:
-        """Write it down."""
+        """Encode it."""
         return json.dumps({field.name: getattr(self, field.name) for field in fields(self)})
 
     @staticmethod
     def from_text(text: str | bytes) -> Announcement:
-        """Read what `as_text` has written; anything else raises a ValueError."""
+        """Decode what `as_text` returned; anything else raises a ValueError."""
         try:
             read = json.loads(text)
         except RecursionError:
             raise ValueError("nested too deeply") from None
         if not isinstance(read, dict) or read.keys() != {field.name for field in fields(Announcement)}:
-            raise ValueError("other fields than an announcement has")
+            raise ValueError("not the fields of an announcement")
         return Announcement(
             program=_text_or_none(read["program"]),
             trains=bool(read["trains"]),
@@ -111,7 +114,7 @@ class Announcement(Standing):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not a string")
     return value
 
 
@@ -121,23 +124,23 @@ def _text_or_none(value: Any) -> str | None:
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list")
+        raise ValueError(f"{value!r} is not a list")
     return tuple(map(_text, value))
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     try:
         number = float(value)
     except OverflowError:
-        raise ValueError("a number too large") from None
+        raise ValueError("the number is too large") from None
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{value!r} is no time and no rate")
+        raise ValueError(f"{value!r} is not a time or a rate")
     return number
 
 
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value

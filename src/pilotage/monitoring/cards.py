@@ -1,13 +1,13 @@
-"""The accelerators of this machine, by what their makers' software says."""
+"""The accelerators of this machine, as their vendors' software reports them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pilotage.monitoring.counting import counted
-from pilotage.monitoring.device import Found
+from pilotage.monitoring.device import FoundDevices
 from pilotage.monitoring.management_command import CommandError, ManagementCommand
 from pilotage.monitoring.management_library import LibraryError, ManagementLibrary
+from pilotage.monitoring.plurals import pluralized
 
 _FORMAT = "--format=csv,noheader,nounits"
 _VALUES = ("index", "uuid", "name", "driver_version", "memory.used", "memory.total")
@@ -36,16 +36,16 @@ GAUDI = (
 )
 
 
-def find_cards(maker: str, ways: Sequence[ManagementLibrary | ManagementCommand], present: int) -> Found:
-    """The cards of one maker, by the first way that answers; where none does, it is said how many are present."""
+def find_cards(maker: str, sources: Sequence[ManagementLibrary | ManagementCommand], present: int) -> FoundDevices:
+    """The cards of one maker from the first source that answers; if none does, a note says how many are present."""
     problems = []
-    for way in ways:
+    for source in sources:
         try:
-            devices = way.devices()
+            devices = source.devices()
         except (LibraryError, CommandError) as error:
             problems.append(str(error))
             continue
-        return Found(tuple(devices), None if devices else f"{maker}: no card.")
+        return FoundDevices(tuple(devices), None if devices else f"{maker}: no card.")
     if not present:
-        return Found(note=f"{maker}: no card.")
-    return Found(note=f"{maker}: {counted(present, 'card')}, of which nothing is known: {'; '.join(problems)}.")
+        return FoundDevices(note=f"{maker}: no card.")
+    return FoundDevices(note=f"{maker}: {pluralized(present, 'card')} without details: {'; '.join(problems)}.")

@@ -1,4 +1,4 @@
-"""A device, and what its sensors say."""
+"""A device and its sensors."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """One device of this machine; what it does not tell is None."""
+    """One device of this machine; None stands for what it does not report.
+
+    Each field is a column of the monitor, hence their number.
+    """
 
     id: str
-    """As logs and records call it."""
+    """Its name in logs and records."""
 
     maker: str
     name: str
     identity: str = ""
-    """What the card says who it is, whatever number a process sees it by."""
+    """The UUID of the card, which does not depend on how a process numbers its cards."""
 
     driver: str | None = None
     is_emulated: bool = False
     memory_used: int | None = None
-    """In bytes, as the next one."""
+    """In bytes, as `memory_total`."""
 
     memory_total: int | None = None
     utilisation: float | None = None
     """Between 0 and 1."""
 
     temperature: float | None = None
-    """In degrees Celsius, as the next one."""
+    """In degrees Celsius, as `board_temperature`."""
 
     board_temperature: float | None = None
     power: float | None = None
@@ -37,12 +40,12 @@ class Device:
     """In megahertz."""
 
     pids: frozenset[int] = field(default=frozenset())
-    """Processes that the driver says are on it."""
+    """Processes that use it according to the driver."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Devices of one maker, and what there is to say about looking for them."""
+class FoundDevices:
+    """Devices of one maker, and a note about the search."""
 
     devices: tuple[Device, ...] = ()
     note: str | None = None

@@ -1,4 +1,4 @@
-"""What the kernel says in small text files, of which any may be missing."""
+"""Read the kernel's small text files, any of which may be missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def text_of(path: Path) -> str:
-    """What a file says, without the spaces around it; empty where it cannot be read."""
+    """The text of a file without surrounding whitespace; empty if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -14,18 +14,18 @@ def text_of(path: Path) -> str:
 
 
 def field_of(description: str, key: str) -> str:
-    """What stands behind a key and its colon; empty where there is no such line."""
+    """The value of a ``key: value`` line; empty if there is no such line."""
     return next(iter(fields_of(description, key)), "")
 
 
 def fields_of(description: str, key: str) -> list[str]:
-    """What stands behind a key, in each line that has it."""
+    """The values of all ``key: value`` lines with this key."""
     pairs = (line.partition(":") for line in description.splitlines())
     return [value.strip() for name, _, value in pairs if name.strip() == key]
 
 
 def number_of(text: str) -> float | None:
-    """A number in a text; None where it is none."""
+    """The text as a number; None if it is not one."""
     try:
         return float(text)
     except ValueError:

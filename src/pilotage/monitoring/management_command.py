@@ -1,4 +1,4 @@
-"""Cards through their maker's command, nvidia-smi or hl-smi, where its library is not there."""
+"""Cards as reported by nvidia-smi or hl-smi, for when the management library is missing."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from dataclasses import dataclass
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.kernel_files import number_of
 
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 _MEBIBYTE = 2**20
 
 
 class CommandError(Exception):
-    """The command is not there, or does not answer."""
+    """The command was not found, or does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagementCommand:
-    """A maker's command, and what it calls the values that are asked for."""
+    """A vendor's command, and its names for the values to query."""
 
     command: str
     maker: str
     device: str
-    """What torch calls its devices."""
+    """torch's name for its devices."""
 
     query: str
-    """The option that takes the names of values."""
+    """The option that takes the names of the values."""
 
     values: tuple[str, ...]
-    """Index, identity, name, driver, memory used and total, utilisation, temperature, power, and clock where it is known."""
+    """Index, identity, name, driver, memory used and total, utilisation, temperature, power, and optionally clock."""
 
     processes: tuple[str, ...] = ()
-    """The words that ask for (identity of the card, process) in each line."""
+    """The arguments that print (identity of the card, process) per line."""
 
     def devices(self) -> list[Device]:
-        """All cards; raises a CommandError where they cannot be asked."""
+        """All cards; raises a CommandError if the command fails."""
         if shutil.which(self.command) is None:
-            raise CommandError(f"{self.command} is not there")
+            raise CommandError(f"{self.command} was not found")
         rows = self._ask(self.query.format(",".join(self.values)))
         pids = self._pids() if self.processes else {}
         return [self._device(row, pids) for row in rows if len(row) == len(self.values)]
@@ -73,12 +73,12 @@ class ManagementCommand:
     def _ask(self, *words: str) -> list[list[str]]:
         try:
             answer = subprocess.run(
-                [self.command, *" ".join(words).split()], capture_output=True, text=True, timeout=_PATIENCE, check=False
+                [self.command, *" ".join(words).split()], capture_output=True, text=True, timeout=_TIMEOUT, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CommandError(f"{self.command} did not answer: {error}") from None
         if answer.returncode:
-            said = (answer.stderr or answer.stdout).strip().partition("\n")[0]
-            raise CommandError(f"{self.command} failed with status {answer.returncode}: {said}")
+            reason = (answer.stderr or answer.stdout).strip().partition("\n")[0]
+            raise CommandError(f"{self.command} failed with status {answer.returncode}: {reason}")
         lines = answer.stdout.splitlines()
         return [[word.strip() for word in row] for row in csv.reader(lines, skipinitialspace=True)]

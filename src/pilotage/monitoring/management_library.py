@@ -1,4 +1,4 @@
-"""Cards through their maker's management library, NVML or Habana's HLML, whose functions differ by their prefix alone."""
+"""Cards as reported by NVML or Habana's HLML, whose functions differ only in their prefix."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from pilotage.monitoring.device import Device
 
 _DIE, _BOARD = 0, 1
 _CLOCK = {"nvml": 1, "hlml": 0}
-"""The number of the clock that computes: NVML's streaming multiprocessors, HLML's whole chip."""
+"""The number of the compute clock: NVML's streaming multiprocessors, HLML's whole chip."""
 
 
 class LibraryError(Exception):
-    """The library is not there, or does not answer."""
+    """The library is not installed, or does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagementLibrary:
-    """A maker's library, and how its cards are called here."""
+    """A vendor's library, and our names for its cards."""
 
     module: str
     prefix: str
     maker: str
     device: str
-    """What torch calls its devices."""
+    """torch's name for its devices."""
 
     def devices(self) -> list[Device]:
-        """All cards; raises a LibraryError where they cannot be asked."""
+        """All cards; raises a LibraryError if the library fails."""
         with self._opened() as library:
             count = self._call(library, "DeviceGetCount")
-            driver = _words(self._known(library, "GetDriverVersion", "SystemGetDriverVersion"))
+            driver = _text(self._known(library, "GetDriverVersion", "SystemGetDriverVersion"))
             return [self._device(library, number, driver) for number in range(count)]
 
     def _device(self, library: Any, number: int, driver: str | None) -> Device:
@@ -48,14 +48,14 @@ class ManagementLibrary:
         return Device(
             id=f"{self.device}:{number}",
             maker=self.maker,
-            name=_words(ask("DeviceGetName")) or self.maker,
-            identity=_words(ask("DeviceGetUUID")) or "",
+            name=_text(ask("DeviceGetName")) or self.maker,
+            identity=_text(ask("DeviceGetUUID")) or "",
             driver=driver,
             memory_used=getattr(memory, "used", None),
             memory_total=getattr(memory, "total", None),
             utilisation=None if share is None else share / 100,
             temperature=ask("DeviceGetTemperature", _DIE),
-            # NVML knows the temperature of the die alone.
+            # NVML only knows the temperature of the die.
             board_temperature=ask("DeviceGetTemperature", _BOARD) if self.prefix == "hlml" else None,
             power=None if power is None else power / 1000,
             clock=ask("DeviceGetClockInfo", _CLOCK[self.prefix]),
@@ -65,7 +65,7 @@ class ManagementLibrary:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:
         try:
-            # Habana's prints what it does not find, and somebody may be reading JSON there.
+            # Habana's library prints what it does not find, which would end up in our JSON output.
             with contextlib.redirect_stdout(io.StringIO()):
                 library = importlib.import_module(self.module)
                 getattr(library, f"{self.prefix}Init")()
@@ -80,7 +80,7 @@ class ManagementLibrary:
                 getattr(library, f"{self.prefix}Shutdown")()
 
     def _call(self, library: Any, function: str, *arguments: Any) -> Any:
-        # Both libraries raise exceptions of their own, which are known only once they are imported.
+        # Both libraries raise their own exceptions, whose classes are known only after the import.
         try:
             call: Callable[..., Any] = getattr(library, f"{self.prefix}{function}")
             return call(*arguments)
@@ -88,17 +88,17 @@ class ManagementLibrary:
             raise LibraryError(f"{self.module} did not answer {function}: {error}") from None
 
     def _known_of(self, library: Any, function: str, *arguments: Any) -> Any:
-        """What the library answers; None where a card or a version does not know."""
+        """The library's answer; None if the card or the version does not support the question."""
         with contextlib.suppress(LibraryError):
             return self._call(library, function, *arguments)
         return None
 
     def _known(self, library: Any, *functions: str) -> Any:
-        """The first answer."""
+        """The first answer to any of these."""
         answers = (self._known_of(library, function) for function in functions)
         return next((answer for answer in answers if answer is not None), None)
 
 
-def _words(value: Any) -> str | None:
-    """Text, which older versions of the libraries give as bytes."""
+def _text(value: Any) -> str | None:
+    """A string, which older versions of the libraries return as bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""The processor of this machine, from the kernel's files."""
+"""The processor of this machine, read from the kernel's files."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import platform
 import time
 from pathlib import Path
 
-from pilotage.monitoring.counting import counted
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.kernel_files import field_of, fields_of, number_of, text_of
+from pilotage.monitoring.plurals import pluralized
 
-_SECONDS_OF_LOOKING = 0.1
+_FIRST_INTERVAL = 0.1
 _SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 _KIBIBYTE = 1024
 
 
 class Processor:
-    """Looks at the processor; its load is that since the last look, or over a moment at the first one."""
+    """Reads the processor; its load is that since the last reading, or over a tenth of a second at the first one."""
 
-    def __init__(self, root: Path = Path("/"), moment: float = _SECONDS_OF_LOOKING) -> None:
+    def __init__(self, root: Path = Path("/"), interval: float = _FIRST_INTERVAL) -> None:
         self._root = root
-        self._moment = moment
+        self._interval = interval
         self._last: tuple[int, int] | None = None
 
-    def look(self) -> Device:
-        """The processor as it is now."""
+    def read(self) -> Device:
+        """The current state of the processor."""
         description = text_of(self._root / "proc/cpuinfo")
         total, available = memory_of(self._root)
         clocks = [clock for text in fields_of(description, "cpu MHz") if (clock := number_of(text)) is not None]
         return Device(
             id="cpu",
             maker="CPU",
-            name=f"{processor_name(description)}, {counted(usable_cores(self._root), 'core')}",
+            name=f"{processor_name(description)}, {pluralized(usable_cores(self._root), 'core')}",
             driver=None,
             memory_used=total - available if total else None,
             memory_total=total or None,
@@ -44,7 +44,7 @@ class Processor:
     def _load(self) -> float | None:
         if self._last is None:
             self._last = self._ticks()
-            time.sleep(self._moment)
+            time.sleep(self._interval)
         before, now = self._last, self._ticks()
         if before is None or now is None or now[1] <= before[1]:
             return None
@@ -52,7 +52,7 @@ class Processor:
         return min(1.0, max(0.0, (now[0] - before[0]) / (now[1] - before[1])))
 
     def _ticks(self) -> tuple[int, int] | None:
-        """Ticks of work, and all of them."""
+        """Busy ticks, and all ticks."""
         words = text_of(self._root / "proc/stat").partition("\n")[0].split()[1:9]
         if len(words) < 5 or not all(word.isdigit() for word in words):
             return None
@@ -70,7 +70,7 @@ class Processor:
 
 
 def processor_name(description: str) -> str:
-    """What the processor is called, from the kernel's description of it."""
+    """The name of the processor, from the text of /proc/cpuinfo."""
     return field_of(description, "model name") or platform.processor() or platform.machine()
 
 
@@ -82,7 +82,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 
 def memory_of(root: Path = Path("/")) -> tuple[int, int]:
-    """The memory that this process may use and what is free of it, in bytes; 0 where the kernel does not say."""
+    """The memory that this process may use, and how much of it is free, in bytes; 0 if unknown."""
     description = text_of(root / "proc/meminfo")
     keys = ("MemTotal", "MemAvailable")
     sizes = [int(field_of(description, key).removesuffix("kB") or 0) * _KIBIBYTE for key in keys]

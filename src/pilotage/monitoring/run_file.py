@@ -1,4 +1,4 @@
-"""The file by which a process announces one program: there as a whole or not at all, and gone with the process."""
+"""The file in which a process announces one program: always complete, and removed when the process ends."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from pilotage.monitoring.directory import made_ready
-from pilotage.monitoring.identity import ProcessIdentity
+from pilotage.monitoring.processes import ProcessIdentity
+from pilotage.monitoring.run_directory import prepare_run_directory
 
 SUFFIX = ".json"
 UNFINISHED = ".part"
 
 
 class RunFile:
-    """One announcement on disk, of the process that has made this object."""
+    """One announcement on disk, owned by the process that created this object."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
@@ -26,22 +26,22 @@ class RunFile:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether the process that has made it is this one, and not the parent of a fork."""
+        """Whether this process created it, and not the parent of a fork."""
         return self._identity.pid == os.getpid()
 
     def write(self, text: str) -> None:
-        """Put the text in place in one stroke, in the first directory that takes it; raises an OSError if none does."""
-        if self._path is not None and _tried(self._path, text) is None:
+        """Write the text atomically, to the first directory that works; raises an OSError if none does."""
+        if self._path is not None and _write_problem(self._path, text) is None:
             return
         problems = []
         for directory in self._directories:
             try:
-                made_ready(directory)
+                prepare_run_directory(directory)
             except OSError as error:
                 problems.append(str(error))
                 continue
             path = directory / f"{self._name}{SUFFIX}"
-            problem = _tried(path, text)
+            problem = _write_problem(path, text)
             if problem is None:
                 self._path = path
                 return
@@ -49,7 +49,7 @@ class RunFile:
         raise OSError("; ".join(problems))
 
     def remove(self) -> None:
-        """Take the file away, if it is this process's own."""
+        """Remove the file if it belongs to this process."""
         if self._path is not None and self.is_of_this_process:
             for path in (self._path, self._path.with_suffix(UNFINISHED)):
                 with contextlib.suppress(OSError):
@@ -57,8 +57,8 @@ class RunFile:
             self._path = None
 
 
-def _tried(path: Path, text: str) -> str | None:
-    """Write a file; returns what was in the way."""
+def _write_problem(path: Path, text: str) -> str | None:
+    """Write a file; returns the problem, if any."""
     unfinished = path.with_suffix(UNFINISHED)
     try:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

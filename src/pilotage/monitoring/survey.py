@@ -1,4 +1,4 @@
-"""The whole picture at one moment: devices, and the processes that are attached to them."""
+"""A survey of the machine: its devices, and the processes that use them."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from pilotage.monitoring.announced_programs import read_announcements
 from pilotage.monitoring.announcement import Activity, Announcement
-from pilotage.monitoring.attendance import take_attendance
-from pilotage.monitoring.bus import count_cards
 from pilotage.monitoring.cards import GAUDI, NVIDIA, find_cards
 from pilotage.monitoring.device import Device
-from pilotage.monitoring.process_facts import command_of, seconds_of, user_of
+from pilotage.monitoring.pci import count_cards
+from pilotage.monitoring.processes import command_of, seconds_of, user_of
 from pilotage.monitoring.processor import Processor
 from pilotage.options import environment
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedProgram:
-    """A program of a process, and the devices of the survey that it is on."""
+    """A program of a process, and the devices that it runs on."""
 
-    said: Announcement
+    announcement: Announcement
     devices: tuple[str, ...]
     activity: Activity
 
     @property
     def steps_per_second(self) -> float | None:
-        """How fast it goes now; None where nothing is known."""
-        return {Activity.RUNNING: self.said.rate, Activity.IDLE: 0.0}.get(self.activity)
+        """Its current speed; None if unknown."""
+        return {Activity.RUNNING: self.announcement.rate, Activity.IDLE: 0.0}.get(self.activity)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedProcess:
-    """A process that uses devices; one that a driver alone knows of has no programs."""
+    """A process that uses devices; one that only a driver knows has no programs."""
 
     pid: int
     user: str
     command: str
     seconds: float
-    """For how long it has been attached, or there at all."""
+    """How long it has used a device, or has been running if that is unknown."""
 
     devices: tuple[str, ...]
     programs: tuple[AttachedProgram, ...] = ()
-    """In the order in which they came."""
+    """Oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,42 +56,44 @@ class Survey:
     devices: tuple[Device, ...]
     processes: tuple[AttachedProcess, ...]
     notes: tuple[str, ...] = ()
-    """What there is to say about looking for processes."""
+    """Notes about the search for processes."""
 
     card_notes: tuple[str, ...] = ()
-    """The same about looking for cards."""
+    """Notes about the search for cards."""
 
 
 class Surveyor:
-    """Takes surveys, one after the other."""
+    """Takes one survey after another."""
 
     def __init__(self) -> None:
         self._processor = Processor()
 
     def survey(self) -> Survey:
-        """Look at everything now."""
+        """Survey the machine now."""
         cards = count_cards()
         found = [find_cards("NVIDIA", NVIDIA, cards.nvidia), find_cards("Gaudi", GAUDI, cards.gaudi)]
-        devices = [self._processor.look(), *(device for each in found for device in each.devices)]
-        attendance = take_attendance(environment.run_directories())
-        survey = assemble(devices, attendance.programs, attendance.notes, time.monotonic())
+        devices = [self._processor.read(), *(device for each in found for device in each.devices)]
+        announced = read_announcements(environment.run_directories())
+        survey = assemble(devices, announced.programs, announced.notes, time.monotonic())
         return replace(survey, card_notes=tuple(each.note for each in found if each.note))
 
 
 def assemble(
     devices: Sequence[Device], programs: dict[int, list[Announcement]], notes: Iterable[str], now: float
 ) -> Survey:
-    """Bring devices and programs together; a device that only a program knows of is added."""
+    """Match programs with devices, and add devices that only a program knows."""
     by_id = {device.id: device for device in devices}
     announced = []
-    for pid, said in programs.items():
+    for pid, announcements in programs.items():
         placed = [
-            AttachedProgram(each, tuple(_device_of(by_id, *pair) for pair in _places(each)), each.activity_at(now))
-            for each in sorted(said, key=lambda each: each.since)
+            AttachedProgram(
+                each, tuple(_device_of(by_id, *pair) for pair in _devices_with_cards(each)), each.activity_at(now)
+            )
+            for each in sorted(announcements, key=lambda each: each.since)
         ]
         announced.append((pid, tuple(placed)))
     processes = [_announced(pid, placed, now) for pid, placed in announced]
-    others = [_known_to_driver(pid, devices) for pid in _strangers(devices, programs)]
+    others = [_known_to_driver(pid, devices) for pid in _unannounced(devices, programs)]
     return Survey(
         host=socket.gethostname(),
         moment=datetime.now(UTC).astimezone(),
@@ -101,13 +103,13 @@ def assemble(
     )
 
 
-def _places(said: Announcement) -> list[tuple[str, str]]:
-    cards = said.hardware if len(said.hardware) == len(said.devices) else ("",) * len(said.devices)
-    return list(zip(said.devices, cards, strict=True))
+def _devices_with_cards(announcement: Announcement) -> list[tuple[str, str]]:
+    devices, cards = announcement.devices, announcement.hardware
+    return list(zip(devices, cards if len(cards) == len(devices) else ("",) * len(devices), strict=True))
 
 
 def _device_of(by_id: dict[str, Device], label: str, card: str) -> str:
-    """The device that a program means; a process may see a card by another number than the machine has for it."""
+    """The device that a program uses; a process may number its cards differently from the machine."""
     name, _, emulated = label.partition(" (")
     for device in by_id.values():
         if card and device.identity.endswith(card):
@@ -116,7 +118,7 @@ def _device_of(by_id: dict[str, Device], label: str, card: str) -> str:
         if not card and not emulated and known in by_id:
             return known
     if name not in by_id:
-        described = emulated.removesuffix(")") or "known by its process alone"
+        described = emulated.removesuffix(")") or "known only to its process"
         by_id[name] = Device(id=name, maker="emulated" if emulated else "?", name=described, is_emulated=bool(emulated))
     return name
 
@@ -126,11 +128,11 @@ def _announced(pid: int, programs: tuple[AttachedProgram, ...], now: float) -> A
     if user is None:
         return None
     devices = tuple(dict.fromkeys(device for program in programs for device in program.devices))
-    seconds = max(0.0, now - min(program.said.since for program in programs))
+    seconds = max(0.0, now - min(program.announcement.since for program in programs))
     return AttachedProcess(pid, user, command_of(pid), seconds, devices, programs)
 
 
-def _strangers(devices: Iterable[Device], programs: dict[int, list[Announcement]]) -> list[int]:
+def _unannounced(devices: Iterable[Device], programs: dict[int, list[Announcement]]) -> list[int]:
     return sorted({pid for device in devices for pid in device.pids} - programs.keys())
 
 
@@ -142,21 +144,21 @@ def _known_to_driver(pid: int, devices: Iterable[Device]) -> AttachedProcess | N
 
 
 def _in_order(processes: list[AttachedProcess]) -> tuple[AttachedProcess, ...]:
-    """The oldest first, the instances of one job together."""
+    """Oldest first, with the instances of a job next to each other."""
     oldest: dict[str, float] = {}
     for process in processes:
         job = _job(process)
         oldest[job] = max(process.seconds, oldest.get(job, 0.0))
 
-    def place(process: AttachedProcess) -> tuple[float, str, int, int, int]:
+    def position(process: AttachedProcess) -> tuple[float, str, int, int, int]:
         job = _job(process)
-        said = process.programs[0].said if process.programs else None
-        instance, stage = (said.instance, said.stage or 0) if said else (0, 0)
+        first = process.programs[0].announcement if process.programs else None
+        instance, stage = (first.instance, first.stage or 0) if first else (0, 0)
         return -oldest[job], job, instance, stage, process.pid
 
-    return tuple(sorted(processes, key=place))
+    return tuple(sorted(processes, key=position))
 
 
 def _job(process: AttachedProcess) -> str:
-    said = process.programs[0].said if process.programs else None
-    return (said.job if said else None) or f"process {process.pid}"
+    first = process.programs[0].announcement if process.programs else None
+    return (first.job if first else None) or f"process {process.pid}"

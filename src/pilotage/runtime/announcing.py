@@ -7,16 +7,16 @@ import torch
 from pilotage.distributed.environments import world_here
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
-from pilotage.monitoring.announcement import Standing
-from pilotage.monitoring.presence import Presence
+from pilotage.monitoring.announcement import ProgramDescription
+from pilotage.monitoring.announcer import Announcer
 from pilotage.options.execution import Execution
 
 
-def presence_of(execution: Execution, *, trains: bool) -> Presence:
+def presence_of(execution: Execution, *, trains: bool) -> Announcer:
     """Someone who listens to an executor and announces what it does."""
     world = _world()
     batching = execution.batching
-    standing = Standing(
+    description = ProgramDescription(
         program=execution.name,
         trains=trains,
         replicas=batching.replicas,
@@ -26,7 +26,7 @@ def presence_of(execution: Execution, *, trains: bool) -> Presence:
         stage=world.stage,
         job=None if world.address is None else f"{world.launcher} at {world.address}:{world.port}",
     )
-    return Presence(standing, hardware_of)
+    return Announcer(description, hardware_of)
 
 
 def hardware_of(device: str) -> str:

@@ -30,9 +30,7 @@ def test_a_machine_without_cards_says_so_in_four_words():
 
 
 def test_cards_that_cannot_be_asked_are_counted_with_the_reasons():
-    ways = [Way(LibraryError("pynvml is not installed")), Way(CommandError("nvidia-smi is not there"))]
+    ways = [Way(LibraryError("pynvml is not installed")), Way(CommandError("nvidia-smi was not found"))]
     found = find_cards("NVIDIA", ways, 2)
     assert found.devices == ()
-    assert found.note == (
-        "NVIDIA: 2 cards, of which nothing is known: pynvml is not installed; nvidia-smi is not there."
-    )
+    assert found.note == ("NVIDIA: 2 cards without details: pynvml is not installed; nvidia-smi was not found.")

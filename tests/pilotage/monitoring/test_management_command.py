@@ -68,5 +68,5 @@ def test_rubbish_lines_are_left_out(tmp_path, monkeypatch):
 
 def test_a_command_that_is_not_there_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CommandError, match="hl-smi is not there"):
+    with pytest.raises(CommandError, match="hl-smi was not found"):
         GAUDI[1].devices()

@@ -25,7 +25,7 @@ def test_name_memory_clock_and_temperature_are_read(tmp_path):
         sys__class__hwmon__hwmon1__temp1_input="51000\n",
         sys__class__hwmon__hwmon1__temp2_input="53500\n",
     )
-    device = Processor(tmp_path, moment=0.0).look()
+    device = Processor(tmp_path, interval=0.0).read()
     assert (device.id, device.maker) == ("cpu", "CPU")
     assert device.name.startswith("Swift 9000, ")
     assert (device.memory_used, device.memory_total) == (750 * 1024, 1000 * 1024)
@@ -34,24 +34,24 @@ def test_name_memory_clock_and_temperature_are_read(tmp_path):
 
 def test_the_load_is_that_since_the_last_look(tmp_path):
     tree(tmp_path, proc__stat="cpu  10 0 10 80 0 0 0 0 0 0\n")
-    processor = Processor(tmp_path, moment=0.0)
-    assert processor.look().utilisation is None
+    processor = Processor(tmp_path, interval=0.0)
+    assert processor.read().utilisation is None
     tree(tmp_path, proc__stat="cpu  30 0 20 140 10 0 0 0 0 0\n")
-    assert processor.look().utilisation == 0.3
+    assert processor.read().utilisation == 0.3
     tree(tmp_path, proc__stat="cpu  40 0 20 140 10 0 0 0 0 0\n")
-    assert processor.look().utilisation == 1.0
+    assert processor.read().utilisation == 1.0
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_kernel_that_says_nothing_sensible_is_no_obstacle(tmp_path_factory, cpuinfo, stat):
     root = tree(tmp_path_factory.mktemp("root"), proc__cpuinfo=f"cpu MHz: {cpuinfo}", proc__stat=f"cpu {stat}")
-    processor = Processor(root, moment=0.0)
-    processor.look()
-    assert processor.look().memory_total is None
+    processor = Processor(root, interval=0.0)
+    processor.read()
+    assert processor.read().memory_total is None
 
 
 def test_this_machine_is_described():
-    device = Processor().look()
+    device = Processor().read()
     assert device.name
     assert 0 < device.memory_used < device.memory_total
     assert device.utilisation is None or 0.0 <= device.utilisation <= 1.0

@@ -55,7 +55,7 @@ def test_a_directory_that_was_taken_away_is_made_again(tmp_path):
 
 def test_where_no_directory_can_be_used_all_reasons_are_given(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"file is no directory; .*missing"):
+    with pytest.raises(OSError, match=r"file is not a directory; .*missing"):
         RunFile([tmp_path / "file", tmp_path / "missing/run"]).write("nowhere")
 
 

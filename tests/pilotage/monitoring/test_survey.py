@@ -27,7 +27,7 @@ def test_a_process_is_shown_with_its_programs_in_the_order_in_which_they_came(an
     survey = assemble([CPU], {os.getpid(): [newer, older]}, ["noted"], NOW)
     (process,) = survey.processes
     assert (process.pid, process.seconds, process.devices) == (os.getpid(), 60.5, ("cpu",))
-    assert [program.said for program in process.programs] == [older, newer]
+    assert [program.announcement for program in process.programs] == [older, newer]
     assert survey.notes == ("noted",)
 
 

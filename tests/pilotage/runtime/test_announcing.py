@@ -14,8 +14,8 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import PilotageError
+from pilotage.monitoring.announced_programs import read_announcements
 from pilotage.monitoring.announcement import Activity, Announcement
-from pilotage.monitoring.attendance import take_attendance
 from pilotage.runtime.announcing import hardware_of
 
 TRAINING = """
@@ -42,7 +42,7 @@ def directory(tmp_path, monkeypatch) -> Path:
 
 
 def said(directory: Path) -> list[Announcement]:
-    return take_attendance([directory]).programs.get(os.getpid(), [])
+    return read_announcements([directory]).programs.get(os.getpid(), [])
 
 
 def trained(**options) -> pilotage.CompiledModel:
@@ -200,7 +200,7 @@ def test_a_training_is_shown_from_its_first_step_on_and_is_gone_when_it_was_kill
         child.stdin.flush()
         assert child.stdout.readline() == "stepped\n"
         steps += 2
-        (announced,) = take_attendance([directory]).programs[child.pid]
+        (announced,) = read_announcements([directory]).programs[child.pid]
     assert announced.steps == steps
 
     child.send_signal(signal.SIGKILL)

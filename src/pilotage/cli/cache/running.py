@@ -18,7 +18,7 @@ from pilotage.cli.monitor import display
 from pilotage.cli.monitor.lines import Line
 from pilotage.cli.monitor.table import Cell
 from pilotage.errors import OptionError
-from pilotage.monitoring.counting import counted
+from pilotage.monitoring.plurals import pluralized
 
 __all__ = ["run"]
 
@@ -89,5 +89,5 @@ def _told(removals: Sequence[Removal], caches: Sequence[Surveyed], *, dry_run: b
     gone = [removal for removal in removals if removal.is_gone]
     kept = sum(len(cache.items) for cache in caches) - len(gone)
     freed = f"{words.size(sum(removal.freed for removal in gone))} {'would be freed' if dry_run else 'freed'}"
-    rest = f"; {counted(kept, 'item')} kept (--all removes everything that is not in use)" if kept else ""
+    rest = f"; {pluralized(kept, 'item')} kept (--all removes everything that is not in use)" if kept else ""
     return [*lines, [Cell(f"{freed}{rest}.", "title")]]

@@ -12,7 +12,7 @@ from pilotage.cli.cache import words
 from pilotage.cli.cache.survey import Surveyed
 from pilotage.cli.monitor.lines import Drawing, Line, draw
 from pilotage.cli.monitor.table import Cell, Column, Table
-from pilotage.monitoring.counting import counted
+from pilotage.monitoring.plurals import pluralized
 
 __all__ = ["screen", "short"]
 
@@ -51,7 +51,7 @@ def _directory(cache: Surveyed, limits: Limits, drawing: Drawing, width: int, *,
         yield [Cell("  empty", "note")]
         return
     limit = "" if limits.size is None else f" of at most {words.size(limits.size)}"
-    heading = f"{counted(len(cache.items), 'item')}, {words.size(cache.size)}{limit}"
+    heading = f"{pluralized(len(cache.items), 'item')}, {words.size(cache.size)}{limit}"
     yield from draw(_table(cache.items, heading, now).fitted(width), drawing)
     for item in cache.items:
         if item.detail:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from pilotage.cli.doctor.finding import Finding, Verdict
 from pilotage.cli.doctor.machine import accelerator
-from pilotage.monitoring.counting import counted
+from pilotage.monitoring.plurals import pluralized
 
 __all__ = ["examine_cuda", "examine_gaudi", "examine_ipu"]
 
@@ -62,7 +62,7 @@ def _list_cuda_cards(torch: ModuleType) -> Finding:
 
 
 def _unreached(name: str, count: int, remedy: str) -> Finding:
-    value = f"{counted(count, 'card')}, out of reach"
+    value = f"{pluralized(count, 'card')}, out of reach"
     facts = {"count": count, "reached": False}
     return Finding(name=name, value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts)
 

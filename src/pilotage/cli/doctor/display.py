@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pilotage.cli.doctor.finding import Examination, Finding, Section, Verdict
-from pilotage.monitoring.counting import counted
+from pilotage.monitoring.plurals import pluralized
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -47,7 +47,7 @@ def conclusion(examination: Examination) -> str:
     """Say in one line whether the engine can run, and how much is to be mended."""
     verdicts = Counter(finding.verdict for finding in examination.findings)
     kinds = ((Verdict.PROBLEM, "problem"), (Verdict.WARNING, "warning"))
-    found = " and ".join(counted(verdicts[verdict], noun) for verdict, noun in kinds if verdicts[verdict])
+    found = " and ".join(pluralized(verdicts[verdict], noun) for verdict, noun in kinds if verdicts[verdict])
     return ("Pilotage can run here" if examination.can_run else "Pilotage cannot run here") + (
         f": {found}." if found else "."
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from pilotage.cli.doctor.finding import Finding, Verdict
-from pilotage.monitoring.bus import Cards, count_cards
-from pilotage.monitoring.counting import counted
 from pilotage.monitoring.kernel_files import field_of, text_of
+from pilotage.monitoring.pci import CardCounts, count_cards
+from pilotage.monitoring.plurals import pluralized
 from pilotage.monitoring.processor import memory_of, processor_name, usable_cores
 
-__all__ = ["Cards", "accelerator", "count_cards", "memory", "processor"]
+__all__ = ["CardCounts", "accelerator", "count_cards", "memory", "processor"]
 
 VECTOR_UNITS = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2", "sve": "SVE", "asimd": "NEON"}
 GIBIBYTE = 2**30
@@ -20,7 +20,7 @@ def processor(root: Path = Path("/")) -> Finding:
     """Describe the processor and the cores of it that this process may use."""
     description = text_of(root / "proc/cpuinfo")
     name, cores, vectors = processor_name(description), usable_cores(root), _vector_units(description)
-    value = ", ".join(part for part in (name, counted(cores, "core"), vectors) if part)
+    value = ", ".join(part for part in (name, pluralized(cores, "core"), vectors) if part)
     return Finding(name="CPU", value=value, facts={"name": name, "cores": cores, "vector_units": vectors})
 
 
@@ -35,7 +35,7 @@ def accelerator(name: str, count: int) -> Finding:
     """Describe cards of one kind by their number alone."""
     if not count:
         return Finding(name=name, value="none", verdict=Verdict.ABSENT, facts={"count": 0})
-    return Finding(name=name, value=counted(count, "card"), facts={"count": count})
+    return Finding(name=name, value=pluralized(count, "card"), facts={"count": count})
 
 
 def _vector_units(description: str) -> str:

@@ -94,7 +94,7 @@ def _process(process: AttachedProcess) -> dict[str, Any]:
 
 
 def _program(program: AttachedProgram) -> dict[str, Any]:
-    said = program.said
+    said = program.announcement
     return {
         "name": said.program,
         "trains": said.trains,
@@ -126,7 +126,9 @@ def _on(survey: Survey, device: Device) -> list[AttachedProcess]:
 def _device_rows(survey: Survey) -> Iterator[list[Any]]:
     for device in survey.devices:
         pairs = [(process, program) for process in _on(survey, device) for program in process.programs or (None,)]
-        latest = max(pairs, key=lambda pair: -1.0 if pair[1] is None else pair[1].said.moment, default=(None, None))
+        latest = max(
+            pairs, key=lambda pair: -1.0 if pair[1] is None else pair[1].announcement.moment, default=(None, None)
+        )
         yield _row(survey, device, *latest)
 
 
@@ -159,7 +161,9 @@ def _row(survey: Survey, device: Device, process: AttachedProcess | None, progra
         *_how_far_it_is(program),
         None if device.utilisation is None else round(100 * device.utilisation, 1),
         device.name,
-        None if program is None else program.said.program or ("training" if program.said.trains else "inference"),
+        None
+        if program is None
+        else program.announcement.program or ("training" if program.announcement.trains else "inference"),
         None if process is None else " ".join(process.command.split()),
     ]
 
@@ -167,11 +171,16 @@ def _row(survey: Survey, device: Device, process: AttachedProcess | None, progra
 def _what_it_does(program: AttachedProgram | None) -> list[Any]:
     if program is None:
         return [None] * 4
-    return [program.activity.value, program.said.tier, program.said.instance, program.said.instances]
+    return [
+        program.activity.value,
+        program.announcement.tier,
+        program.announcement.instance,
+        program.announcement.instances,
+    ]
 
 
 def _how_far_it_is(program: AttachedProgram | None) -> list[Any]:
     if program is None:
         return [None] * 6
-    said, rate = program.said, program.steps_per_second
+    said, rate = program.announcement, program.steps_per_second
     return [said.steps, None if rate is None else round(rate, 3), said.updates, said.calls, said.replicas, said.stage]

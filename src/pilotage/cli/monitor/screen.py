@@ -12,8 +12,8 @@ from pilotage.cli.monitor.lines import Drawing, Line, draw, draw_box
 from pilotage.cli.monitor.table import Cell, Column, Table
 from pilotage.cli.monitor.words import duration, memory, pace, rate, reading
 from pilotage.monitoring.announcement import Activity
-from pilotage.monitoring.counting import counted
 from pilotage.monitoring.device import Device
+from pilotage.monitoring.plurals import pluralized
 from pilotage.monitoring.survey import AttachedProcess, AttachedProgram, Survey
 
 __all__ = ["GC_MONITOR", "MONITOR", "Wording", "screen"]
@@ -54,7 +54,7 @@ def screen(
 
 
 def _device_table(survey: Survey, wording: Wording) -> Table:
-    group = wording.machine.format(host=survey.host, devices=counted(len(survey.devices), "device"))
+    group = wording.machine.format(host=survey.host, devices=pluralized(len(survey.devices), "device"))
 
     def column(title: str, cells: list[str], rank: int, over: str = group) -> Column:
         return Column(title, over, tuple(map(Cell, cells)), rank)
@@ -123,7 +123,7 @@ def _telling(columns: Iterable[Column]) -> Table:
 def _rows(process: AttachedProcess) -> Iterator[_Row]:
     """The programs at work, or the one that was last."""
     at_work = [program for program in process.programs if program.activity is not Activity.IDLE]
-    shown = at_work or sorted(process.programs, key=lambda program: program.said.moment)[-1:]
+    shown = at_work or sorted(process.programs, key=lambda program: program.announcement.moment)[-1:]
     if not shown:
         yield _Row(process, None, is_first=True)
     for number, program in enumerate(shown):
@@ -152,25 +152,27 @@ def _sensor(by_id: dict[str, Device], row: _Row, sensor: str, unit: str) -> str:
 def _name(row: _Row) -> str:
     if row.program is None:
         return "not ours"
-    name = row.program.said.program or ("training" if row.program.said.trains else "inference")
+    name = row.program.announcement.program or ("training" if row.program.announcement.trains else "inference")
     return f"{name} (+{row.idle} idle)" if row.idle else name
 
 
 def _instance(row: _Row) -> str:
     if row.program is None:
         return ""
-    said = row.program.said
+    said = row.program.announcement
     instance = f"{said.instance} of {said.instances}" if said.instances > 1 else ""
     stage = "" if said.stage is None else f"stage {said.stage}"
     return ", ".join(part for part in (instance, stage) if part)
 
 
 def _replicas(row: _Row) -> str:
-    return "" if row.program is None or row.program.said.replicas == 1 else str(row.program.said.replicas)
+    return (
+        "" if row.program is None or row.program.announcement.replicas == 1 else str(row.program.announcement.replicas)
+    )
 
 
 def _steps(row: _Row) -> str:
-    return "" if row.program is None else f"{row.program.said.steps:,}"
+    return "" if row.program is None else f"{row.program.announcement.steps:,}"
 
 
 def _pace(row: _Row) -> Cell:
@@ -178,7 +180,7 @@ def _pace(row: _Row) -> Cell:
 
 
 def _tier(row: _Row) -> Cell:
-    return Cell("") if row.program is None else Cell(row.program.said.tier, row.program.said.tier)
+    return Cell("") if row.program is None else Cell(row.program.announcement.tier, row.program.announcement.tier)
 
 
 def _jobs(survey: Survey) -> Iterator[str]:
@@ -186,13 +188,15 @@ def _jobs(survey: Survey) -> Iterator[str]:
     jobs: dict[str, list[AttachedProgram]] = defaultdict(list)
     for process in survey.processes:
         for program in process.programs[:1]:
-            if program.said.job is not None and (program.said.instances > 1 or program.said.stage is not None):
-                jobs[program.said.job].append(program)
+            if program.announcement.job is not None and (
+                program.announcement.instances > 1 or program.announcement.stage is not None
+            ):
+                jobs[program.announcement.job].append(program)
     for job, programs in jobs.items():
-        said = programs[0].said
-        here = len({program.said.instance for program in programs})
-        instances = f"{here} of {counted(said.instances, 'instance')} here"
+        said = programs[0].announcement
+        here = len({program.announcement.instance for program in programs})
+        instances = f"{here} of {pluralized(said.instances, 'instance')} here"
         replicas = f", {said.replicas} replicas each" if said.replicas > 1 else ""
         # The stages of an instance all run the same steps.
-        together = sum(program.steps_per_second or 0.0 for program in programs if not program.said.stage)
+        together = sum(program.steps_per_second or 0.0 for program in programs if not program.announcement.stage)
         yield f"{job}: {instances}{replicas}, {rate(together)} steps/s together."

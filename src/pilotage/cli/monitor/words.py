@@ -36,8 +36,8 @@ def duration(seconds: float) -> str:
 
 def pace(program: AttachedProgram) -> str:
     """Steps per second, or what the program does instead."""
-    if program.activity is Activity.RUNNING and program.said.rate is not None:
-        return rate(program.said.rate)
+    if program.activity is Activity.RUNNING and program.announcement.rate is not None:
+        return rate(program.announcement.rate)
     return "first call" if program.activity is Activity.STARTING else program.activity.value
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.cli.doctor.finding import Verdict
-from pilotage.cli.doctor.machine import Cards, accelerator, count_cards, memory, processor
+from pilotage.cli.doctor.machine import CardCounts, accelerator, count_cards, memory, processor
 
 GIBIBYTE = 2**30
 
@@ -28,7 +28,7 @@ def test_cards_are_told_apart_by_their_makers(tmp_path):
     plug_in(tmp_path, "0000:00:04.0", "0x1da3", "0x120000")
     plug_in(tmp_path, "0000:00:05.0", "0x1d95", "0x120000")
     plug_in(tmp_path, "0000:00:06.0", "0x8086", "0x060000")
-    assert count_cards(tmp_path) == Cards(nvidia=2, gaudi=1, ipu=1)
+    assert count_cards(tmp_path) == CardCounts(nvidia=2, gaudi=1, ipu=1)
 
 
 def test_where_the_bus_is_hidden_the_nvidia_driver_tells(tmp_path):
@@ -38,7 +38,7 @@ def test_where_the_bus_is_hidden_the_nvidia_driver_tells(tmp_path):
 
 
 def test_a_machine_that_shows_nothing_still_has_a_processor(tmp_path):
-    assert count_cards(tmp_path) == Cards(nvidia=0, gaudi=0, ipu=0)
+    assert count_cards(tmp_path) == CardCounts(nvidia=0, gaudi=0, ipu=0)
     assert processor(tmp_path).facts["cores"] >= 1
     assert memory(tmp_path).value == "unknown"
 

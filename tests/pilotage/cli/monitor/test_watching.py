@@ -15,10 +15,10 @@ from pilotage.cli.monitor.watching import run
 
 ANNOUNCED = """
 from pilotage.events import BackendChosen, StepsRun
-from pilotage.monitoring.announcement import Standing
-from pilotage.monitoring.presence import Presence
-presence = Presence(Standing(), lambda device: "")
-presence.note(StepsRun(device="cpu", tier="graph", micro_batches=10, updates=10, seconds=0.05))
+from pilotage.monitoring.announcement import ProgramDescription
+from pilotage.monitoring.announcer import Announcer
+announcer = Announcer(ProgramDescription(), lambda device: "")
+announcer.note(StepsRun(device="cpu", tier="graph", micro_batches=10, updates=10, seconds=0.05))
 print(flush=True)
 input()
 """

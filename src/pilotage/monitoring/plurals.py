@@ -1,8 +1,8 @@
-"""Numbers of things, in words."""
+"""Counts with a noun."""
 
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
+def pluralized(number: int, noun: str) -> str:
     """``1 card``, ``2 cards``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.monitoring.attendance import take_attendance
-from pilotage.monitoring.identity import ProcessIdentity, place_here, process_state
+from pilotage.monitoring.announced_programs import read_announcements
+from pilotage.monitoring.processes import ProcessIdentity, current_namespace, process_state
 
 TOKEN = "0123abcd"
 
@@ -29,28 +29,28 @@ def this() -> ProcessIdentity:
 
 
 def test_without_a_directory_nobody_is_there_and_nothing_is_made(tmp_path):
-    attendance = take_attendance([tmp_path / "run", tmp_path / "missing/run"])
-    assert (attendance.programs, attendance.notes) == ({}, ())
+    announced = read_announcements([tmp_path / "run", tmp_path / "missing/run"])
+    assert (announced.programs, announced.notes) == ({}, ())
     assert not list(tmp_path.iterdir())
 
 
 def test_all_programs_of_a_living_process_are_found_in_all_directories(tmp_path, this, announcement):
     put(tmp_path / "one", this, announcement(tier="graph").as_text())
     put(tmp_path / "two", this, announcement(tier="compiled").as_text(), token="89abcdef")
-    attendance = take_attendance([tmp_path / "one", tmp_path / "two"])
-    assert [said.tier for said in attendance.programs[os.getpid()]] == ["graph", "compiled"]
-    assert not attendance.notes
+    announced = read_announcements([tmp_path / "one", tmp_path / "two"])
+    assert [said.tier for said in announced.programs[os.getpid()]] == ["graph", "compiled"]
+    assert not announced.notes
 
 
 def test_a_killed_process_is_gone_and_so_are_its_files(tmp_path, announcement):
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    process = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, place=place_here())
+    process = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, namespace=current_namespace())
     text = announcement().as_text()
     files = [put(tmp_path / "run", process, text), put(tmp_path / "run", process, text[:20], ".part")]
-    assert child.pid in take_attendance([tmp_path / "run"]).programs
+    assert child.pid in read_announcements([tmp_path / "run"]).programs
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert not take_attendance([tmp_path / "run"]).programs
+    assert not read_announcements([tmp_path / "run"]).programs
     assert not [file for file in files if file.exists()]
     child.stdin.close()
     child.wait()
@@ -58,21 +58,19 @@ def test_a_killed_process_is_gone_and_so_are_its_files(tmp_path, announcement):
 
 def test_a_recycled_number_is_not_mistaken(tmp_path, this, announcement):
     before = put(tmp_path / "run", replace(this, started=this.started - 1), announcement().as_text())
-    assert not take_attendance([tmp_path / "run"]).programs
+    assert not read_announcements([tmp_path / "run"]).programs
     assert not before.exists()
 
 
 def test_what_comes_from_another_machine_is_counted_and_kept_for_a_day(tmp_path, this, announcement):
-    file = put(tmp_path / "run", replace(this, place="0" * 12, started=1), announcement().as_text())
-    attendance = take_attendance([tmp_path / "run"])
-    assert not attendance.programs
-    assert attendance.notes == (
-        "1 process has announced itself from another container or machine, and cannot be judged from here.",
-    )
+    file = put(tmp_path / "run", replace(this, namespace="0" * 12, started=1), announcement().as_text())
+    announced = read_announcements([tmp_path / "run"])
+    assert not announced.programs
+    assert announced.notes == ("1 program of another container or machine not shown.",)
     assert file.exists()
     yesterday = time.time() - 25 * 60 * 60
     os.utime(file, (yesterday, yesterday))
-    take_attendance([tmp_path / "run"])
+    read_announcements([tmp_path / "run"])
     assert not file.exists()
 
 
@@ -80,15 +78,15 @@ def test_a_cut_file_hides_nothing_else(tmp_path, this, announcement):
     text = announcement().as_text()
     put(tmp_path / "run", this, text)
     cut = put(tmp_path / "run", this, text[:-5], token="89abcdef")
-    attendance = take_attendance([tmp_path / "run"])
-    assert len(attendance.programs[os.getpid()]) == 1
-    assert attendance.notes == ("1 announcement cannot be read.",)
+    announced = read_announcements([tmp_path / "run"])
+    assert len(announced.programs[os.getpid()]) == 1
+    assert announced.notes == ("1 announcement could not be read.",)
     assert cut.exists()
 
 
 def test_a_process_of_which_nothing_can_be_read_is_not_made_up(tmp_path, this):
     put(tmp_path / "run", this, b"\xff" * 10)
-    assert not take_attendance([tmp_path / "run"]).programs
+    assert not read_announcements([tmp_path / "run"]).programs
 
 
 @given(st.binary(max_size=200), st.text("0123456789abcdef-.jsonpart/", max_size=40))
@@ -99,9 +97,9 @@ def test_no_rubbish_makes_it_fail(content, name):
         put(directory, ProcessIdentity.of_this_process(), content)
         if "/" not in name and name.strip("."):
             (directory / name).write_bytes(content)
-        attendance = take_attendance([directory])
-        assert not attendance.programs
-        assert "1 announcement cannot be read." in attendance.notes
+        announced = read_announcements([directory])
+        assert not announced.programs
+        assert "1 announcement could not be read." in announced.notes
 
 
 def test_what_is_no_file_is_not_waited_for_and_not_followed(tmp_path, this, announcement):
@@ -113,9 +111,9 @@ def test_what_is_no_file_is_not_waited_for_and_not_followed(tmp_path, this, anno
     (directory / f"{this.name_for('00000002')}.json").mkdir()
     (directory / f"{this.name_for('00000003')}.json").symlink_to(secret)
     put(directory, this, b" " * 100_000, token="00000004")
-    attendance = take_attendance([directory])
-    assert not attendance.programs
-    assert attendance.notes == ("4 announcements cannot be read.",)
+    announced = read_announcements([directory])
+    assert not announced.programs
+    assert announced.notes == ("4 announcements could not be read.",)
 
 
 def test_other_files_are_left_alone(tmp_path):
@@ -123,17 +121,17 @@ def test_other_files_are_left_alone(tmp_path):
     names = ["notes.txt", "1-2-3.json", ".hidden", "12345678901234567890.json"]
     for name in names:
         (tmp_path / "run" / name).write_text("mine")
-    assert take_attendance([tmp_path / "run"]).notes == ()
+    assert read_announcements([tmp_path / "run"]).notes == ()
     assert sorted(os.listdir(tmp_path / "run")) == sorted(names)
 
 
 def test_a_directory_that_others_can_reach_is_not_trusted(tmp_path, this, announcement):
     put(tmp_path / "run", this, announcement().as_text())
     (tmp_path / "run").chmod(0o755)
-    attendance = take_attendance([tmp_path / "run"])
-    assert not attendance.programs
-    assert attendance.notes == (
-        f"Announcements cannot be read: {tmp_path}/run is open to others: chmod 700 {tmp_path}/run.",
+    announced = read_announcements([tmp_path / "run"])
+    assert not announced.programs
+    assert announced.notes == (
+        f"Cannot read announcements: {tmp_path}/run is open to others: chmod 700 {tmp_path}/run.",
     )
 
 
@@ -141,10 +139,10 @@ def test_a_directory_that_others_can_reach_is_not_trusted(tmp_path, this, announ
 def test_somebody_elses_announcements_are_not_shown(tmp_path, this, announcement):
     put(tmp_path / "run", this, announcement().as_text())
     os.chown(tmp_path / "run", 12345, 12345)
-    attendance = take_attendance([tmp_path / "run"])
-    assert not attendance.programs
-    assert "belongs to somebody else" in attendance.notes[0]
+    announced = read_announcements([tmp_path / "run"])
+    assert not announced.programs
+    assert "belongs to another user" in announced.notes[0]
 
 
 def test_switched_off_it_says_so():
-    assert take_attendance(()).notes == ("PILOTAGE_RUN_DIR is off: processes are not looked for.",)
+    assert read_announcements(()).notes == ("PILOTAGE_RUN_DIR is off, so processes are not listed.",)

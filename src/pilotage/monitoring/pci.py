@@ -1,4 +1,4 @@
-"""Accelerators that the machine holds, counted without any maker's software."""
+"""Count the accelerators of this machine without any vendor's software."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _DISPLAY_CLASSES = ("0x0300", "0x0302")
 
 
 @dataclass(frozen=True, slots=True)
-class Cards:
-    """How many accelerators of each maker the machine holds."""
+class CardCounts:
+    """How many accelerators of each maker the machine has."""
 
     nvidia: int
     gaudi: int
     ipu: int
 
 
-def count_cards(root: Path = Path("/")) -> Cards:
-    """Count the accelerators on the PCI bus; where the bus is hidden, the NVIDIA driver's device files count."""
+def count_cards(root: Path = Path("/")) -> CardCounts:
+    """Count the accelerators on the PCI bus; if the bus is hidden, count the device files of NVIDIA's driver."""
     devices = [(text_of(entry / "vendor"), text_of(entry / "class")) for entry in root.glob("sys/bus/pci/devices/*")]
     nvidia = sum(vendor == _NVIDIA and kind.startswith(_DISPLAY_CLASSES) for vendor, kind in devices)
-    return Cards(
+    return CardCounts(
         nvidia=nvidia or len(list(root.glob("dev/nvidia[0-9]*"))),
         gaudi=sum(vendor == _HABANA for vendor, _ in devices),
         ipu=sum(vendor == _GRAPHCORE for vendor, _ in devices),

@@ -1,4 +1,5 @@
 import os
+import pwd
 import subprocess
 import sys
 from dataclasses import replace
@@ -6,33 +7,40 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.monitoring.identity import ProcessIdentity, place_here, process_state
+from pilotage.monitoring.processes import (
+    ProcessIdentity,
+    command_of,
+    current_namespace,
+    process_state,
+    seconds_of,
+    user_of,
+)
 
 
 def test_this_process_lives_and_is_known_by_its_file():
     this = ProcessIdentity.of_this_process()
     assert this.pid == os.getpid()
-    assert this.lives()
+    assert this.is_alive()
     assert ProcessIdentity.from_name(this.name_for("0123abcd")) == this
 
 
 def test_a_number_that_was_given_out_again_is_another_process():
     this = ProcessIdentity.of_this_process()
-    assert not replace(this, started=this.started - 1).lives()
+    assert not replace(this, started=this.started - 1).is_alive()
 
 
 def test_a_process_that_was_killed_is_dead_even_before_its_parent_has_noticed():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    identity = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, place=place_here())
-    assert identity.lives()
+    identity = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, namespace=current_namespace())
+    assert identity.is_alive()
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert process_state(child.pid).letter == "Z"
-    assert not identity.lives()
+    assert not identity.is_alive()
     child.stdin.close()
     child.wait()
     assert process_state(child.pid) is None
-    assert not identity.lives()
+    assert not identity.is_alive()
 
 
 def test_the_name_of_a_program_confuses_nobody(tmp_path):
@@ -50,4 +58,26 @@ def test_the_name_of_a_program_confuses_nobody(tmp_path):
 def test_any_name_is_that_of_a_process_or_is_not(name):
     process = ProcessIdentity.from_name(name)
     assert process is None or name.startswith(f"{name.split('-')[0]}-")
-    assert process is None or isinstance(process.lives(), bool)
+    assert process is None or isinstance(process.is_alive(), bool)
+
+
+def test_this_process_belongs_to_this_user_and_has_been_there_for_a_while():
+    assert user_of(os.getpid()) == pwd.getpwuid(os.geteuid()).pw_name
+    assert 0 <= seconds_of(os.getpid()) < 24 * 60 * 60
+
+
+def test_a_command_is_shown_with_its_arguments_and_without_the_interpreters_folder():
+    command = [sys.executable, "-c", "print(flush=True); input()", "--epochs", "5 or 6"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    shown = command_of(child.pid)
+    child.communicate(b"\n")
+    assert shown == f"{os.path.basename(sys.executable)} -c print(flush=True); input() --epochs 5 or 6"
+
+
+def test_of_a_process_that_is_gone_nothing_is_known():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert user_of(child.pid) is None
+    assert command_of(child.pid) == ""
+    assert seconds_of(child.pid) is None

@@ -5,18 +5,18 @@ import sys
 import pytest
 
 from pilotage.events import BackendChosen, CompilationProgress, StepsRun, TierChanged
-from pilotage.monitoring.announcement import Activity, Announcement, Standing
-from pilotage.monitoring.presence import Presence
+from pilotage.monitoring.announcement import Activity, Announcement, ProgramDescription
+from pilotage.monitoring.announcer import Announcer
 
 CHOSEN = BackendChosen(backend="cpu", device="cpu", tier="graph", reason="the test")
 READY = CompilationProgress(fraction=1.0, doing="done")
 ENDING = """
 import sys
 from pilotage.events import BackendChosen
-from pilotage.monitoring.announcement import Standing
-from pilotage.monitoring.presence import Presence
-presence = Presence(Standing(), lambda device: "")
-presence.note(BackendChosen(backend="cpu", device="cpu", tier="graph", reason="the test"))
+from pilotage.monitoring.announcement import ProgramDescription
+from pilotage.monitoring.announcer import Announcer
+announcer = Announcer(ProgramDescription(), lambda device: "")
+announcer.note(BackendChosen(backend="cpu", device="cpu", tier="graph", reason="the test"))
 from pilotage.options import environment
 print(len(list(environment.run_directories()[0].iterdir())))
 """
@@ -37,8 +37,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def presence(run_directory, clock) -> Presence:
-    return Presence(Standing(), lambda device: "", clock)
+def announcer(run_directory, clock) -> Announcer:
+    return Announcer(ProgramDescription(), lambda device: "", clock)
 
 
 def call(seconds: float = 0.5, micro_batches: int = 10, device: str = "cpu", tier: str = "graph") -> StepsRun:
@@ -50,82 +50,82 @@ def said(directory) -> Announcement:
     return Announcement.from_text(path.read_bytes())
 
 
-def test_a_program_is_announced_while_it_compiles_when_it_starts_and_with_its_first_call(presence, run_directory):
-    presence.note(CHOSEN)
+def test_a_program_is_announced_while_it_compiles_when_it_starts_and_with_its_first_call(announcer, run_directory):
+    announcer.note(CHOSEN)
     assert said(run_directory).activity is Activity.COMPILING
-    presence.note(READY)
+    announcer.note(READY)
     assert said(run_directory).activity is Activity.STARTING
-    presence.note(call(seconds=0.5))
+    announcer.note(call(seconds=0.5))
     announced = said(run_directory)
     assert announced.activity is Activity.RUNNING
     assert (announced.calls, announced.steps, announced.updates, announced.rate) == (1, 10, 10, 20.0)
 
 
-def test_calls_within_a_second_are_counted_and_not_written(presence, run_directory, clock):
-    presence.note(call())
+def test_calls_within_a_second_are_counted_and_not_written(announcer, run_directory, clock):
+    announcer.note(call())
     first = said(run_directory)
     for _ in range(1000):
         clock.now += 0.0009
-        presence.note(call(seconds=0.0009))
+        announcer.note(call(seconds=0.0009))
     assert said(run_directory) == first
     clock.now = 1001.0
-    presence.note(call(seconds=0.0009))
+    announcer.note(call(seconds=0.0009))
     later = said(run_directory)
     assert (later.calls, later.steps, later.moment) == (1002, 10020, 1001.0)
     assert later.rate == 10010.0
     assert later.period == pytest.approx(1 / 1001)
 
 
-def test_after_a_rest_the_rate_is_that_of_the_present_call(presence, run_directory, clock):
-    presence.note(call())
+def test_after_a_rest_the_rate_is_that_of_the_present_call(announcer, run_directory, clock):
+    announcer.note(call())
     clock.now += 60.0
-    presence.note(call(seconds=0.1))
+    announcer.note(call(seconds=0.1))
     assert said(run_directory).rate == pytest.approx(100.0)
 
 
-def test_long_calls_are_no_rest(presence, run_directory, clock):
+def test_long_calls_are_no_rest(announcer, run_directory, clock):
     for _ in range(3):
         clock.now += 20.0
-        presence.note(call(seconds=20.0))
+        announcer.note(call(seconds=20.0))
     announced = said(run_directory)
     assert announced.rate == pytest.approx(0.5)
     assert announced.period == pytest.approx(20.0)
 
 
-def test_a_change_of_tier_is_told_with_the_next_call(presence, run_directory, clock):
-    presence.note(call())
-    presence.note(TierChanged(tier="compiled", updates=1, reason="the test"))
-    presence.note(call(tier="compiled"))
+def test_a_change_of_tier_is_told_with_the_next_call(announcer, run_directory, clock):
+    announcer.note(call())
+    announcer.note(TierChanged(tier="compiled", updates=1, reason="the test"))
+    announcer.note(call(tier="compiled"))
     assert said(run_directory).tier == "compiled"
 
 
 def test_several_devices_are_told_apart_and_asked_who_they_are(run_directory):
-    presence = Presence(Standing(), {"cuda:0": "one", "cuda:1": "two"}.__getitem__)
-    presence.note(call(device="cuda:0, cuda:1"))
+    announcer = Announcer(ProgramDescription(), {"cuda:0": "one", "cuda:1": "two"}.__getitem__)
+    announcer.note(call(device="cuda:0, cuda:1"))
     assert said(run_directory).devices == ("cuda:0", "cuda:1")
     assert said(run_directory).hardware == ("one", "two")
 
 
-def test_the_comma_in_the_name_of_an_emulated_device_divides_nothing(presence, run_directory):
-    presence.note(call(device="hpu (Gaudi, emulated on the CPU)"))
+def test_the_comma_in_the_name_of_an_emulated_device_divides_nothing(announcer, run_directory):
+    announcer.note(call(device="hpu (Gaudi, emulated on the CPU)"))
     assert said(run_directory).devices == ("hpu (Gaudi, emulated on the CPU)",)
 
 
-def test_a_program_that_leaves_is_gone_and_the_next_call_brings_it_back(presence, run_directory, clock):
-    presence.note(call())
+def test_a_program_that_leaves_is_gone_and_the_next_call_brings_it_back(announcer, run_directory, clock):
+    announcer.note(call())
     since = said(run_directory).since
-    presence.leave()
+    announcer.leave()
     assert not list(run_directory.iterdir())
     clock.now += 0.1
-    presence.note(call())
+    announcer.note(call())
     assert said(run_directory).since == since
     assert said(run_directory).calls == 2
 
 
-def test_a_program_that_cannot_be_compiled_is_gone(presence, run_directory):
+def test_a_program_that_cannot_be_compiled_is_gone(announcer, run_directory):
     def fail() -> None:
-        with presence.entering():
-            presence.note(CHOSEN)
+        with announcer.entering():
+            announcer.note(CHOSEN)
             raise RuntimeError("too large")
 
     with pytest.raises(RuntimeError, match="too large"):
@@ -134,10 +134,10 @@ def test_a_program_that_cannot_be_compiled_is_gone(presence, run_directory):
 
 
 def test_a_program_that_nobody_holds_any_more_is_gone(run_directory):
-    presence = Presence(Standing(), lambda device: "")
-    presence.note(call())
+    announcer = Announcer(ProgramDescription(), lambda device: "")
+    announcer.note(call())
     assert list(run_directory.iterdir())
-    del presence
+    del announcer
     assert not list(run_directory.iterdir())
 
 
@@ -150,19 +150,19 @@ def test_a_process_that_ends_leaves_nothing_behind(run_directory):
 def test_where_nothing_can_be_written_the_program_goes_on_and_it_is_said_once(tmp_path, monkeypatch, caplog, clock):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "file/run"))
-    presence = Presence(Standing(), lambda device: "", clock)
+    announcer = Announcer(ProgramDescription(), lambda device: "", clock)
     with caplog.at_level(logging.DEBUG, logger="pilotage"):
         for _ in range(3):
             clock.now += 2.0
-            presence.note(call())
+            announcer.note(call())
     (message,) = [record.getMessage() for record in caplog.records]
-    assert message.startswith("The monitor does not see this process: ")
+    assert message.startswith("`pilotage monitor` cannot show this process: ")
 
 
 def test_it_can_be_switched_off(tmp_path, monkeypatch):
     monkeypatch.setenv("PILOTAGE_RUN_DIR", "off")
     monkeypatch.chdir(tmp_path)
-    presence = Presence(Standing(), lambda device: pytest.fail("nobody asked"))
+    announcer = Announcer(ProgramDescription(), lambda device: pytest.fail("nobody asked"))
     for event in (CHOSEN, READY, call()):
-        presence.note(event)
+        announcer.note(event)
     assert not list(tmp_path.iterdir())

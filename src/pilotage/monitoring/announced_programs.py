@@ -1,4 +1,4 @@
-"""Who has announced himself and is still there; what the dead have left behind is taken away."""
+"""Read the announcements of running processes, and remove those that dead processes left behind."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pilotage.monitoring.announcement import Announcement
-from pilotage.monitoring.counting import counted
-from pilotage.monitoring.directory import problem_with
-from pilotage.monitoring.identity import ProcessIdentity, place_here
+from pilotage.monitoring.plurals import pluralized
+from pilotage.monitoring.processes import ProcessIdentity, current_namespace
+from pilotage.monitoring.run_directory import run_directory_problem
 from pilotage.monitoring.run_file import SUFFIX, UNFINISHED
 
 _LARGEST = 1 << 16
@@ -22,65 +22,65 @@ _DAY = 24 * 60 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Attendance:
-    """The programs of each living process of this user, and what there is to say about finding them."""
+class AnnouncedPrograms:
+    """The programs of each running process of this user, and notes about the search."""
 
     programs: dict[int, list[Announcement]]
     notes: tuple[str, ...] = ()
 
 
-def take_attendance(directories: Sequence[Path]) -> Attendance:
-    """Read all announcements; nothing that lies in the directories makes it fail."""
+def read_announcements(directories: Sequence[Path]) -> AnnouncedPrograms:
+    """Read all announcements; no content of the directories makes it fail."""
     if not directories:
-        return Attendance({}, ("PILOTAGE_RUN_DIR is off: processes are not looked for.",))
+        return AnnouncedPrograms({}, ("PILOTAGE_RUN_DIR is off, so processes are not listed.",))
     try:
-        here = place_here()
+        here = current_namespace()
     except OSError as error:
-        return Attendance({}, (f"Processes cannot be told apart on this system: {error}.",))
-    roll = _Roll(here)
+        return AnnouncedPrograms({}, (f"Cannot identify processes on this system: {error}.",))
+    reader = _Reader(here)
     for directory in directories:
-        roll.call(directory)
-    return Attendance(dict(roll.programs), (*roll.notes, *_counted(roll.unreadable, roll.elsewhere)))
+        reader.read(directory)
+    return AnnouncedPrograms(dict(reader.programs), (*reader.notes, *_counts(reader.unreadable, reader.elsewhere)))
 
 
 @dataclass(slots=True)
-class _Roll:
-    """What has been found so far."""
+class _Reader:
+    """Reads directories one after another and collects what it finds."""
 
     here: str
-    """Where process numbers count that can be judged."""
+    """The namespace of this process: only there a PID identifies a process."""
 
     programs: dict[int, list[Announcement]] = field(default_factory=lambda: defaultdict(list))
     notes: list[str] = field(default_factory=list)
     unreadable: int = 0
     elsewhere: int = 0
 
-    def call(self, directory: Path) -> None:
-        """Look through one directory."""
+    def read(self, directory: Path) -> None:
+        """Read one directory."""
         try:
             files = list(_files(directory))
         except OSError as error:
-            self.notes.append(f"Announcements cannot be read: {error}.")
+            self.notes.append(f"Cannot read announcements: {error}.")
             return
         for file in files:
-            if file.process.place != self.here:
+            if file.process.namespace != self.here:
                 self.elsewhere += file.is_finished
                 file.remove_if_old()
-            elif not file.process.lives():
+            elif not file.process.is_alive():
                 file.remove()
             elif file.is_finished:
-                self._read(file)
+                self._read_file(file)
 
-    def _read(self, file: _File) -> None:
+    def _read_file(self, file: _File) -> None:
         try:
-            said = file.announcement()
+            announcement = file.announcement()
         except FileNotFoundError:
-            # The program has left meanwhile.
+            # The program ended in the meantime.
             return
         except (OSError, ValueError):
             self.unreadable += 1
             return
-        self.programs[file.process.pid].append(said)
+        self.programs[file.process.pid].append(announcement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class _File:
         return self.path.suffix == SUFFIX
 
     def announcement(self) -> Announcement:
-        # Something else than a file may have been put there: a pipe would keep us waiting, a link lead elsewhere.
+        # It may not be a regular file: a pipe would block, and a link would lead elsewhere.
         descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ValueError("no file")
+                raise ValueError("not a regular file")
             content = stream.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise ValueError("too long")
@@ -108,7 +108,7 @@ class _File:
             self.path.unlink()
 
     def remove_if_old(self) -> None:
-        """Whether its process lives cannot be known from here, but a living one would have written lately."""
+        """Remove the file of a process in another namespace if it was not written lately: a running one would have."""
         with contextlib.suppress(OSError):
             if time.time() - self.path.lstat().st_mtime > _DAY:
                 self.path.unlink()
@@ -116,7 +116,7 @@ class _File:
 
 def _files(directory: Path) -> Iterator[_File]:
     try:
-        problem = problem_with(directory)
+        problem = run_directory_problem(directory)
         names = [] if problem else os.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
         return
@@ -129,11 +129,8 @@ def _files(directory: Path) -> Iterator[_File]:
             yield _File(path, process)
 
 
-def _counted(unreadable: int, elsewhere: int) -> Iterable[str]:
+def _counts(unreadable: int, elsewhere: int) -> Iterable[str]:
     if unreadable:
-        yield f"{counted(unreadable, 'announcement')} cannot be read."
+        yield f"{pluralized(unreadable, 'announcement')} could not be read."
     if elsewhere:
-        which = (
-            "1 process has announced itself" if elsewhere == 1 else f"{elsewhere} processes have announced themselves"
-        )
-        yield f"{which} from another container or machine, and cannot be judged from here."
+        yield f"{pluralized(elsewhere, 'program')} of another container or machine not shown."
