@@ -1,0 +1,119 @@
+"""The parameters, buffers and submodules of the user's module: swapped for a run, and checked for shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.errors import CaptureError
+from pilotage.program.layout import StateLayout
+
+_KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "part"}
+
+
+def is_torchs(module: nn.Module) -> bool:
+    """Whether a module's class is one of torch's own."""
+    return type(module).__module__.startswith("torch.nn")
+
+
+class ModuleTables:
+    """Lets a module and all its parts use other tensors, and puts everything back, whatever forward did to it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._parts = [(path, part, _copies(part)) for path, part in module.named_modules()]
+
+    def put(self, instead: Mapping[int, Tensor]) -> None:
+        """Replace tensors, known by their ``id``, wherever they stand: tied ones stay tied."""
+        for _, part, before in self._parts:
+            for kind in ("_parameters", "_buffers"):
+                table: dict[str, Any] = getattr(part, kind)
+                table.update({name: instead[id(old)] for name, old in before[kind].items() if id(old) in instead})
+
+    def refuse_growth_and_loss(self) -> None:
+        """Raise if forward created or removed a parameter, a buffer or a part."""
+        for path, part, before in self._parts:
+            for kind, word in _KINDS.items():
+                now = getattr(part, kind)
+                for name in _present(now) - _present(before[kind]):
+                    raise CaptureError(
+                        f"forward creates the {word} '{_join(path, name)}'. A captured forward runs once, and what it creates "
+                        "would be lost. Create it in __init__ with its final shape, and write into it with copy_()."
+                    )
+                for name in _present(before[kind]) - _present(now):
+                    raise CaptureError(
+                        f"{word.capitalize()} {_join(path, name)} is removed from the model when calling the forward method. "
+                        "A captured program keeps the same state from step to step: leave it in its place."
+                    )
+
+    def restore(self) -> None:
+        """Give every part the tables that it had."""
+        for _, part, before in self._parts:
+            for kind in _KINDS:
+                table: dict[str, Any] = getattr(part, kind)
+                table.clear()
+                table.update(before[kind])
+            if is_torchs(part):
+                # Recurrent layers keep a list of their weights, older normalisations a weight that they compute.
+                part.__dict__.update(before["__dict__"])
+
+
+def _copies(part: nn.Module) -> dict[str, dict[str, Any]]:
+    copies = {kind: dict(getattr(part, kind)) for kind in _KINDS}
+    return {**copies, "__dict__": _own(part)} if is_torchs(part) else copies
+
+
+def _own(part: nn.Module) -> dict[str, Any]:
+    return {name: value for name, value in part.__dict__.items() if name not in _KINDS and name != "training"}
+
+
+def _present(table: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in table.items() if value is not None}
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def replaced(module: nn.Module, held: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that stand where ``held`` was put, by name, where forward has replaced them."""
+    now = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in held.items():
+        if name in now and now[name] is not tensor:
+            yield name, now[name]
+
+
+def refuse_overlaps(module: nn.Module, layout: StateLayout) -> None:
+    """Raise for a trained parameter that shares its memory with another parameter or buffer."""
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for names in _by_storage(state).values():
+        for one, other in combinations(names, 2):
+            if (one in layout.trained or other in layout.trained) and _overlap(state[one], state[other]):
+                raise CaptureError(
+                    f"'{one}' and '{other}' are two tensors in the same memory, as an assignment to .data makes them. The "
+                    "device keeps each tensor by itself, and training would move them apart. Assign the parameter "
+                    f"instead, model.{other} = model.{one}, or give one of them memory of its own with clone()."
+                )
+
+
+def _by_storage(state: Mapping[str, Tensor]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for name, tensor in state.items():
+        if tensor.layout is torch.strided and tensor.device.type != "meta" and tensor.numel():
+            found.setdefault(tensor.untyped_storage()._cdata, []).append(name)
+    return found
+
+
+def _overlap(one: Tensor, other: Tensor) -> bool:
+    first, second = _extent(one), _extent(other)
+    return first.start < second.stop and second.start < first.stop
+
+
+def _extent(tensor: Tensor) -> range:
+    """The bytes of its storage from a tensor's first element to its last."""
+    start = tensor.storage_offset() * tensor.element_size()
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return range(start, start + (last + 1) * tensor.element_size())

@@ -1,0 +1,136 @@
+"""The state of a module is what it was when capture began; forward may change its values and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import pilotage
+from pilotage.capture.module_state import ModuleTables
+from pilotage.errors import CaptureError
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.register_buffer("average", torch.zeros(4))
+        self.register_buffer("nothing", None)
+
+    def touch(self, x):
+        """What forward does besides."""
+
+    def forward(self, x):
+        self.touch(x)
+        return functional.mse_loss(self.layer(x), torch.zeros(x.shape[0], 3))
+
+
+def network_that(touch):
+    return type("Touching", (Network,), {"touch": touch})()
+
+
+def removes(self, x):
+    del self.average
+
+
+def removes_a_weight(self, x):
+    bias = self.layer.bias
+    del self.layer.bias
+    self.layer.bias = nn.Parameter(bias.detach())
+    del self.layer.bias
+    self.layer.register_parameter("bias", None)
+
+
+REFUSED = {
+    "creates the buffer 'extra'": lambda self, x: self.register_buffer("extra", x.mean()),
+    "creates the buffer 'nothing'": lambda self, x: setattr(self, "nothing", torch.ones(2)),
+    "creates the parameter 'extra'": lambda self, x: setattr(self, "extra", nn.Parameter(torch.ones(2))),
+    "creates the part 'more'": lambda self, x: setattr(self, "more", nn.Linear(4, 4)),
+    "creates the buffer 'layer.inner'": lambda self, x: self.layer.register_buffer("inner", x.mean()),
+    "Buffer average is removed": removes,
+    "Parameter layer.bias is removed": removes_a_weight,
+    "Parameter layer.weight is reassigned": lambda self, x: setattr(
+        self.layer, "weight", nn.Parameter(self.layer.weight * 2)
+    ),
+    r"replaces the buffer 'average', float32\[4\], by a tensor float32\[\]": lambda self, x: setattr(
+        self, "average", x.mean()
+    ),
+    r"replaces the buffer 'average', float32\[4\], by a tensor float64\[4\]": lambda self, x: setattr(
+        self, "average", x.double().mean(dim=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+@pytest.mark.parametrize("said", REFUSED)
+def test_state_that_comes_goes_or_changes_its_kind_is_refused_and_put_back(said, tier, fake_tensors, assert_equal):
+    module = network_that(REFUSED[said])
+    before = {name: (id(tensor), tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()}
+    parts = [name for name, _ in module.named_modules()]
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), tier=tier)
+    with pytest.raises(CaptureError, match=said):
+        step(torch.randn(5, 4))
+    after = module.state_dict(keep_vars=True)
+    assert {name: id(tensor) for name, tensor in after.items()} == {
+        name: number for name, (number, _) in before.items()
+    }
+    assert_equal({name: t.detach() for name, t in after.items()}, {name: t.detach() for name, (_, t) in before.items()})
+    assert [name for name, _ in module.named_modules()] == parts
+    assert "average" not in vars(module)
+    assert module.nothing is None
+    assert fake_tensors(module) == []
+
+
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+def test_a_buffer_replaced_by_one_of_its_kind_is_carried_over(tier):
+    module = network_that(lambda self, x: setattr(self, "average", self.average * 0.5 + x.mean(dim=0)))
+    average = module.average
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), tier=tier)
+    for _ in range(3):
+        step(torch.ones(2, 4))
+    assert module.average is average
+    assert average.tolist() == [1.75] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_keep_their_own_list_of_weights(kind, fake_tensors):
+    module = kind(4, 3)
+    weights = list(module._flat_weights)
+    pilotage.inference(module)(torch.randn(5, 2, 4))
+    assert all(mine is before for mine, before in zip(module._flat_weights, weights, strict=True))
+    assert fake_tensors(module) == []
+    module(torch.randn(5, 2, 4))
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*is deprecated:FutureWarning")
+def test_the_older_weight_norm_keeps_its_computed_weight(fake_tensors, assert_equal):
+    module = nn.utils.weight_norm(nn.Linear(4, 3))
+    weight = module.weight
+    batch = torch.randn(5, 4)
+    assert_equal(pilotage.inference(module)(batch), module(batch).detach())
+    assert fake_tensors(module) == []
+    assert weight.shape == (3, 4)
+
+
+def test_tied_tensors_are_replaced_together_and_come_back():
+    module = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    module[1].weight = module[0].weight
+    original, instead = module[0].weight, torch.zeros(3, 3)
+    tables = ModuleTables(module)
+    tables.put({id(original): instead})
+    assert module[0].weight is instead
+    assert module[1].weight is instead
+    tables.restore()
+    assert module[0].weight is original
+    assert module[1].weight is original
+
+
+def test_the_order_of_the_tables_survives():
+    module = Network()
+    order = list(module.state_dict())
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1))
+    step(torch.randn(5, 4))
+    assert list(module.state_dict()) == order
