@@ -24,7 +24,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from pilotage.capture.tables import is_torchs
+from pilotage.capture.module_state import is_torchs
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.source_lines import called_from
 

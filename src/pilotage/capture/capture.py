@@ -9,11 +9,10 @@ import torch
 from torch import nn
 
 from pilotage.capture.attributes import AttributeWatch
-from pilotage.capture.constants import constant_outputs
-from pilotage.capture.functions.batch_norm import averages_in_tensors
-from pilotage.capture.functions.transformer import masks_as_given
+from pilotage.capture.constant_outputs import constant_outputs
+from pilotage.capture.functions.patched_modules import patched_modules
 from pilotage.capture.model import Model, refuse_unequal_buffers
-from pilotage.capture.overlaps import refuse_overlaps
+from pilotage.capture.module_state import refuse_overlaps
 from pilotage.capture.saved_buffers import is_written_too_early
 from pilotage.capture.steps import (
     Gradients,
@@ -242,7 +241,7 @@ def _trace(step: StepFunction, request: Request) -> Trace:
     inputs = () if isinstance(step, UpdateStep) else request.inputs
     whole = isinstance(step, UpdateStep)
     state = [spec for section in step.sections for spec in step.layout.section(section, whole=whole)]
-    with averages_in_tensors(request.module), masks_as_given(request.module):
+    with patched_modules(request.module):
         watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
         return trace(step, [*state, *inputs], request.device, watch)
 

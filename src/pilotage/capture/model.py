@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.capture.data_flow import DataFlow
+from pilotage.capture.constant_outputs import DataFlow
 from pilotage.capture.loss.dropped_work import DroppedWork
-from pilotage.capture.tables import ModuleTables, replaced
+from pilotage.capture.module_state import ModuleTables, replaced
 from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.graphs.origins import enter_stage
 from pilotage.program.layout import StateLayout

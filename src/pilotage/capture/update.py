@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from pilotage.capture.loss_scaling import adjust_loss_scale, loss_scale
-from pilotage.capture.rounding import rounded
 from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.optim.workspace import open_workspace
 from pilotage.program.layout import Counter, Slot, VariableValue, group_values, shared_value
 from pilotage.program.precision import without_autocast
 
 NO_LIMIT = float("inf")
+
+_DROPPED_BITS = {torch.float16: 13, torch.bfloat16: 16}
+"""Bits of a float32's mantissa that the type does not have."""
 
 
 @torch.no_grad()
@@ -94,3 +96,24 @@ def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tens
     total = torch.linalg.vector_norm(torch.stack([norm.to(torch.float32) for norm in norms]))
     factor = torch.clamp(limit / (total + 1e-6), max=1.0)
     return {name: gradient * factor.to(gradient.dtype) for name, gradient in gradients.items()}
+
+
+@contextmanager
+def rounded(parameters: Sequence[Tensor], *, at_random: bool) -> Iterator[list[Tensor]]:
+    """Targets for an update in place; where rounding is at random they are wider copies, stored at the end."""
+    if not at_random:
+        yield list(parameters)
+        return
+    wide = [parameter.float() if parameter.dtype in _DROPPED_BITS else parameter for parameter in parameters]
+    yield wide
+    for parameter, target in zip(parameters, wide, strict=True):
+        if target is not parameter:
+            parameter.copy_(round_at_random(target, parameter.dtype))
+
+
+def round_at_random(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Float32 values in a narrower type: each becomes one of its two neighbours, the nearer one more often."""
+    step = 1 << _DROPPED_BITS[dtype]
+    noise = torch.randint_like(values, step, dtype=torch.int32)
+    bits = (values.view(torch.int32) + noise) & -step
+    return bits.view(torch.float32).to(dtype)

@@ -203,7 +203,7 @@ def test_a_read_after_an_interrupted_call_that_followed_a_read_is_right(door, ke
 
 
 @DOORS
-@pytest.mark.parametrize("places", [("/pilotage/", "/poptorch/"), ("/capture/tables.py", "/capture/model.py")])
+@pytest.mark.parametrize("places", [("/pilotage/", "/poptorch/"), ("/capture/module_state.py", "/capture/model.py")])
 def test_an_interrupt_in_the_first_call_leaves_the_module_as_it_was(
     door, places, key_press, assert_equal, fake_tensors
 ):
