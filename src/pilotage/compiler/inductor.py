@@ -13,10 +13,9 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.compiler.code import CodeFacts, write_code
-from pilotage.compiler.draws import draw_as_the_graph_does
 from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
+from pilotage.compiler.lowerings import compute_scalars_once, keep_draws_of_the_graph
 from pilotage.compiler.rewrites.for_card import KEPT_WHOLE, rewrite_for_card
-from pilotage.compiler.shared_numbers import compute_shared_numbers_once
 from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.graphs.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
@@ -84,8 +83,8 @@ def _inductor_source(
         compiled.append(compile_fx_inner(graph, examples, **choices))
         return compiled[-1]
 
-    compute_shared_numbers_once()
-    draw_as_the_graph_does()
+    compute_scalars_once()
+    keep_draws_of_the_graph()
     prepared = _prepared(graph)
     with torch.no_grad(), config.patch(dict(_CHOICES)):
         examples = [argument.clone() for argument in arguments]

@@ -29,8 +29,8 @@ from pilotage.compiler.judging.agreement import Yardstick
 from pilotage.compiler.judging.exact import Kinds, exactly, in_float64, learning, widened
 from pilotage.compiler.judging.nudging import nudged
 from pilotage.compiler.judging.trial import Trial
-from pilotage.compiler.kernel_settings import set_precision
 from pilotage.compiler.measuring import best_seconds, best_seconds_in_threads
+from pilotage.compiler.target import set_precision
 from pilotage.compiler.tuning import Tuning
 from pilotage.monitoring.processor import memory_of
 from pilotage.options.choices import Tier

@@ -21,10 +21,9 @@ from torch import Tensor
 
 from pilotage.compiler.cache import Entry, NativeCache
 from pilotage.compiler.job import Job
-from pilotage.compiler.kernel_settings import precision_settings
 from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
-from pilotage.compiler.surroundings import surroundings
+from pilotage.compiler.target import compile_target, precision_settings
 from pilotage.compiler.transport import PackedCode, install
 from pilotage.devices.registry import Choice
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
@@ -270,7 +269,7 @@ def ascent_for(
     try:
         return Ascent(
             program=with_late_checks(program),
-            fingerprint=fingerprint(program, surroundings(device)),
+            fingerprint=fingerprint(program, compile_target(device)),
             cache=NativeCache(root),
             device=device,
             schedule=schedule,

@@ -36,7 +36,7 @@ class Fingerprint:
         ]
 
 
-def fingerprint(program: Program, surroundings: Mapping[str, str]) -> Fingerprint:
+def fingerprint(program: Program, target: Mapping[str, str]) -> Fingerprint:
     """The fingerprint of a program where it is going to run."""
     data, constants = program_to_data(program)
     graphs = {name: [_without_line(node) for node in entry["nodes"]] for name, entry in data["computations"].items()}
@@ -46,7 +46,7 @@ def fingerprint(program: Program, surroundings: Mapping[str, str]) -> Fingerprin
             "operations": _digest(graphs)[:12],
             "constants": _digest({name: _content(tensor) for name, tensor in constants.items()})[:12],
             "state": _digest(data["layout"])[:12],
-            **surroundings,
+            **target,
         }
     )
 

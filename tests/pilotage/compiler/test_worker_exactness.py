@@ -11,7 +11,7 @@ from torch import nn
 import pilotage
 from pilotage.compiler import worker
 from pilotage.compiler.job import Job
-from pilotage.compiler.kernel_settings import precision_settings
+from pilotage.compiler.target import precision_settings
 from pilotage.program.program import Action
 from pilotage.storage.fingerprint import Fingerprint
 

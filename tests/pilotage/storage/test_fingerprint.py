@@ -21,10 +21,10 @@ class Scaled(nn.Module):
         return self.layer(x) * self.factor + self.table.sum()
 
 
-def of(model, rows=2, surroundings=None):
+def of(model, rows=2, target=None):
     wrapped = pilotage.inference(model, backend="cpu", tier="graph")
     wrapped.compile(torch.randn(rows, 3))
-    return fingerprint(wrapped._executor.session.captured, surroundings or {"torch": "2.13"})
+    return fingerprint(wrapped._executor.session.captured, target or {"torch": "2.13"})
 
 
 def test_the_same_program_has_the_same_fingerprint_whatever_its_weights():
@@ -38,7 +38,7 @@ def test_the_same_program_has_the_same_fingerprint_whatever_its_weights():
         (lambda: of(Scaled(width=5)), "state"),
         (lambda: of(Scaled(table=(1.0, 3.0))), "constants"),
         (lambda: of(Scaled(), rows=4), "inputs"),
-        (lambda: of(Scaled(), surroundings={"torch": "2.14"}), "torch"),
+        (lambda: of(Scaled(), target={"torch": "2.14"}), "torch"),
     ],
 )
 def test_each_difference_is_named(other, part):

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from pilotage.compiler.lowerings import TO_MEMORY
 from pilotage.compiler.rewrites.editing import called
-from pilotage.compiler.shared_numbers import TO_MEMORY
 
 FEWER = 16
 """How many times fewer elements a number for each channel has than the picture, at least."""

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from pilotage.compiler.lowerings import TO_MEMORY
 from pilotage.compiler.rewrites.editing import called
-from pilotage.compiler.shared_numbers import TO_MEMORY
 
 aten, prims = torch.ops.aten, torch.ops.prims
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from pilotage.compiler.lowerings import TO_MEMORY
 from pilotage.compiler.rewrites.affine import gather_affine
-from pilotage.compiler.shared_numbers import TO_MEMORY
 
 prims, aten = torch.ops.prims, torch.ops.aten
 SHAPE = (2, 4, 6, 6)

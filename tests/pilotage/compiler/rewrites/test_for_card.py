@@ -13,9 +13,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 import pilotage
+from pilotage.compiler.lowerings import TO_MEMORY
 from pilotage.compiler.rewrites import for_card
 from pilotage.compiler.rewrites.for_card import rewrite_for_card
-from pilotage.compiler.shared_numbers import TO_MEMORY
 
 aten, prims = torch.ops.aten, torch.ops.prims
 STEPS = 4

@@ -1,8 +1,11 @@
-"""Random numbers that are drawn as in the graph. Runs in the compiling process alone: it teaches Inductor.
+"""Changes to Inductor's lowerings; used only in the compiling process.
 
-Draws that need nothing of each other may be put in another order by the compiler, and each of them would get the numbers of
-another one. And random numbers fill memory in its own order: in a tensor that is laid out otherwise, a mask of dropout would hit
-other values.
+Random numbers are drawn as in the graph. The compiler may reorder draws that do not depend on each other, and each would
+get the numbers of another. It may also lay out a tensor differently: random numbers fill memory in order, so a dropout
+mask would hit other values.
+
+Scalars that many elements share are computed once. A learning rate divided by one minus a power of beta is a single
+number, but Inductor would compute it again for each element of each parameter, three powers in double precision included.
 """
 
 from __future__ import annotations
@@ -13,14 +16,25 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.utils import _pytree as pytree
 
 aten = torch.ops.aten
+
+_ARITHMETIC = frozenset(
+    {"add", "sub", "rsub", "mul", "div", "pow", "sqrt", "rsqrt", "reciprocal", "neg", "exp", "log", "clamp"}
+    | {"clamp_min", "clamp_max", "minimum", "maximum", "where", "convert_element_type", "_to_copy"}
+)
+
+TO_MEMORY = "pilotage_to_memory"
+"""What a node is marked with whose value goes to memory, however cheap it is to compute again."""
 
 Lowering = Callable[..., Any]
 
 
 @cache
-def draw_as_the_graph_does() -> None:
+def keep_draws_of_the_graph() -> None:
     """Keep the order of draws, and draw into memory that is laid out as in the graph, in all that this process compiles."""
     from torch._inductor import lowering
     from torch._inductor.decomposition import decompositions
@@ -71,3 +85,40 @@ def _in_order(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
         return result
 
     return ordered
+
+
+@cache
+def compute_scalars_once() -> None:
+    """Have a single number that larger tensors are computed with written to memory, in all that this process compiles."""
+    from torch._inductor import lowering
+
+    for operation, lower in list(lowering.lowerings.items()):
+        if isinstance(operation, torch._ops.OpOverload) and operation._opname in _ARITHMETIC:
+            lowering.lowerings[operation] = _realized_if_shared(lower)
+
+
+def _realized_if_shared(lower: Lowering) -> Lowering:
+    from torch._inductor.virtualized import V
+
+    @wraps(lower)
+    def lowered(*arguments: Any, **options: Any) -> Any:
+        result = lower(*arguments, **options)
+        node = V.graph.current_node
+        if node.meta.get(TO_MEMORY) or is_shared_scalar(node):
+            result.realize()
+        return result
+
+    return lowered
+
+
+def is_shared_scalar(node: Node) -> bool:
+    """Whether a value is one number, of which larger values are made."""
+    value = node.meta.get("val")
+    if not isinstance(value, Tensor) or value.dim() or not value.is_floating_point():
+        return False
+    return any(_elements(user) > 1 for user in node.users)
+
+
+def _elements(node: Node) -> int:
+    sizes = [each.numel() for each in pytree.tree_leaves(node.meta.get("val")) if isinstance(each, Tensor)]
+    return max(sizes, default=0)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.compiler.shared_numbers import is_shared
+from pilotage.compiler.lowerings import is_shared_scalar
 
 
 def test_one_number_is_shared_if_larger_values_are_made_of_it():
@@ -18,7 +18,7 @@ def test_one_number_is_shared_if_larger_values_are_made_of_it():
         return x * scale, scale + 1, torch._foreach_mul([x, x], rate.sqrt())[0], (rate > 0).any()
 
     graph = make_fx(function, tracing_mode="fake")(torch.rand(3), torch.tensor(0.5))
-    shared = [node.target for node in graph.graph.nodes if node.op == "call_function" and is_shared(node)]
+    shared = [node.target for node in graph.graph.nodes if node.op == "call_function" and is_shared_scalar(node)]
     assert shared == [torch.ops.aten.mul.Tensor, torch.ops.aten.sqrt.default]
 
 
