@@ -21,15 +21,21 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from pilotage.compiler.accuracy.float64_reference import (
+    Dtypes,
+    float64_reference,
+    in_float64,
+    recording_dtypes,
+    widened,
+)
+from pilotage.compiler.accuracy.rounding_noise import rounded_differently
+from pilotage.compiler.accuracy.tolerance import Tolerance
+from pilotage.compiler.accuracy.trial import Trial
+from pilotage.compiler.benchmarking import best_seconds, best_seconds_in_threads
 from pilotage.compiler.cache import NativeCache, write_manifest
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.inductor import compile_graph
 from pilotage.compiler.job import Job
-from pilotage.compiler.judging.agreement import Yardstick
-from pilotage.compiler.judging.exact import Kinds, exactly, in_float64, learning, widened
-from pilotage.compiler.judging.nudging import nudged
-from pilotage.compiler.judging.trial import Trial
-from pilotage.compiler.measuring import best_seconds, best_seconds_in_threads
 from pilotage.compiler.target import set_precision
 from pilotage.compiler.tuning import Tuning
 from pilotage.monitoring.processor import memory_of
@@ -77,8 +83,8 @@ def _end_with_parent(scratch: Path) -> None:
 def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
     plain = Trial(job, job.program)
     expected = _results(plain)
-    exact, note = _exact_results(job)
-    yardstick = Yardstick(expected, _nudged_results(job, (1, 2)), plain.names(len(expected)), exact)
+    exact, note = _float64_results(job)
+    tolerance = Tolerance(expected, _results_rounded_differently(job, (1, 2)), plain.names(len(expected)), exact)
     ways = {Way(Tier.GRAPH, channels_last=False): plain}
     problems: list[str] = []
     if has_channels_last(job.program):
@@ -93,7 +99,7 @@ def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
         compiled = _compiled(ways[way], job, folder / str(way.channels_last), problems)
         if compiled is not None:
             ways[Way(Tier.COMPILED, way.channels_last)] = compiled
-    right = _agreeing(ways, yardstick, job, problems)
+    right = _agreeing(ways, tolerance, job, problems)
     seconds = _measure(right, job, clock)
     chosen = _choose(seconds, job)
     _keep(chosen, folder)
@@ -106,16 +112,16 @@ def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
     )
 
 
-def _exact_results(job: Job) -> tuple[list[Tensor] | None, str]:
+def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
     """What the program computes in float64, or None; and what there is to say about it."""
     needed, free = _bytes_in_float64(job), _free_bytes(job)
     if needed > free:
         sizes = f"it takes about {needed >> 20} MiB, and {free >> 20} MiB are free"
         return None, f"results were not compared with float64: {sizes}"
-    kinds: Kinds = {}
+    dtypes: Dtypes = {}
     problems: dict[str, str] = {}
-    learned = {action: learning(graph, kinds) for action, graph in _graphs(job).items()}
-    exact = {action: exactly(graph, kinds, problems) for action, graph in _graphs(job).items()}
+    learned = {action: recording_dtypes(graph, dtypes) for action, graph in _graphs(job).items()}
+    exact = {action: float64_reference(graph, dtypes, problems) for action, graph in _graphs(job).items()}
     try:
         _results(Trial(job, job.program, learned))
         wide = replace(job, inputs=[widened(each) for each in job.inputs])
@@ -155,31 +161,31 @@ def _free_bytes(job: Job) -> int:
     return int(free + device.memory_reserved(job.device) - device.memory_allocated(job.device))
 
 
-def _agreeing(ways: Mapping[Way, Trial], yardstick: Yardstick, job: Job, problems: list[str]) -> dict[Way, Trial]:
+def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problems: list[str]) -> dict[Way, Trial]:
     """The ways that compute the same; rounding gets a second chance to show what it can change before one is refused."""
 
     def objections_to(asked: Iterable[Way]) -> dict[Way, str]:
-        found = {way: yardstick.objection(_results(ways[way].afresh())) for way in asked}
+        found = {way: tolerance.objection(_results(ways[way].afresh())) for way in asked}
         return {way: why for way, why in found.items() if why}
 
     objections = objections_to(ways)
     if objections:
-        yardstick.widen(_nudged_results(job, (3, 4, 5, 6)))
+        tolerance.widen(_results_rounded_differently(job, (3, 4, 5, 6)))
         objections = objections_to(objections)
     problems += [f"{way} computes something else than the graph: {why}" for way, why in objections.items()]
     return {way: trial for way, trial in ways.items() if way not in objections}
 
 
-def _nudged_results(job: Job, seeds: Sequence[int]) -> Iterator[list[Tensor]]:
-    return (_results(_rounding_otherwise(job, seed)) for seed in seeds)
+def _results_rounded_differently(job: Job, seeds: Sequence[int]) -> Iterator[list[Tensor]]:
+    return (_results(_trial_with_noise(job, seed)) for seed in seeds)
 
 
-def _rounding_otherwise(job: Job, seed: int) -> Trial:
+def _trial_with_noise(job: Job, seed: int) -> Trial:
     tf32 = job.device.type == "cuda" and (job.precision["matmul"] != "highest" or job.precision["convolution TF32"])
     calls: dict[Action, Callable[..., list[Tensor]]] = {}
     for action, computation in job.program.computations.items():
         assert computation.graph is not None
-        calls[action] = nudged(computation.graph, seed, tf32=tf32)
+        calls[action] = rounded_differently(computation.graph, seed, tf32=tf32)
     return Trial(job, job.program, calls)
 
 

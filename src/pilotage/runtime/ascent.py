@@ -21,10 +21,10 @@ from torch import Tensor
 
 from pilotage.compiler.cache import Entry, NativeCache
 from pilotage.compiler.job import Job
+from pilotage.compiler.packed_code import PackedCode, install
 from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
 from pilotage.compiler.target import compile_target, precision_settings
-from pilotage.compiler.transport import PackedCode, install
 from pilotage.devices.registry import Choice
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import CompilationProgress, Event, Noted, Warned

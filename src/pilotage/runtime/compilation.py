@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pilotage.capture.capture import Request, capture, uncaptured
 from pilotage.capture.dropout import active_dropout
-from pilotage.compiler.transport import PackedCode
+from pilotage.compiler.packed_code import PackedCode
 from pilotage.devices.registry import Choice, choose
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import PipelineGroup

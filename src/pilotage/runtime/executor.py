@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.capture.model import modes_of
-from pilotage.compiler.transport import PackedCode
+from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import NotCompiledError, OptionError

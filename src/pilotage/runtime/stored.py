@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.compiler.cache import Entry
-from pilotage.compiler.transport import PackedCode
+from pilotage.compiler.packed_code import PackedCode
 from pilotage.errors import OptionError, ProgramFileError
 from pilotage.events import Warned
 from pilotage.logs import log_event

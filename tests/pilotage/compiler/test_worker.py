@@ -12,7 +12,7 @@ from torch import nn
 
 import pilotage
 from pilotage.compiler import worker
-from pilotage.compiler.judging.agreement import Yardstick
+from pilotage.compiler.accuracy.tolerance import Tolerance
 from pilotage.compiler.worker import Way, _choose
 from pilotage.errors import OptionError, ProgramFileError
 from pilotage.options.choices import Tier
@@ -75,14 +75,14 @@ def test_rounding_gets_a_second_chance_before_a_way_is_refused(monkeypatch, show
     ways = {GRAPH: Result(right), COMPILED: Result(right + 40)}
     asked = []
 
-    def nudged(job, seeds):
+    def rounded_differently(job, seeds):
         asked.extend(seeds)
         return [[right * (1 + shown_later)]]
 
     monkeypatch.setattr(worker, "_results", lambda trial: [trial.values])
-    monkeypatch.setattr(worker, "_nudged_results", nudged)
+    monkeypatch.setattr(worker, "_results_rounded_differently", rounded_differently)
     problems = []
-    agreeing = worker._agreeing(ways, Yardstick([right], names=["weight"]), Job, problems)
+    agreeing = worker._agreeing(ways, Tolerance([right], names=["weight"]), Job, problems)
     assert list(agreeing) == kept
     assert asked
     assert len(problems) == 2 - len(kept)
@@ -177,7 +177,7 @@ CASES = {
     "perceptron with dropout": (perceptron, {"device_iterations": 2}),
     "attention with dropout": (attention, {}),
     "pictures": (pictures, {}),
-    "noise of several kinds": (noisy, {}),
+    "noise of several dtypes": (noisy, {}),
     "accumulation and replicas": (perceptron, {"gradient_accumulation": 2, "replicas": 2, "seed": 3}),
     "pictures, accumulation": (pictures, {"gradient_accumulation": 3, "outputs": "all"}),
 }

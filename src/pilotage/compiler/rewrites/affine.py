@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.compiler.lowerings import TO_MEMORY
-from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.rewrites.insertion import insert_call
 
 FEWER = 16
 """How many times fewer elements a number for each channel has than the picture, at least."""
@@ -99,14 +99,14 @@ def _is_for_channels(node: Any, user: Node) -> bool:
 
 def _with_value(graph: GraphModule, form: Affine, operation: Any, given: Any) -> Affine:
     """A value for each channel added, subtracted or multiplied with."""
-    value = called(graph, prims.convert_element_type.default, given, torch.float32)
+    value = insert_call(graph, prims.convert_element_type.default, given, torch.float32)
     if operation is not _MULTIPLY:
         return Affine(form.factors, _combined(graph, form.term, operation, value), form.operands + 1)
     factors = {
-        node: value if factor is None else called(graph, _MULTIPLY, factor, value)
+        node: value if factor is None else insert_call(graph, _MULTIPLY, factor, value)
         for node, factor in form.factors.items()
     }
-    term = None if form.term is None else called(graph, _MULTIPLY, form.term, value)
+    term = None if form.term is None else insert_call(graph, _MULTIPLY, form.term, value)
     return Affine(factors, term, form.operands + 1)
 
 
@@ -119,7 +119,7 @@ def _sum(graph: GraphModule, form: Affine, operation: Any, other: Affine) -> Aff
         elif factor is None:
             return None
         else:
-            factors[node] = called(graph, aten.neg.default, factor)
+            factors[node] = insert_call(graph, aten.neg.default, factor)
     term = form.term if other.term is None else _combined(graph, form.term, operation, other.term)
     return Affine(factors, term, form.operands + other.operands)
 
@@ -127,20 +127,20 @@ def _sum(graph: GraphModule, form: Affine, operation: Any, other: Affine) -> Aff
 def _combined(graph: GraphModule, term: Node | None, operation: Any, value: Node) -> Node:
     """A term with something added or subtracted; no term is zero."""
     if term is not None:
-        return called(graph, operation, term, value)
-    return value if operation is _ADD else called(graph, aten.neg.default, value)
+        return insert_call(graph, operation, term, value)
+    return value if operation is _ADD else insert_call(graph, aten.neg.default, value)
 
 
 def _rebuild(graph: GraphModule, node: Node, form: Affine) -> None:
     with graph.graph.inserting_before(node):
         total: Node | None = None
         for picture, factor in form.factors.items():
-            wide = called(graph, prims.convert_element_type.default, picture, torch.float32)
-            part = wide if factor is None else called(graph, _MULTIPLY, wide, factor)
-            total = part if total is None else called(graph, _ADD, total, part)
+            wide = insert_call(graph, prims.convert_element_type.default, picture, torch.float32)
+            part = wide if factor is None else insert_call(graph, _MULTIPLY, wide, factor)
+            total = part if total is None else insert_call(graph, _ADD, total, part)
         assert total is not None
         if form.term is not None:
-            total = called(graph, _ADD, total, form.term)
+            total = insert_call(graph, _ADD, total, form.term)
     for value in form.values:
         value.meta[TO_MEMORY] = True
     node.replace_all_uses_with(total)

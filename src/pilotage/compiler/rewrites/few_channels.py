@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.measuring import best_seconds
-from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.benchmarking import best_seconds
 from pilotage.compiler.rewrites.folding import Folding, stored_like
+from pilotage.compiler.rewrites.insertion import insert_call
 
 aten = torch.ops.aten
 
@@ -93,16 +93,16 @@ def _fold(graph: GraphModule, folding: Folding, pictures: Node, weight: Node, no
     plain: tuple[Any, ...] = ([1, 1], [0, 0], [1, 1], False, [0, 0], 1)
     with graph.graph.inserting_before(forward):
         folded, weights = folding.pictures(graph, pictures), folding.weight(graph, weight)
-        result = called(graph, aten.convolution.default, folded, weights, forward.args[2], *plain)
+        result = insert_call(graph, aten.convolution.default, folded, weights, forward.args[2], *plain)
     forward.replace_all_uses_with(result)
     graph.graph.erase_node(forward)
     for node in backward:
         given: Any = node.args
         with graph.graph.inserting_before(node):
-            gradients = called(graph, node.target, given[0], folded, weights, given[3], *plain, given[-1])
+            gradients = insert_call(graph, node.target, given[0], folded, weights, given[3], *plain, given[-1])
         for user in list(node.users):
             with graph.graph.inserting_before(user):
-                gradient = called(graph, operator.getitem, gradients, user.args[1])
+                gradient = insert_call(graph, operator.getitem, gradients, user.args[1])
                 if user.args[1] == 1:
                     gradient = folding.gradient(graph, gradient, user.meta["val"])
             user.replace_all_uses_with(gradient)

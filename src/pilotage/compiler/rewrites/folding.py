@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.rewrites.insertion import insert_call
 
 aten = torch.ops.aten
 
@@ -46,40 +46,40 @@ class Folding:
             )
         ]
         sides = [self.padding[1], after[1], self.padding[0], after[0]]
-        return self._folded(graph, called(graph, aten.constant_pad_nd.default, pictures, sides, 0.0))
+        return self._folded(graph, insert_call(graph, aten.constant_pad_nd.default, pictures, sides, 0.0))
 
     def weight(self, graph: GraphModule, weight: Node) -> Node:
         """The weight for such pictures."""
         (above, beside), (down, across) = self.blocks, self.stride
         sides = [0, beside * across - self.kernel[1], 0, above * down - self.kernel[0]]
-        return self._folded(graph, called(graph, aten.constant_pad_nd.default, weight, sides, 0.0))
+        return self._folded(graph, insert_call(graph, aten.constant_pad_nd.default, weight, sides, 0.0))
 
     def gradient(self, graph: GraphModule, gradient: Node, like: Tensor) -> Node:
         """The gradient of the weight as it was, from the one of the weight for such pictures."""
         (above, beside), (down, across) = self.blocks, self.stride
-        kept = called(graph, aten.slice.Tensor, gradient, 1, 0, self.channels * down * across)
+        kept = insert_call(graph, aten.slice.Tensor, gradient, 1, 0, self.channels * down * across)
         count = like.shape[0]
-        kept = called(graph, aten.clone.default, kept, memory_format=torch.contiguous_format)
-        parts = called(graph, aten.view.default, kept, [count, down, across, self.channels, above, beside])
-        parts = called(graph, aten.permute.default, parts, [0, 3, 4, 1, 5, 2])
-        parts = called(graph, aten.clone.default, parts, memory_format=torch.contiguous_format)
-        whole = called(graph, aten.view.default, parts, [count, self.channels, above * down, beside * across])
-        whole = called(graph, aten.slice.Tensor, whole, 2, 0, self.kernel[0])
-        whole = called(graph, aten.slice.Tensor, whole, 3, 0, self.kernel[1])
-        return called(graph, aten.clone.default, whole, memory_format=stored_like(like))
+        kept = insert_call(graph, aten.clone.default, kept, memory_format=torch.contiguous_format)
+        parts = insert_call(graph, aten.view.default, kept, [count, down, across, self.channels, above, beside])
+        parts = insert_call(graph, aten.permute.default, parts, [0, 3, 4, 1, 5, 2])
+        parts = insert_call(graph, aten.clone.default, parts, memory_format=torch.contiguous_format)
+        whole = insert_call(graph, aten.view.default, parts, [count, self.channels, above * down, beside * across])
+        whole = insert_call(graph, aten.slice.Tensor, whole, 2, 0, self.kernel[0])
+        whole = insert_call(graph, aten.slice.Tensor, whole, 3, 0, self.kernel[1])
+        return insert_call(graph, aten.clone.default, whole, memory_format=stored_like(like))
 
     def _folded(self, graph: GraphModule, padded: Node) -> Node:
         count, channels, height, width = padded.meta["val"].shape
         down, across = self.stride
-        parts = called(
+        parts = insert_call(
             graph, aten.view.default, padded, [count, channels, height // down, down, width // across, across]
         )
-        parts = called(graph, aten.permute.default, parts, [0, 3, 5, 1, 2, 4])
-        parts = called(graph, aten.clone.default, parts, memory_format=torch.contiguous_format)
+        parts = insert_call(graph, aten.permute.default, parts, [0, 3, 5, 1, 2, 4])
+        parts = insert_call(graph, aten.clone.default, parts, memory_format=torch.contiguous_format)
         size = [count, channels * down * across, height // down, width // across]
-        whole = called(graph, aten.view.default, parts, size)
-        whole = called(graph, aten.constant_pad_nd.default, whole, [0, 0, 0, 0, 0, self.missing], 0.0)
-        return called(graph, aten.clone.default, whole, memory_format=torch.channels_last)
+        whole = insert_call(graph, aten.view.default, parts, size)
+        whole = insert_call(graph, aten.constant_pad_nd.default, whole, [0, 0, 0, 0, 0, self.missing], 0.0)
+        return insert_call(graph, aten.clone.default, whole, memory_format=torch.channels_last)
 
 
 def stored_like(like: Tensor) -> torch.memory_format:

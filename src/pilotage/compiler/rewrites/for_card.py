@@ -6,11 +6,11 @@ import torch
 from torch.fx import GraphModule
 
 from pilotage.compiler.rewrites.affine import gather_affine
-from pilotage.compiler.rewrites.counting import count_together
+from pilotage.compiler.rewrites.batch_counters import add_counters_together
 from pilotage.compiler.rewrites.few_channels import fold_few_channels
-from pilotage.compiler.rewrites.masks import mask_by_input
-from pilotage.compiler.rewrites.pooling import spread_by_offsets
-from pilotage.compiler.rewrites.separation import separate_large
+from pilotage.compiler.rewrites.large_tensors import separate_large_tensors
+from pilotage.compiler.rewrites.max_pool_gradients import gather_max_pool_gradients
+from pilotage.compiler.rewrites.relu_masks import mask_from_relu_input
 
 KEPT_WHOLE = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
 """Operations that have to reach us whole."""
@@ -18,11 +18,11 @@ KEPT_WHOLE = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default}
 
 def rewrite_for_card(graph: GraphModule, device: torch.device) -> None:
     """Rewrite a graph that knows what its values look like, and whose only writes are copies at its end."""
-    count_together(graph)
+    add_counters_together(graph)
     fold_few_channels(graph, device)
-    spread_by_offsets(graph)
+    gather_max_pool_gradients(graph)
     gather_affine(graph)
-    mask_by_input(graph)
-    separate_large(graph)
+    mask_from_relu_input(graph)
+    separate_large_tensors(graph)
     graph.graph.lint()
     graph.recompile()

@@ -62,15 +62,6 @@ def _detach_constant(graph: GraphModule, name: str) -> None:
         graph.register_buffer(name, value.detach(), persistent=False)
 
 
-def random_nodes(graph: GraphModule) -> list[Node]:
-    """The nodes that draw random numbers."""
-    return [
-        node
-        for node in graph.graph.nodes
-        if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
-    ]
-
-
 def _refuse_collectives(graph: GraphModule) -> None:
     for node in graph.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "c10d":

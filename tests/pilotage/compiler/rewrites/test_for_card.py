@@ -30,7 +30,7 @@ from torch import nn
 import pilotage
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.inductor import compile_graph
-from pilotage.compiler.rewrites import separation
+from pilotage.compiler.rewrites import large_tensors
 from pilotage.optim.lamb import Lamb
 from pilotage.program.program import Action
 
@@ -49,7 +49,7 @@ OPTIMIZERS = {
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True),
     "Lamb": lambda p: Lamb(p, lr=0.02, weight_decay=0.01),
 }
-separation.LARGE = 32
+large_tensors.LARGE = 32
 torch.manual_seed(0)
 model = Squares()
 options = {"backend": "cpu", "tier": "graph", "gradient_accumulation": 2}
@@ -108,13 +108,13 @@ def counted_and_normalised(count, other, picture, mean, inverse, weight, bias):
 
 def test_every_pass_is_made(monkeypatch):
     seen = []
-    for name in ("fold_few_channels", "spread_by_offsets", "separate_large"):
+    for name in ("fold_few_channels", "gather_max_pool_gradients", "separate_large_tensors"):
         monkeypatch.setattr(for_card, name, lambda *arguments, name=name: seen.append(name))
     numbers = [torch.rand(1, 4, 1, 1) for _ in range(4)]
     given = [torch.tensor(1), torch.tensor(2), torch.randn(2, 4, 8, 8).bfloat16(), *numbers]
     graph = make_fx(counted_and_normalised, tracing_mode="fake")(*given)
     rewrite_for_card(graph, torch.device("cpu"))
-    assert sorted(seen) == ["fold_few_channels", "separate_large", "spread_by_offsets"]
+    assert sorted(seen) == ["fold_few_channels", "gather_max_pool_gradients", "separate_large_tensors"]
     nodes = list(graph.graph.nodes)
     assert any(node.target is aten._foreach_add.Scalar for node in nodes)
     assert any(node.meta.get(TO_MEMORY) for node in nodes)

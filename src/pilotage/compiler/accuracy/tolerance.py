@@ -31,13 +31,13 @@ _FEW = 64
 """Fewer numbers than this may hide the effect of rounding by chance."""
 
 
-class Yardstick:
+class Tolerance:
     """The results of a program, and how far from them those of another way may be."""
 
     def __init__(
         self,
         expected: Sequence[Tensor],
-        nudged: Iterable[Sequence[Tensor]] = (),
+        noisy: Iterable[Sequence[Tensor]] = (),
         names: Sequence[str] = (),
         exact: Sequence[Tensor] | None = None,
     ) -> None:
@@ -46,21 +46,17 @@ class Yardstick:
         self._names = names or [f"result {number}" for number in range(len(expected))]
         self._noise = [0.0] * len(expected)
         self._errors = self._errors_of(expected)
-        self.widen(nudged)
+        self.widen(noisy)
 
-    def widen(self, nudged: Iterable[Sequence[Tensor]]) -> None:
+    def widen(self, noisy: Iterable[Sequence[Tensor]]) -> None:
         """Learn from more results that were rounded otherwise."""
         # One after the other: each is as large as everything that the program keeps.
-        for results in nudged:
+        for results in noisy:
             self._noise = [
                 max(known, _distance(*pair))
                 for known, pair in zip(self._noise, zip(self._expected, results, strict=True), strict=True)
             ]
             self._errors = [max(pair) for pair in zip(self._errors, self._errors_of(results), strict=True)]
-
-    def agrees(self, found: Sequence[Tensor]) -> bool:
-        """Whether the results of another way are the same within the effect of rounding."""
-        return not self.objection(found)
 
     def objection(self, found: Sequence[Tensor]) -> str:
         """Which result of another way is off the most, and by how much; nothing if all agree."""

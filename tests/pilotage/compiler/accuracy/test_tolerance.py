@@ -7,47 +7,51 @@ import copy
 import torch
 from torch import nn
 
-from pilotage.compiler.judging.agreement import Yardstick
+from pilotage.compiler.accuracy.tolerance import Tolerance
 
 RIGHT = [torch.arange(100.0), torch.tensor([True]), torch.zeros(0)]
 
 
+def agrees(tolerance, found):
+    return not tolerance.objection(found)
+
+
 def test_results_that_are_off_by_far_are_refused():
-    yardstick = Yardstick(RIGHT)
-    assert yardstick.agrees([tensor.clone() for tensor in RIGHT])
-    assert yardstick.agrees([RIGHT[0] * 1.001, RIGHT[1], RIGHT[2]])
-    assert not yardstick.agrees([RIGHT[0].flip(0), RIGHT[1], RIGHT[2]])
-    assert not yardstick.agrees([RIGHT[0], ~RIGHT[1], RIGHT[2]])
+    tolerance = Tolerance(RIGHT)
+    assert agrees(tolerance, [tensor.clone() for tensor in RIGHT])
+    assert agrees(tolerance, [RIGHT[0] * 1.001, RIGHT[1], RIGHT[2]])
+    assert not agrees(tolerance, [RIGHT[0].flip(0), RIGHT[1], RIGHT[2]])
+    assert not agrees(tolerance, [RIGHT[0], ~RIGHT[1], RIGHT[2]])
 
 
 def test_what_is_not_finite_has_to_be_so_in_both():
     broken = torch.tensor([1.0, float("nan"), float("inf")])
-    assert Yardstick([broken]).agrees([broken.clone()])
-    assert not Yardstick([broken]).agrees([torch.tensor([1.0, 1.0, float("inf")])])
-    assert not Yardstick([torch.ones(3)]).agrees([broken])
+    assert agrees(Tolerance([broken]), [broken.clone()])
+    assert not agrees(Tolerance([broken]), [torch.tensor([1.0, 1.0, float("inf")])])
+    assert not agrees(Tolerance([torch.ones(3)]), [broken])
 
 
 def test_what_rounding_changes_another_way_may_change_too():
     noisy = [RIGHT[0] + 5, RIGHT[1], RIGHT[2]]
     off = [RIGHT[0] - 10, RIGHT[1], RIGHT[2]]
-    assert not Yardstick(RIGHT).agrees(off)
-    assert Yardstick(RIGHT, [RIGHT, noisy]).agrees(off)
-    assert not Yardstick(RIGHT, [RIGHT, noisy]).agrees([RIGHT[0].flip(0), *RIGHT[1:]])
+    assert not agrees(Tolerance(RIGHT), off)
+    assert agrees(Tolerance(RIGHT, [RIGHT, noisy]), off)
+    assert not agrees(Tolerance(RIGHT, [RIGHT, noisy]), [RIGHT[0].flip(0), *RIGHT[1:]])
 
 
 def test_what_is_off_is_named_until_rounding_has_shown_the_same():
     off = [RIGHT[0] - 10, RIGHT[1], RIGHT[2]]
-    yardstick = Yardstick(RIGHT)
-    assert yardstick.objection(off).startswith("result 0, (100,) of float32, is off by 0.1")
-    yardstick.widen([[RIGHT[0] + 5, RIGHT[1], RIGHT[2]]])
-    assert yardstick.objection(off) == ""
+    tolerance = Tolerance(RIGHT)
+    assert tolerance.objection(off).startswith("result 0, (100,) of float32, is off by 0.1")
+    tolerance.widen([[RIGHT[0] + 5, RIGHT[1], RIGHT[2]]])
+    assert tolerance.objection(off) == ""
 
 
 def test_a_few_numbers_are_judged_by_the_noise_of_all():
     results = [torch.arange(100.0), torch.ones(2)]
     noisy = [torch.arange(100.0) + 10, torch.ones(2)]
-    assert Yardstick(results, [noisy]).agrees([results[0], torch.tensor([1.1, 1.0])])
-    assert not Yardstick(results).agrees([results[0], torch.tensor([1.1, 1.0])])
+    assert agrees(Tolerance(results, [noisy]), [results[0], torch.tensor([1.1, 1.0])])
+    assert not agrees(Tolerance(results), [results[0], torch.tensor([1.1, 1.0])])
 
 
 def deep_network() -> nn.Sequential:
@@ -66,7 +70,7 @@ def gradients(network: nn.Sequential, computed_in: torch.dtype = torch.bfloat16)
     return [parameter.grad.bfloat16() for parameter in network.parameters()]
 
 
-def nudged(network: nn.Sequential) -> nn.Sequential:
+def rounded_differently(network: nn.Sequential) -> nn.Sequential:
     network = copy.deepcopy(network)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -77,12 +81,12 @@ def nudged(network: nn.Sequential) -> nn.Sequential:
 def test_a_deep_network_in_bfloat16_agrees_with_itself_rounded_less_often_and_not_with_another_network():
     network = deep_network()
     expected, rounded_less = gradients(network), gradients(network, torch.float32)
-    yardstick = Yardstick(expected, [gradients(nudged(network)) for _ in range(2)])
-    assert not Yardstick(expected).agrees(rounded_less)
-    assert yardstick.agrees(rounded_less)
+    tolerance = Tolerance(expected, [gradients(rounded_differently(network)) for _ in range(2)])
+    assert not agrees(Tolerance(expected), rounded_less)
+    assert agrees(tolerance, rounded_less)
     with torch.no_grad():
         network[-3].weight.copy_(network[-3].weight.transpose(2, 3).clone())
-    assert not yardstick.agrees(gradients(network))
+    assert not agrees(tolerance, gradients(network))
 
 
 def exact_sums() -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
@@ -96,41 +100,41 @@ def exact_sums() -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Ten
 
 def test_a_way_that_is_several_times_as_far_from_float64_is_refused():
     exact, graph, naive = exact_sums()
-    assert Yardstick(graph).agrees(naive)
-    yardstick = Yardstick(graph, exact=exact)
-    assert yardstick.objection([naive[0], graph[1]]).startswith("result 0, (100,) of float32, is off float64 by ")
-    assert not yardstick.agrees([graph[0], naive[1] * 1.001])
-    assert yardstick.agrees([each.float() for each in exact])
+    assert agrees(Tolerance(graph), naive)
+    tolerance = Tolerance(graph, exact=exact)
+    assert tolerance.objection([naive[0], graph[1]]).startswith("result 0, (100,) of float32, is off float64 by ")
+    assert not agrees(tolerance, [graph[0], naive[1] * 1.001])
+    assert agrees(tolerance, [each.float() for each in exact])
 
 
 def test_a_way_may_be_as_far_from_float64_as_rounding_otherwise_is():
     exact, graph, naive = exact_sums()
     other = [(each * (1 + 1e-5 * torch.randn_like(each))).float() for each in exact]
-    assert Yardstick(graph, [other], exact=exact).agrees(naive)
+    assert agrees(Tolerance(graph, [other], exact=exact), naive)
 
 
 def test_a_result_that_is_all_rounding_errors_does_not_excuse_the_others():
     exact, graph, naive = exact_sums()
     noise = torch.randn(200) * 1e-9
-    yardstick = Yardstick([*graph, noise], exact=[*exact, torch.zeros(200, dtype=torch.float64)])
-    assert yardstick.agrees([*graph, noise.flip(0)])
-    assert not yardstick.agrees([graph[0], naive[1], noise])
-    assert not yardstick.agrees([*naive, noise])
+    tolerance = Tolerance([*graph, noise], exact=[*exact, torch.zeros(200, dtype=torch.float64)])
+    assert agrees(tolerance, [*graph, noise.flip(0)])
+    assert not agrees(tolerance, [graph[0], naive[1], noise])
+    assert not agrees(tolerance, [*naive, noise])
 
 
 def test_numbers_that_are_not_finite_are_not_compared_with_float64():
     exact = [torch.tensor([1.0, 1e39, 3.0] * 40, dtype=torch.float64), torch.tensor([7, 8])]
     graph = [exact[0].float(), exact[1]]
-    assert Yardstick(graph, exact=exact).agrees([graph[0].clone(), exact[1]])
+    assert agrees(Tolerance(graph, exact=exact), [graph[0].clone(), exact[1]])
 
 
 def test_a_result_that_the_graph_computes_as_noise_judges_nobody():
     exact = [torch.full((100,), 1e-20, dtype=torch.float64), torch.arange(100, dtype=torch.float64)]
     graph = [torch.full((100,), 2e-20), torch.arange(100.0)]
-    assert Yardstick(graph, exact=exact).agrees([torch.full((100,), 2e-19), torch.arange(100.0)])
-    assert not Yardstick(graph, exact=exact).agrees([graph[0], torch.arange(100.0) * 1.0001])
+    assert agrees(Tolerance(graph, exact=exact), [torch.full((100,), 2e-19), torch.arange(100.0)])
+    assert not agrees(Tolerance(graph, exact=exact), [graph[0], torch.arange(100.0) * 1.0001])
 
 
 def test_float64_is_not_held_against_float64():
     graph = [torch.full((4,), 1e-20, dtype=torch.float64)]
-    assert Yardstick(graph, exact=[graph[0] / 2]).agrees([graph[0] * 100])
+    assert agrees(Tolerance(graph, exact=[graph[0] / 2]), [graph[0] * 100])

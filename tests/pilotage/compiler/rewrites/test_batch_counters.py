@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.compiler.rewrites.counting import count_together
+from pilotage.compiler.rewrites.batch_counters import add_counters_together
 
 aten = torch.ops.aten
 
@@ -20,7 +20,7 @@ def arguments():
 
 def test_counters_with_the_same_step_are_one_operation_and_count_on():
     graph = make_fx(step, tracing_mode="fake")(*arguments())
-    count_together(graph)
+    add_counters_together(graph)
     graph.graph.lint()
     graph.recompile()
     together = [node for node in graph.graph.nodes if node.target is aten._foreach_add.Scalar]

@@ -7,7 +7,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pilotage.compiler.rewrites.affine import gather_affine
-from pilotage.compiler.rewrites.masks import mask_by_input
+from pilotage.compiler.rewrites.relu_masks import mask_from_relu_input
 
 prims, aten = torch.ops.prims, torch.ops.aten
 
@@ -38,7 +38,7 @@ def rewritten(function, dtype=torch.bfloat16):
     table = {aten._to_copy.default: lambda tensor, *, dtype, **_: prims.convert_element_type(tensor, dtype)}
     graph = make_fx(function, tracing_mode="fake", decomposition_table=table)(*arguments(dtype))
     gather_affine(graph)
-    mask_by_input(graph)
+    mask_from_relu_input(graph)
     graph.graph.lint()
     graph.recompile()
     (mask,) = [node for node in graph.graph.nodes if node.target is aten.le.Scalar]

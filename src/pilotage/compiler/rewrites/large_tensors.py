@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.rewrites.insertion import insert_call
 
 LARGE = 2**17
 """Elements of a tensor that is worth a kernel of its own."""
@@ -28,7 +28,7 @@ _WITH_SUM = {aten._foreach_addcmul.Scalar: aten.mul.Tensor, aten._foreach_addcdi
 """Operations that add a multiple of something, and that something."""
 
 
-def separate_large(graph: GraphModule) -> None:
+def separate_large_tensors(graph: GraphModule) -> None:
     """Compute large results of operations on lists one by one; in a graph that knows what its values look like."""
     for node in list(graph.graph.nodes):
         if node.target in _WITH_SUM or _single(node) is not None:
@@ -59,14 +59,14 @@ def _separate(graph: GraphModule, node: Node) -> None:
             arguments = _each(node.args, number)
             if node.target in _WITH_SUM:
                 target, left, right, *factor = arguments
-                term = called(graph, _WITH_SUM[node.target], left, right)
-                results[number] = called(graph, aten.add.Tensor, target, term, alpha=factor[0] if factor else 1)
+                term = insert_call(graph, _WITH_SUM[node.target], left, right)
+                results[number] = insert_call(graph, aten.add.Tensor, target, term, alpha=factor[0] if factor else 1)
             else:
-                results[number] = called(graph, _single(node), *arguments, **node.kwargs)
+                results[number] = insert_call(graph, _single(node), *arguments, **node.kwargs)
         if small:
-            rest = called(graph, node.target, *_some(node.args, small), **node.kwargs)
+            rest = insert_call(graph, node.target, *_some(node.args, small), **node.kwargs)
             for place, number in enumerate(small):
-                results[number] = called(graph, operator.getitem, rest, place)
+                results[number] = insert_call(graph, operator.getitem, rest, place)
     for user in list(node.users):
         wanted = user.args[1]
         assert isinstance(wanted, int)

@@ -12,12 +12,12 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pilotage.compiler.lowerings import TO_MEMORY
-from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.rewrites.insertion import insert_call
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
 
-def mask_by_input(graph: GraphModule) -> None:
+def mask_from_relu_input(graph: GraphModule) -> None:
     """Rewrite masks of rectified values that are a factor and a term away from something that is read later anyway."""
     order = {node: number for number, node in enumerate(graph.graph.nodes)}
     for node in list(graph.graph.nodes):
@@ -26,11 +26,11 @@ def mask_by_input(graph: GraphModule) -> None:
             continue
         picture, factor, term = parts
         with graph.graph.inserting_before(node):
-            wide = called(graph, prims.convert_element_type.default, picture, torch.float32)
-            value = called(graph, aten.add.Tensor, called(graph, aten.mul.Tensor, wide, factor), term)
+            wide = insert_call(graph, prims.convert_element_type.default, picture, torch.float32)
+            value = insert_call(graph, aten.add.Tensor, insert_call(graph, aten.mul.Tensor, wide, factor), term)
             # As ReLU saw it: what is small enough becomes zero in 16 bits.
-            stored = called(graph, prims.convert_element_type.default, value, picture.meta["val"].dtype)
-            mask = called(graph, aten.le.Scalar, stored, 0)
+            stored = insert_call(graph, prims.convert_element_type.default, value, picture.meta["val"].dtype)
+            mask = insert_call(graph, aten.le.Scalar, stored, 0)
         order |= dict.fromkeys((wide, value, stored, mask), order[node])
         node.replace_all_uses_with(mask)
         graph.graph.erase_node(node)

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from pilotage.compiler.cache import NativeCache, write_manifest
-from pilotage.compiler.transport import PackedCode, install
+from pilotage.compiler.packed_code import PackedCode, install
 from pilotage.compiler.tuning import Tuning
 from pilotage.errors import ProgramFileError
 from pilotage.options.choices import Tier

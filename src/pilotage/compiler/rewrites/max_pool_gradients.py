@@ -23,7 +23,7 @@ _SCHEMA = (
 )
 
 
-def spread_by_offsets(graph: GraphModule) -> None:
+def gather_max_pool_gradients(graph: GraphModule) -> None:
     """Rewrite gradients of pooling whose places are known."""
     for node in list(graph.graph.nodes):
         if node.target is not aten.max_pool2d_with_indices_backward.default:

@@ -13,14 +13,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
 from pilotage.compiler.rewrites.for_card import KEPT_WHOLE
-from pilotage.compiler.rewrites.pooling import spread_by_offsets
+from pilotage.compiler.rewrites.max_pool_gradients import gather_max_pool_gradients
 
 table = {target: rule for target, rule in select_decomp_table().items() if target not in KEPT_WHOLE}
 aten = torch.ops.aten
 
 def inner(graph, examples, **choices):
     before = str(graph.graph)
-    spread_by_offsets(graph)
+    gather_max_pool_gradients(graph)
     assert "max_pool_gradient" in str(graph.graph), before
     return compile_fx_inner(graph, examples, **choices)
 

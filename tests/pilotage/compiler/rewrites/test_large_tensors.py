@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.compiler.rewrites import separation
-from pilotage.compiler.rewrites.separation import separate_large
+from pilotage.compiler.rewrites import large_tensors
+from pilotage.compiler.rewrites.large_tensors import separate_large_tensors
 
 
 def lists(numbers):
@@ -37,9 +37,9 @@ def arguments():
 @pytest.mark.parametrize("function", [moments, halves])
 @pytest.mark.parametrize("large", [1, 32, 1000])
 def test_results_are_those_of_the_operations_on_lists(function, large, monkeypatch):
-    monkeypatch.setattr(separation, "LARGE", large)
+    monkeypatch.setattr(large_tensors, "LARGE", large)
     graph = make_fx(function, tracing_mode="fake")(*arguments())
-    separate_large(graph)
+    separate_large_tensors(graph)
     graph.graph.lint()
     graph.recompile()
     for found, expected in zip(graph(*arguments()), function(*arguments()), strict=True):
@@ -47,9 +47,9 @@ def test_results_are_those_of_the_operations_on_lists(function, large, monkeypat
 
 
 def test_only_small_tensors_stay_in_lists(monkeypatch):
-    monkeypatch.setattr(separation, "LARGE", 32)
+    monkeypatch.setattr(large_tensors, "LARGE", 32)
     graph = make_fx(moments, tracing_mode="fake")(*arguments())
-    separate_large(graph)
+    separate_large_tensors(graph)
     sizes = {
         value.numel() for node in graph.graph.nodes if "_foreach" in str(node.target) for value in node.meta["val"]
     }
@@ -57,12 +57,12 @@ def test_only_small_tensors_stay_in_lists(monkeypatch):
 
 
 def test_operations_that_have_a_kernel_for_lists_alone_stay_whole(monkeypatch):
-    monkeypatch.setattr(separation, "LARGE", 1)
+    monkeypatch.setattr(large_tensors, "LARGE", 1)
 
     def mixed(*tensors):
         return list(torch._foreach_lerp(*map(list, lists(tensors))))
 
     graph = make_fx(mixed, tracing_mode="fake")(*arguments()[:9])
     before = [node.target for node in graph.graph.nodes]
-    separate_large(graph)
+    separate_large_tensors(graph)
     assert [node.target for node in graph.graph.nodes] == before

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.compiler.judging.exact import exactly, learning, widened
+from pilotage.compiler.accuracy.float64_reference import float64_reference, recording_dtypes, widened
 
 LIBRARY = torch.library.Library("exact_test", "DEF")
 LIBRARY.define("single(Tensor x) -> Tensor")
@@ -35,11 +35,11 @@ def both(
 ) -> tuple[list[Tensor], list[Tensor], dict[str, str]]:
     """What a graph computes, what it computes in float64 with the same draws, and which operations have no float64."""
     graph = make_fx(function)(*[each.clone() for each in arguments])
-    kinds, problems = {}, {}
+    dtypes, problems = {}, {}
     torch.manual_seed(0)
-    plain = learning(graph, kinds)(*[each.clone() for each in arguments])
+    plain = recording_dtypes(graph, dtypes)(*[each.clone() for each in arguments])
     torch.manual_seed(0)
-    exact = exactly(graph, kinds, problems)(*[widened(each.clone()) for each in arguments])
+    exact = float64_reference(graph, dtypes, problems)(*[widened(each.clone()) for each in arguments])
     return plain, exact, problems
 
 

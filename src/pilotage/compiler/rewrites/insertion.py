@@ -8,7 +8,7 @@ from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
 
-def called(graph: GraphModule, target: Any, *arguments: Any, **options: Any) -> Node:
+def insert_call(graph: GraphModule, target: Any, *arguments: Any, **options: Any) -> Node:
     """Call an operation here; what it gives is found out from what it is given."""
     node = graph.graph.call_function(target, arguments, options)
     given, named = pytree.tree_map(

@@ -13,16 +13,16 @@ from torch.utils import _pytree as pytree
 _TF32 = 2.0**-10
 
 
-def nudged(graph: GraphModule, seed: int, *, tf32: bool) -> Callable[..., list[Tensor]]:
+def rounded_differently(graph: GraphModule, seed: int, *, tf32: bool) -> Callable[..., list[Tensor]]:
     """The graph, but each result is changed by up to half of its last digit; with TF32, those of float32 in the digits that it keeps."""
 
     def call(*arguments: Tensor) -> list[Tensor]:
-        return list(_Nudging(graph, seed, tf32=tf32).run(*arguments))
+        return list(_NoisyInterpreter(graph, seed, tf32=tf32).run(*arguments))
 
     return call
 
 
-class _Nudging(Interpreter):
+class _NoisyInterpreter(Interpreter):
     def __init__(self, graph: GraphModule, seed: int, *, tf32: bool) -> None:
         super().__init__(graph)
         self._seed, self._tf32 = seed, tf32
@@ -34,9 +34,11 @@ class _Nudging(Interpreter):
             return result
         arguments, _ = self.fetch_args_kwargs_from_env(n)
         taken = {_memory(each) for each in pytree.tree_leaves(arguments) if isinstance(each, Tensor)}
-        return pytree.tree_map_only(Tensor, lambda each: each if _memory(each) in taken else self._nudge(each), result)
+        return pytree.tree_map_only(
+            Tensor, lambda each: each if _memory(each) in taken else self._add_noise(each), result
+        )
 
-    def _nudge(self, tensor: Tensor) -> Tensor:
+    def _add_noise(self, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point() or not tensor.numel():
             return tensor
         digit = _TF32 if self._tf32 and tensor.dtype == torch.float32 else torch.finfo(tensor.dtype).eps

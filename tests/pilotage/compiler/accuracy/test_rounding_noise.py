@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from pilotage.compiler.judging.nudging import nudged
+from pilotage.compiler.accuracy.rounding_noise import rounded_differently
 
 
 def traced(function, *arguments):
@@ -15,12 +15,12 @@ def traced(function, *arguments):
 def test_results_change_by_no_more_than_their_last_digits():
     x = torch.rand(1000) + 0.5
     graph = traced(lambda x: [x * 3], x)
-    (found,) = nudged(graph, 1, tf32=False)(x)
+    (found,) = rounded_differently(graph, 1, tf32=False)(x)
     assert not torch.equal(found, x * 3)
     assert torch.allclose(found, x * 3, rtol=2 * torch.finfo(torch.float32).eps, atol=0)
-    (coarse,) = nudged(graph, 1, tf32=True)(x)
+    (coarse,) = rounded_differently(graph, 1, tf32=True)(x)
     assert 1e-4 < float((coarse / (x * 3) - 1).abs().max()) < 2**-10
-    assert torch.equal(coarse, nudged(graph, 1, tf32=True)(x)[0])
+    assert torch.equal(coarse, rounded_differently(graph, 1, tf32=True)(x)[0])
 
 
 def test_whole_numbers_views_and_what_is_written_in_place_are_left_alone():
@@ -30,7 +30,7 @@ def test_whole_numbers_views_and_what_is_written_in_place_are_left_alone():
 
     state, x = torch.zeros(4), torch.rand(2, 3)
     graph = traced(function, state.clone(), x)
-    seen, largest, square = nudged(graph, 1, tf32=True)(state, x)
+    seen, largest, square = rounded_differently(graph, 1, tf32=True)(state, x)
     assert torch.equal(seen, x.view(-1))
     assert largest == x.argmax()
     assert torch.equal(state, torch.ones(4))
@@ -43,4 +43,4 @@ def test_random_numbers_are_the_same_ones():
     torch.manual_seed(3)
     expected = torch.empty(100).bernoulli_(0.5)
     torch.manual_seed(3)
-    assert torch.equal(nudged(graph, 1, tf32=False)(x)[0], expected)
+    assert torch.equal(rounded_differently(graph, 1, tf32=False)(x)[0], expected)

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.rewrites.editing import called
+from pilotage.compiler.rewrites.insertion import insert_call
 
 aten = torch.ops.aten
 
 
-def count_together(graph: GraphModule) -> None:
+def add_counters_together(graph: GraphModule) -> None:
     """Add the same number to all whole numbers that the graph is given, at once."""
     alike: dict[Any, list[Node]] = defaultdict(list)
     last = None
@@ -28,7 +28,7 @@ def count_together(graph: GraphModule) -> None:
         assert last is not None
         if len(nodes) > 1:
             with graph.graph.inserting_after(last):
-                sums = called(graph, aten._foreach_add.Scalar, [node.args[0] for node in nodes], number)
+                sums = insert_call(graph, aten._foreach_add.Scalar, [node.args[0] for node in nodes], number)
             _replace(graph, nodes, sums)
 
 
@@ -46,6 +46,6 @@ def _replace(graph: GraphModule, nodes: list[Node], sums: Node) -> None:
     place = sums
     for number, node in enumerate(nodes):
         with graph.graph.inserting_after(place):
-            place = called(graph, operator.getitem, sums, number)
+            place = insert_call(graph, operator.getitem, sums, number)
         node.replace_all_uses_with(place)
         graph.graph.erase_node(node)

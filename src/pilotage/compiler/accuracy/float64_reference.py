@@ -19,7 +19,7 @@ from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 
-Kinds = dict[Node, Any]
+Dtypes = dict[Node, Any]
 """The types of what each node of a graph makes."""
 
 _WIDE: Mapping[torch.dtype, torch.dtype] = {
@@ -49,31 +49,31 @@ def in_float64(program: Program) -> Program:
     return replace(program, layout=_layout(layout))
 
 
-def learning(graph: GraphModule, kinds: Kinds) -> Callable[..., list[Tensor]]:
+def recording_dtypes(graph: GraphModule, dtypes: Dtypes) -> Callable[..., list[Tensor]]:
     """The graph, which also notes the types of what it makes."""
-    return lambda *arguments: list(_Learning(graph, kinds).run(*arguments))
+    return lambda *arguments: list(_DtypeRecorder(graph, dtypes).run(*arguments))
 
 
-def exactly(graph: GraphModule, kinds: Kinds, problems: dict[str, str]) -> Callable[..., list[Tensor]]:
+def float64_reference(graph: GraphModule, dtypes: Dtypes, problems: dict[str, str]) -> Callable[..., list[Tensor]]:
     """The graph in float64, given such arguments; ``problems`` gets the operations that have none, and why."""
-    return lambda *arguments: list(_Exact(graph, kinds, problems).run(*arguments))
+    return lambda *arguments: list(_Float64Interpreter(graph, dtypes, problems).run(*arguments))
 
 
-class _Learning(Interpreter):
-    def __init__(self, graph: GraphModule, kinds: Kinds) -> None:
+class _DtypeRecorder(Interpreter):
+    def __init__(self, graph: GraphModule, dtypes: Dtypes) -> None:
         super().__init__(graph)
-        self._kinds = kinds
+        self._dtypes = dtypes
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
-        self._kinds[n] = pytree.tree_map_only(Tensor, lambda each: each.dtype, result)
+        self._dtypes[n] = pytree.tree_map_only(Tensor, lambda each: each.dtype, result)
         return result
 
 
-class _Exact(Interpreter):
-    def __init__(self, graph: GraphModule, kinds: Kinds, problems: dict[str, str]) -> None:
+class _Float64Interpreter(Interpreter):
+    def __init__(self, graph: GraphModule, dtypes: Dtypes, problems: dict[str, str]) -> None:
         super().__init__(graph)
-        self._kinds, self._problems = kinds, problems
+        self._dtypes, self._problems = dtypes, problems
 
     def run_node(self, n: Node) -> Any:
         if n.op == "get_attr":
@@ -98,7 +98,7 @@ class _Exact(Interpreter):
         """What an argument was rounded to, and the argument, by the identity of the former."""
 
         def narrow(node: Node) -> Any:
-            return pytree.tree_map(narrow_one, self.env[node], self._kinds[node])
+            return pytree.tree_map(narrow_one, self.env[node], self._dtypes[node])
 
         def narrow_one(value: Any, kind: Any) -> Any:
             if not isinstance(value, Tensor) or value.dtype == kind:
