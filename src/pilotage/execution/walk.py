@@ -148,7 +148,7 @@ class WalkedExecutable:
             outputs = self._run_update(number, step, state, streams, batch)
         else:
             outputs = self._run_step(number, step, state, streams, batch)
-        if self._program.computations[step.action].checks_late:
+        if self._program.computations[step.action].returns_loss_check:
             self._look_at(outputs.pop(), number, step, streams)
         return outputs
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import torch
 
-from pilotage.passes.cutting import StageProgram, cut_program
-from pilotage.passes.late_checks import with_late_checks
-from pilotage.passes.moving import moved, moved_graph
-from pilotage.passes.stage_part import Half
-from pilotage.passes.stage_slots import stages_in
+from pilotage.passes.returned_loss_check import with_returned_loss_check
+from pilotage.passes.stage_graphs import StageGraph
+from pilotage.passes.stage_phases import stages_in
+from pilotage.passes.stage_program import StageProgram, cut_program
+from pilotage.passes.to_device import graph_to_device, to_device
 from pilotage.program.program import Program
 
 
@@ -23,21 +23,21 @@ def stages_of(program: Program) -> int:
 
 def cut_for_cards(program: Program, cards: Sequence[torch.device]) -> list[StageProgram]:
     """What each card runs of a program that was captured for the first of them, and returns its gradients."""
-    late = with_late_checks(program)
+    late = with_returned_loss_check(program)
     return [_moved(cut_program(late, stage, len(cards), cards[0]), cards[0], card) for stage, card in enumerate(cards)]
 
 
 def _moved(cut: StageProgram, source: torch.device, target: torch.device) -> StageProgram:
     if source == target:
         return cut
-    backward = cut.part.backward
-    part = replace(
-        cut.part,
-        forward=_half(cut.part.forward, source, target),
-        backward=None if backward is None else _half(backward, source, target),
+    backward = cut.graphs.backward
+    graphs = replace(
+        cut.graphs,
+        forward=_graph_on(cut.graphs.forward, source, target),
+        backward=None if backward is None else _graph_on(backward, source, target),
     )
-    return replace(cut, program=moved(cut.program, source, target), part=part)
+    return replace(cut, program=to_device(cut.program, source, target), graphs=graphs)
 
 
-def _half(half: Half, source: torch.device, target: torch.device) -> Half:
-    return replace(half, graph=moved_graph(half.graph, source, target))
+def _graph_on(graph: StageGraph, source: torch.device, target: torch.device) -> StageGraph:
+    return replace(graph, graph=graph_to_device(graph.graph, source, target))

@@ -43,7 +43,7 @@ class Computation:
     whole: bool = False
     """Takes all copies of grouped parameters at once, and not those of one replica."""
 
-    checks_late: bool = False
+    returns_loss_check: bool = False
     """Its last output, which nobody asked for, tells whether the loss is finite."""
 
 

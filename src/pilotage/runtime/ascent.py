@@ -32,7 +32,7 @@ from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
 from pilotage.options.choices import NonFiniteLoss, Tier
 from pilotage.options.execution import Execution
-from pilotage.passes.late_checks import with_late_checks
+from pilotage.passes.returned_loss_check import with_returned_loss_check
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.storage.fingerprint import Fingerprint, fingerprint
@@ -268,7 +268,7 @@ def ascent_for(
         return None
     try:
         return Ascent(
-            program=with_late_checks(program),
+            program=with_returned_loss_check(program),
             fingerprint=fingerprint(program, compile_target(device)),
             cache=NativeCache(root),
             device=device,

@@ -23,7 +23,7 @@ from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Accumulation, Tier
 from pilotage.passes.channels_last import in_channels_last
-from pilotage.passes.late_checks import with_late_checks
+from pilotage.passes.returned_loss_check import with_returned_loss_check
 from pilotage.program.layout import Slot
 from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
@@ -222,7 +222,7 @@ class Session:
         """Run what was found to be fastest from now on; detach first if the state needs another memory layout."""
         self.stop_ascent()
         tuning = entry.tuning
-        form = with_late_checks(self.captured) if tuning.tier is Tier.COMPILED else self.captured
+        form = with_returned_loss_check(self.captured) if tuning.tier is Tier.COMPILED else self.captured
         program = in_channels_last(form) if tuning.channels_last else form
         device = self.choice.capabilities.device
         calls = entry.code(device, program.computations) if tuning.tier is Tier.COMPILED else None

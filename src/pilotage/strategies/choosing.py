@@ -13,9 +13,9 @@ from pilotage.errors import CaptureError
 from pilotage.events import Event, Noted, Warned
 from pilotage.options.choices import OutputMode
 from pilotage.options.execution import Execution
-from pilotage.passes.cutting import cut_program
-from pilotage.passes.late_checks import with_late_checks
-from pilotage.passes.placement import place
+from pilotage.passes.returned_loss_check import with_returned_loss_check
+from pilotage.passes.stage_placement import place
+from pilotage.passes.stage_program import cut_program
 from pilotage.passes.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule, make_schedule
@@ -86,7 +86,7 @@ class StrategyChoice:
     def _stage_of(self, line: PipelineGroup, program: Program) -> Pipeline:
         """One stage of the program; other processes load the others."""
         device = self.choice.capabilities.device
-        cut = cut_program(with_late_checks(program), line.stage, line.stages, device)
+        cut = cut_program(with_returned_loss_check(program), line.stage, line.stages, device)
         if cut.travelling:
             self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
         schedule = self._schedule(program)

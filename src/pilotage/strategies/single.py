@@ -11,7 +11,7 @@ from pilotage.execution.state import DeviceState
 from pilotage.execution.timing import CallTimes
 from pilotage.execution.walk import Calls
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.passes.placement import PlacedProgram
+from pilotage.passes.stage_placement import PlacedProgram
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
 from pilotage.strategies.strategy import Setup, detached

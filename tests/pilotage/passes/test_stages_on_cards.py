@@ -67,7 +67,7 @@ def test_each_stage_touches_its_own_card_alone(program):
     works, states = [], []
     for cut, card in zip(cuts, (CPU, ELSEWHERE), strict=True):
         states.append(DeviceState(cut.program.layout, program.plan, card, 1, True))
-        works.append(StageWork(cut.program, cut.part, sections, card))
+        works.append(StageWork(cut.program, cut.graphs, sections, card))
         works[-1].begin(states[-1], RandomStreams(CPU), steps, [[torch.zeros(3, 4, device=card)] * 2])
     sent = works[0].forward(0, torch.empty(1))
     works[1].forward(0, sent.to(ELSEWHERE))

@@ -13,7 +13,7 @@ from pilotage.execution.state import DeviceState
 from pilotage.execution.walk import Calls, Results, WalkedExecutable, micro_batches_of
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.passes.moving import moved
+from pilotage.passes.to_device import to_device
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.strategies.replicas.card import CardWorker, MicroBatches, WalkedCard
@@ -36,7 +36,7 @@ class ReplicasOnCards:
         self.state: SpreadState | None = None
         self._setup = setup
         self._shares = share_out(schedule, setup.replicas, cards)
-        programs = [moved(program, cards[0], share.device) for share in self._shares]
+        programs = [to_device(program, cards[0], share.device) for share in self._shares]
         walked = [
             WalkedExecutable(own, share.schedule, setup.on_failure)
             for own, share in zip(programs, self._shares, strict=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import DistributedError
 from pilotage.options.choices import PipelineOrder
-from pilotage.passes.cutting import StageProgram
+from pilotage.passes.stage_program import StageProgram
 from pilotage.program.layout import StateLayout
 from pilotage.program.specification import TensorSpec
 from pilotage.strategies.stages.messages import Message
@@ -48,7 +48,7 @@ class ProcessTransport:
     def begin_call(self, works: Sequence[StageWork], inputs: Sequence[Tensor], *, reconnect: bool) -> Sequence[Tensor]:
         """Connect the stages; other stages use the inputs of the first one."""
         shared = list(inputs)
-        for position in self._cut.part.inputs:
+        for position in self._cut.graphs.inputs:
             if self._line.stage > 0:
                 # Not in the user's own tensor.
                 shared[position] = torch.empty_like(shared[position], device=_HOST)
@@ -69,7 +69,7 @@ class ProcessTransport:
 
     def join_outputs(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
         """The outputs of all stages, and whether all of them have seen finite losses only."""
-        mine, owners = [*own, torch.tensor(finite)], self._cut.part.owners
+        mine, owners = [*own, torch.tensor(finite)], self._cut.graphs.owners
         if not self._messages:
             everyone = self._line.gather([TensorSpec.of(tensor).dense.plain for tensor in mine])
             self._messages = [Message(tuple(TensorSpec(*each) for each in theirs)) for theirs in everyone]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from pilotage.options.choices import PipelineOrder
-from pilotage.passes.cutting import StageProgram
+from pilotage.passes.stage_program import StageProgram
 from pilotage.strategies.stages.orders import Move, moves, order_for
 from pilotage.strategies.stages.work import StageWork, on_device
 
@@ -77,7 +77,7 @@ class CardTransport:
 def order_on_cards(asked: PipelineOrder | None, cuts: Sequence[StageProgram], micro_batches: int) -> PipelineOrder:
     """The order in which stages work that draw from the same random streams."""
     order = order_for(asked, micro_batches, len(cuts), trains=cuts[0].program.trains)
-    backwards = [cut.part.backward for cut in cuts if cut.part.backward is not None]
+    backwards = [cut.graphs.backward for cut in cuts if cut.graphs.backward is not None]
     # On one card, what backward draws comes before the next micro-batch's forward.
     draws = any(_draws(node) for backward in backwards for node in backward.graph.graph.nodes)
     return PipelineOrder.SHARDED if draws else order

@@ -14,7 +14,7 @@ from pilotage.execution.state import DeviceState
 from pilotage.execution.walk import Calls, Results, StepFailure, micro_batches_of
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.passes.cutting import StageProgram
+from pilotage.passes.stage_program import StageProgram
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.step_function import NOT_FINITE
@@ -49,13 +49,13 @@ class Pipeline:
         self._setup = setup
         first = cuts[0]
         self._first = next(iter(first.program.computations.values()))
-        self._looks_at_losses = self._first.checks_late
-        self._outputs = [number for number in first.outputs if first.part.owners[number] in transport.local_stages]
+        self._looks_at_losses = self._first.returns_loss_check
+        self._outputs = [number for number in first.outputs if first.graphs.owners[number] in transport.local_stages]
         """The outputs that this process's stages compute."""
         constants = first.program.constant_outputs
         self._constants = [self._outputs.index(number) for number in constants if number in self._outputs]
         self._works = [
-            StageWork(cut.program, cut.part, self._first.sections, device)
+            StageWork(cut.program, cut.graphs, self._first.sections, device)
             for cut, device in zip(cuts, devices, strict=True)
         ]
         self._updates = [StageUpdate(cut) for cut in cuts] if program.trains else []
@@ -114,7 +114,7 @@ class Pipeline:
 
     def _batches(self, number: int, inputs: Sequence[Tensor]) -> list[Sequence[Tensor]]:
         """The micro-batches where one of this process's stages needs them."""
-        needed, device = self._cuts[number].part.inputs, self.devices[number]
+        needed, device = self._cuts[number].graphs.inputs, self.devices[number]
         is_first = self._transport.local_stages[number] == 0
         there = [
             tensor.to(device, non_blocking=True) if is_first or position in needed else tensor

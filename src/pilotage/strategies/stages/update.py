@@ -9,7 +9,7 @@ import torch
 
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
-from pilotage.passes.cutting import StageProgram
+from pilotage.passes.stage_program import StageProgram
 from pilotage.program.graphs.straight_line import straight_line
 from pilotage.program.layout import VariableValue
 from pilotage.program.program import Action

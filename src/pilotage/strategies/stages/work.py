@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pilotage.capture.steps import pool
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
-from pilotage.passes.stage_part import Half, StagePart
+from pilotage.passes.stage_graphs import StageGraph, StageGraphs
 from pilotage.program.graphs.straight_line import straight_line
 from pilotage.program.layout import Section
 from pilotage.program.program import Computation, Program
@@ -36,7 +36,7 @@ class GraphFailure:
 class StageWork:
     """Runs the graphs of one stage; pools gradients, and keeps outputs and what backward needs of each micro-batch."""
 
-    def __init__(self, program: Program, part: StagePart, sections: Sequence[Section], device: torch.device) -> None:
+    def __init__(self, program: Program, part: StageGraphs, sections: Sequence[Section], device: torch.device) -> None:
         self._draws_random_numbers = program.draws_random_numbers
         self._part = part
         self._sections = tuple(sections)
@@ -125,7 +125,7 @@ class StageWork:
     def _drawing(self, replica: int) -> AbstractContextManager[None]:
         return self._streams.of_replica(replica) if self._draws_random_numbers else nullcontext()
 
-    def _keep_outputs(self, number: int, half: Half, outputs: Sequence[Tensor], carrier: Tensor) -> None:
+    def _keep_outputs(self, number: int, half: StageGraph, outputs: Sequence[Tensor], carrier: Tensor) -> None:
         memory = carrier.untyped_storage().data_ptr()
         for position, output in zip(half.outputs, outputs, strict=True):
             # The next round overwrites what was received.
@@ -136,7 +136,7 @@ class StageWork:
 class _HalfWork:
     """The graph of a forward or a backward, ready to be called."""
 
-    def __init__(self, half: Half) -> None:
+    def __init__(self, half: StageGraph) -> None:
         self.received, self.sent = Message(half.received), Message(half.sent)
         self.graph = half.graph
         self._run = straight_line(half.graph)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from pilotage.passes.placement import place
+from pilotage.passes.stage_placement import place
 from pilotage.program.graphs.origins import stage_of
 from poptorch.options import Options, SerialPhasedExecution, ShardedExecution, Stage
 

@@ -22,8 +22,8 @@ from pilotage.optim.reading import read_optimizer
 from pilotage.options.batching import Batching
 from pilotage.options.choices import OutputMode, Recomputation
 from pilotage.passes.anchors import anchored
-from pilotage.passes.cutting import cut_program
 from pilotage.passes.recomputation import recomputed
+from pilotage.passes.stage_program import cut_program
 from pilotage.program.graphs.forward_marks import keep_for_backward
 from pilotage.program.program import Program
 from pilotage.program.schedule import make_schedule
@@ -64,7 +64,7 @@ class Stages:
         plan = self.program.plan
         self.states = [DeviceState(cut.program.layout, plan, CPU, replicas=1, pools=trains) for cut in self.cuts]
         sections = next(iter(self.program.computations.values())).sections
-        self.works = [StageWork(cut.program, cut.part, sections, CPU) for cut in self.cuts]
+        self.works = [StageWork(cut.program, cut.graphs, sections, CPU) for cut in self.cuts]
         for state in self.states:
             state.load_weights(dict(module.named_parameters()), dict(module.named_buffers()))
         self.streams = [RandomStreams(CPU, [7 + stage]) for stage in range(stages)]
@@ -261,7 +261,7 @@ def test_stages_can_keep_nothing_but_what_they_hand_on_and_compute_the_rest_agai
     batches = [[torch.randn(6, 4), torch.randn(6, 4)] for _ in range(3)]
     cut = assert_as_eager(NETWORKS[name](), 2, batches, again=Recomputation.STAGES)
     plain = Stages(NETWORKS[name](), batches[0], 2)
-    kept = [[len(each.part.backward.graph.graph.nodes) for each in both.cuts] for both in (cut, plain)]
+    kept = [[len(each.graphs.backward.graph.graph.nodes) for each in both.cuts] for both in (cut, plain)]
     assert sum(kept[0]) > sum(kept[1]), "backward computes more than it did"
 
 
@@ -292,7 +292,7 @@ def test_values_inside_of_any_stage_can_be_anchored():
 
 def test_only_inputs_that_later_stages_use_have_to_be_shared():
     cut = Stages(NETWORKS["recurrence"](), [torch.randn(6, 4), torch.randn(6, 4)], 2)
-    assert [each.part.inputs for each in cut.cuts] == [(1,), (1,)]
+    assert [each.graphs.inputs for each in cut.cuts] == [(1,), (1,)]
 
 
 def refuse(module, match, *, stages=2, error=CaptureError):

@@ -11,7 +11,7 @@ from pilotage.program.graphs.rewrites import copied
 from pilotage.program.program import Computation, Program
 
 
-def with_late_checks(program: Program) -> Program:
+def with_returned_loss_check(program: Program) -> Program:
     """The program whose steps return, as their last output, whether the loss is finite; as it is if it does not look."""
     if not program.checks_loss:
         return program
@@ -22,7 +22,7 @@ def with_late_checks(program: Program) -> Program:
 def _computation(computation: Computation) -> Computation:
     if computation.graph is None:
         return computation
-    return replace(computation, graph=_graph(computation.graph), checks_late=bool(_checks(computation.graph)))
+    return replace(computation, graph=_graph(computation.graph), returns_loss_check=bool(_checks(computation.graph)))
 
 
 def _graph(graph: GraphModule) -> GraphModule:

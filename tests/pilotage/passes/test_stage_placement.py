@@ -22,7 +22,7 @@ from pilotage.optim.lamb import Lamb
 from pilotage.optim.reading import read_optimizer
 from pilotage.options.batching import Batching
 from pilotage.options.execution import Execution
-from pilotage.passes.placement import place, placed_graph
+from pilotage.passes.stage_placement import place, placed_graph
 from pilotage.program.graphs.origins import enter_stage, stage_of
 from pilotage.program.layout import Section
 from pilotage.program.program import Action

@@ -14,12 +14,12 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from pilotage.errors import CaptureError
-from pilotage.passes.stage_slots import Slots
+from pilotage.passes.stage_phases import Phases
 from pilotage.program.specification import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class StageGraph:
     """The forward or the backward of one stage.
 
     The graph takes the stage's state, then what it gets (a micro-batch, or what forward has kept), then what it receives. It
@@ -34,11 +34,11 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class StagePart:
+class StageGraphs:
     """What one stage computes of every micro-batch."""
 
-    forward: Half
-    backward: Half | None
+    forward: StageGraph
+    backward: StageGraph | None
     """None in inference."""
 
     gradients: tuple[str, ...]
@@ -52,7 +52,7 @@ class StagePart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class StepGraph:
     """A whole step, as it is to be cut."""
 
     graph: GraphModule
@@ -68,41 +68,41 @@ class Step:
     """Arguments that all stages have, inputs of a micro-batch among them."""
 
 
-def cut(step: Step, slots: Slots, stage: int) -> StagePart:
+def cut(step: StepGraph, phases: Phases, stage: int) -> StageGraphs:
     """What one stage computes of a step."""
-    routes = _Routes(slots, step)
-    own = [(name, gradient) for name, weight, gradient in step.gradients if slots.of_node[weight] == stage]
-    forward = _half(routes, step, stage, [*step.inputs], routes.kept(stage))
+    routes = _Routes(phases, step)
+    own = [(name, gradient) for name, weight, gradient in step.gradients if phases.of_node[weight] == stage]
+    forward = _stage_graph(routes, step, stage, [*step.inputs], routes.kept(stage))
     backward = None
     if step.gradients:
         left = [gradient for _, gradient in own]
-        backward = _half(routes, step, slots.backward(stage), routes.kept(stage), left)
-    return StagePart(
+        backward = _stage_graph(routes, step, phases.backward(stage), routes.kept(stage), left)
+    return StageGraphs(
         forward=forward,
         backward=backward,
         gradients=tuple(name for name, _ in own),
         inputs=tuple(number for number, node in enumerate(step.inputs) if routes.is_used_behind_the_first(node)),
-        owners=tuple(slots.process(routes.source(node)) for node in step.outputs),
+        owners=tuple(phases.stage(routes.source(node)) for node in step.outputs),
     )
 
 
 class _Routes:
-    """How each value comes to the slots that need it; the same for all stages, so that neighbours agree."""
+    """How each value comes to the phases that need it; the same for all stages, so that neighbours agree."""
 
-    def __init__(self, slots: Slots, step: Step) -> None:
-        self._slots = slots
+    def __init__(self, phases: Phases, step: StepGraph) -> None:
+        self._phases = phases
         self._everywhere = step.everywhere
         self.crossing: dict[int, list[Node]] = defaultdict(list)
-        """What each slot hands to the next one."""
+        """What each phase hands to the next one."""
         self._kept: dict[int, list[Node]] = defaultdict(list)
         """What each forward keeps for its own backward."""
         self._later: set[Node] = set()
         for node in step.graph.graph.nodes:
             if node.op == "call_function":
                 for value in node.all_input_nodes:
-                    self._need(value, slots.of_node[node])
+                    self._need(value, phases.of_node[node])
         for _, weight, gradient in step.gradients:
-            self._need(gradient, slots.backward(slots.of_node[weight]))
+            self._need(gradient, phases.backward(phases.of_node[weight]))
 
     def kept(self, stage: int) -> list[Node]:
         return self._kept[stage]
@@ -111,58 +111,58 @@ class _Routes:
         return node in self._later
 
     def source(self, value: Node) -> int:
-        """The slot that a value comes from; the first one for what all of them have."""
-        return self._slots.of_node.get(value, 0)
+        """The phase that a value comes from; the first one for what all of them have."""
+        return self._phases.of_node.get(value, 0)
 
-    def is_at_hand(self, value: Node, slot: int) -> bool:
-        """Whether a slot has a value among its own state, or computes it."""
+    def is_at_hand(self, value: Node, phase: int) -> bool:
+        """Whether a phase has a value among its own state, or computes it."""
         if value.op == "call_function":
-            return self._slots.of_node[value] == slot
+            return self._phases.of_node[value] == phase
         if value.op == "get_attr" or value in self._everywhere:
             return True
-        return self._slots.of_node[value] == self._slots.process(slot)
+        return self._phases.of_node[value] == self._phases.stage(phase)
 
     def changes(self, value: Node) -> bool:
         """Whether the next micro-batch will find another value."""
-        return value in self._slots.written
+        return value in self._phases.written
 
-    def _need(self, value: Node, slot: int) -> None:
-        stage, stages = self._slots.process(slot), self._slots.stages
+    def _need(self, value: Node, phase: int) -> None:
+        stage, stages = self._phases.stage(phase), self._phases.stages
         is_input = value.op == "placeholder" and value in self._everywhere
         if is_input and stage > 0:
             self._later.add(value)
-        if slot >= stages and (is_input or value in self._slots.written):
+        if phase >= stages and (is_input or value in self._phases.written):
             # Forward has it as backward needs it; by the time of backward it is another micro-batch's.
             _add(self._kept[stage], value)
             return
-        if self.is_at_hand(value, slot):
+        if self.is_at_hand(value, phase):
             return
-        source = self._slots.of_node[value]
-        if source > slot:
+        source = self._phases.of_node[value]
+        if source > phase:
             raise CaptureError(
-                f"{value.name} is computed in stage {self._slots.process(source)}, after stage {stage} needs it. Put the operations "
+                f"{value.name} is computed in stage {self._phases.stage(source)}, after stage {stage} needs it. Put the operations "
                 "around it in blocks whose order is that of forward."
             )
-        if slot >= stages and source <= stage:
+        if phase >= stages and source <= stage:
             _add(self._kept[stage], value)
             self._need(value, stage)
             return
-        if value not in self.crossing[slot - 1]:
-            self.crossing[slot - 1].append(value)
-            self._need(value, slot - 1)
+        if value not in self.crossing[phase - 1]:
+            self.crossing[phase - 1].append(value)
+            self._need(value, phase - 1)
 
 
-def _half(routes: _Routes, step: Step, slot: int, given: list[Node], left: list[Node]) -> Half:
-    """Write the graph of one slot."""
-    received, sent = routes.crossing[slot - 1], routes.crossing[slot]
-    outputs = [number for number, node in enumerate(step.outputs) if routes.source(node) == slot]
-    writer = _Writer(routes, step, slot)
+def _stage_graph(routes: _Routes, step: StepGraph, phase: int, given: list[Node], left: list[Node]) -> StageGraph:
+    """Write the graph of one phase."""
+    received, sent = routes.crossing[phase - 1], routes.crossing[phase]
+    outputs = [number for number, node in enumerate(step.outputs) if routes.source(node) == phase]
+    writer = _Writer(routes, step, phase)
     for node in (*step.state, *given, *received):
         writer.take(node)
     writer.compute()
     results = [*sent, *(step.outputs[number] for number in outputs)]
     writer.finish([writer.made(node) for node in results], [writer.left(node) for node in left])
-    return Half(
+    return StageGraph(
         graph=GraphModule(step.graph, writer.graph),
         received=_specifications(received),
         sent=_specifications(sent),
@@ -171,11 +171,11 @@ def _half(routes: _Routes, step: Step, slot: int, given: list[Node], left: list[
 
 
 class _Writer:
-    def __init__(self, routes: _Routes, step: Step, slot: int) -> None:
+    def __init__(self, routes: _Routes, step: StepGraph, phase: int) -> None:
         self.graph = Graph()
         self._routes = routes
         self._step = step
-        self._slot = slot
+        self._phase = phase
         self._made: dict[Node, Node] = {}
 
     def take(self, node: Node) -> None:
@@ -185,7 +185,7 @@ class _Writer:
 
     def compute(self) -> None:
         for node in self._step.graph.graph.nodes:
-            if node.op == "call_function" and self._routes.is_at_hand(node, self._slot):
+            if node.op == "call_function" and self._routes.is_at_hand(node, self._phase):
                 self._made[node] = self.graph.node_copy(node, self.made)
 
     def made(self, node: Node) -> Node:

@@ -14,20 +14,20 @@ from pilotage.program.graphs.rewrites import copied
 from pilotage.program.program import Program
 
 
-def moved(program: Program, source: torch.device, target: torch.device) -> Program:
+def to_device(program: Program, source: torch.device, target: torch.device) -> Program:
     """The same program with all that its graphs say about one device said about another."""
     if source == target:
         return program
     computations = {
         action: computation
         if computation.graph is None
-        else replace(computation, graph=moved_graph(computation.graph, source, target))
+        else replace(computation, graph=graph_to_device(computation.graph, source, target))
         for action, computation in program.computations.items()
     }
     return replace(program, computations=computations)
 
 
-def moved_graph(graph: GraphModule, source: torch.device, target: torch.device) -> GraphModule:
+def graph_to_device(graph: GraphModule, source: torch.device, target: torch.device) -> GraphModule:
     """A copy of a graph whose constants are on another device, and which makes its tensors there."""
 
     def there(value: Any) -> Any:

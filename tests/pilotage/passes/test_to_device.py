@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
-from pilotage.passes.moving import moved
+from pilotage.passes.to_device import to_device
 from pilotage.program.program import Action
 
 CPU, ELSEWHERE = torch.device("cpu"), torch.device("meta")
@@ -34,7 +34,7 @@ def program_of(module):
 
 def test_a_moved_program_touches_the_other_device_alone():
     program, state = program_of(Net())
-    there = moved(program, CPU, ELSEWHERE)
+    there = to_device(program, CPU, ELSEWHERE)
     for action, computation in there.computations.items():
         arguments = state.arguments(computation.sections, 0, whole=computation.whole)
         batch = [torch.empty(3, 4), torch.empty(3, 4)] if action is Action.ACCUMULATE else []
@@ -45,6 +45,6 @@ def test_a_moved_program_touches_the_other_device_alone():
 def test_the_program_itself_stays_where_it_is():
     program, _ = program_of(Net())
     before = [graph.graph.python_code("self").src for graph in (c.graph for c in program.computations.values())]
-    moved(program, CPU, ELSEWHERE)
+    to_device(program, CPU, ELSEWHERE)
     assert before == [graph.graph.python_code("self").src for graph in (c.graph for c in program.computations.values())]
-    assert moved(program, CPU, CPU) is program
+    assert to_device(program, CPU, CPU) is program

@@ -12,8 +12,8 @@ from torch.fx import Node
 from pilotage.capture.steps import UpdateStep
 from pilotage.capture.tracing import trace
 from pilotage.errors import CaptureError, OptionError
-from pilotage.passes.stage_part import StagePart, Step, cut
-from pilotage.passes.stage_slots import Slots, find_slots, stages_in
+from pilotage.passes.stage_graphs import StageGraphs, StepGraph, cut
+from pilotage.passes.stage_phases import Phases, find_phases, stages_in
 from pilotage.program.layout import Section, StateLayout
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.structure import count_tensors
@@ -26,7 +26,7 @@ class StageProgram:
     program: Program
     """With the state of this stage alone; its update updates that."""
 
-    part: StagePart
+    graphs: StageGraphs
     outputs: tuple[int, ...]
     """Those results of the step that go to the host."""
 
@@ -60,11 +60,11 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
         str(name): node for (kind, name), node in arguments.items() if kind in (Section.PARAMETERS, Section.BUFFERS)
     }
     everywhere = frozenset(placeholders) - {*living.values()}
-    slots = find_slots(graph.graph, stages, homeless=everywhere, trains=program.trains)
-    homes = {name: slots.of_node[node] for name, node in living.items()}
+    phases = find_phases(graph.graph, stages, homeless=everywhere, trains=program.trains)
+    homes = {name: phases.of_node[node] for name, node in living.items()}
     own = _own(program, {name for name, home in homes.items() if home == stage})
     outputs, gradients = _results(program, graph.graph.output_node())
-    step = Step(
+    step = StepGraph(
         graph=graph,
         state=[arguments[key] for key in _arguments(own.layout, computation.sections)],
         inputs=placeholders[len(arguments) :],
@@ -75,15 +75,15 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
     computations = {action: replace(computation, graph=None, function=None)}
     if program.trains:
         computations[Action.UPDATE] = _update(program.computations[Action.UPDATE], own.layout, device)
-    flag = len(outputs) - 1 if computation.checks_late else None
+    flag = len(outputs) - 1 if computation.returns_loss_check else None
     return StageProgram(
         program=replace(own, computations=computations),
-        part=cut(step, slots, stage),
+        graphs=cut(step, phases, stage),
         outputs=tuple(number for number in range(len(outputs)) if number != flag),
         flag=flag,
         homes=homes,
         divisor=max(_divisors(program).values(), default=1),
-        travelling=tuple(name for name in program.layout.parameters if _travels(living[name], slots)),
+        travelling=tuple(name for name in program.layout.parameters if _travels(living[name], phases)),
     )
 
 
@@ -173,5 +173,5 @@ def _results(program: Program, output: Node) -> tuple[list[Node], dict[str, Node
     return [*results[:count], *results[count + len(gradients) :]], gradients
 
 
-def _travels(weight: Node, slots: Slots) -> bool:
-    return len({slots.process(slots.of_node[user]) for user in weight.users if user in slots.of_node}) > 1
+def _travels(weight: Node, phases: Phases) -> bool:
+    return len({phases.stage(phases.of_node[user]) for user in weight.users if user in phases.of_node}) > 1

@@ -1,7 +1,7 @@
 """Which stage of a pipeline computes each value of a graph, and whether it does so in forward or in backward.
 
-A micro-batch goes through the slots 0 to S - 1, the forwards of the S stages, and then through S to 2 S - 1, their backwards in
-reverse order. An operation is in the slot that its stage says, or in a later one if what it needs is not there before.
+A micro-batch goes through the phases 0 to S - 1, the forwards of the S stages, and then through S to 2 S - 1, their backwards in
+reverse order. An operation is in the phase that its stage says, or in a later one if what it needs is not there before.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pilotage.program.graphs.source_lines import line_of
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """The slot of every value that a graph computes."""
+class Phases:
+    """The phase of every value that a graph computes."""
 
     stages: int
     of_node: Mapping[Node, int]
@@ -30,18 +30,18 @@ class Slots:
     written: frozenset[Node]
     """Arguments that the graph writes to, and values that lie in their memory."""
 
-    def process(self, slot: int) -> int:
-        """The stage that a slot belongs to."""
-        return stage_of_slot(slot, self.stages)
+    def stage(self, phase: int) -> int:
+        """The stage that a phase belongs to."""
+        return stage_of_phase(phase, self.stages)
 
     def backward(self, stage: int) -> int:
-        """The slot of a stage's backward."""
+        """The phase of a stage's backward."""
         return 2 * self.stages - 1 - stage
 
 
-def stage_of_slot(slot: int, stages: int) -> int:
-    """The stage that a slot belongs to."""
-    return min(slot, 2 * stages - 1 - slot)
+def stage_of_phase(phase: int, stages: int) -> int:
+    """The stage that a phase belongs to."""
+    return min(phase, 2 * stages - 1 - phase)
 
 
 def stages_in(graph: Graph) -> int:
@@ -49,8 +49,8 @@ def stages_in(graph: Graph) -> int:
     return 1 + max((stage for node in graph.nodes if (stage := stage_of(node)) is not None), default=0)
 
 
-def find_slots(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: bool) -> Slots:
-    """Find the slot of every operation, and of every argument but those that all stages have."""
+def find_phases(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: bool) -> Phases:
+    """Find the phase of every operation, and of every argument but those that all stages have."""
     search = _Search(Memories(graph), stages, homeless, trains)
     for node in graph.nodes:
         if node.op == "call_function":
@@ -58,37 +58,37 @@ def find_slots(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: 
     for node in graph.nodes:
         if node.op == "placeholder" and node not in homeless:
             # An argument that nothing needs has to be somewhere, too.
-            search.slots.setdefault(node, 0)
-    return Slots(stages, search.slots, search.in_written_arguments(graph))
+            search.phases.setdefault(node, 0)
+    return Phases(stages, search.phases, search.in_written_arguments(graph))
 
 
 class _Search:
     def __init__(self, memories: Memories, stages: int, homeless: frozenset[Node], trains: bool) -> None:
-        self.slots: dict[Node, int] = {}
+        self.phases: dict[Node, int] = {}
         self._written: set[Node] = set()
         self._stages = stages
         self._homeless = homeless
         self._trains = trains
         self._memories = memories
         self._last_write: dict[Node, int] = {}
-        """The slot in which each memory was last written to."""
+        """The phase in which each memory was last written to."""
 
     def place(self, node: Node) -> None:
-        slot = self._slot(node)
-        self.slots[node] = slot
+        phase = self._phase(node)
+        self.phases[node] = phase
         for value in node.all_input_nodes:
             if value.op == "placeholder" and value not in self._homeless:
                 # Weights live where they are first used.
-                self.slots.setdefault(value, stage_of_slot(slot, self._stages))
-            self._refuse_stale_reading(node, value, slot)
+                self.phases.setdefault(value, stage_of_phase(phase, self._stages))
+            self._refuse_stale_reading(node, value, phase)
         for value in written_arguments(node):
-            self._note_write(node, value, slot)
+            self._note_write(node, value, phase)
 
     def in_written_arguments(self, graph: Graph) -> frozenset[Node]:
         return frozenset(node for node in graph.nodes if self._memories.memory(node) in self._written)
 
-    def _slot(self, node: Node) -> int:
-        given = [self.slots[value] for value in node.all_input_nodes if value.op == "call_function"]
+    def _phase(self, node: Node) -> int:
+        given = [self.phases[value] for value in node.all_input_nodes if value.op == "call_function"]
         earliest = max(given, default=0)
         if node.target is operator.getitem:
             return earliest
@@ -99,33 +99,33 @@ class _Search:
         wanted = 2 * self._stages - 1 - stage if is_backward else stage
         if earliest > wanted and not is_backward:
             raise CaptureError(
-                f"forward goes back to stage {stage} after it has been in stage {stage_of_slot(earliest, self._stages)}, and "
+                f"forward goes back to stage {stage} after it has been in stage {stage_of_phase(earliest, self._stages)}, and "
                 "the stages of a pipeline in processes of their own follow each other. Give each stage an IPU of its own, in "
                 f"ascending order.{_at(node)}"
             )
         return max(wanted, earliest)
 
-    def _note_write(self, node: Node, value: Node, slot: int) -> None:
+    def _note_write(self, node: Node, value: Node, phase: int) -> None:
         memory = self._memories.memory(value)
         if memory.op == "placeholder":
             self._written.add(memory)
-            home = self.slots.get(memory)
-            if memory in self._homeless or home != stage_of_slot(slot, self._stages):
+            home = self.phases.get(memory)
+            if memory in self._homeless or home != stage_of_phase(phase, self._stages):
                 raise CaptureError(
-                    f"forward writes to {memory.name} in stage {stage_of_slot(slot, self._stages)}, though it belongs to another "
+                    f"forward writes to {memory.name} in stage {stage_of_phase(phase, self._stages)}, though it belongs to another "
                     f"one, or to all. State that changes can be used in one stage of a pipeline alone.{_at(node)}"
                 )
-        self._last_write[memory] = slot
+        self._last_write[memory] = phase
 
-    def _refuse_stale_reading(self, node: Node, value: Node, slot: int) -> None:
+    def _refuse_stale_reading(self, node: Node, value: Node, phase: int) -> None:
         """What a later stage has written to is never sent back to the one that made it."""
         written = self._last_write.get(self._memories.memory(value))
-        if value.op != "call_function" or written is None or written <= self.slots[value] or slot == written:
+        if value.op != "call_function" or written is None or written <= self.phases[value] or phase == written:
             return
-        if slot < written or slot >= self._stages:
+        if phase < written or phase >= self._stages:
             raise CaptureError(
-                f"A value of stage {stage_of_slot(self.slots[value], self._stages)} is changed in place in stage "
-                f"{stage_of_slot(written, self._stages)}, and its old memory is read afterwards. Use an operation that returns "
+                f"A value of stage {stage_of_phase(self.phases[value], self._stages)} is changed in place in stage "
+                f"{stage_of_phase(written, self._stages)}, and its old memory is read afterwards. Use an operation that returns "
                 f"a new tensor.{_at(node)}"
             )
 
