@@ -29,7 +29,7 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import LossRule, Pooling, Reduction
 from pilotage.program.graphs.labels import add_label, input_number
 from pilotage.program.layout import Groups, StateLayout
-from pilotage.program.optimizer_shards import Shares
+from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
@@ -63,7 +63,7 @@ class Request:
     broadcast_buffers: bool = True
     """Replicas are promised equal buffers."""
 
-    shares: Shares | None = None
+    optimizer_shards: OptimizerShards | None = None
     """Which parameters other instances update; None where each updates all."""
 
     slots_on_host: int | None = None
@@ -170,7 +170,7 @@ def _layout(request: Request) -> StateLayout:
     layout = StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
     refuse_overlaps(request.module, layout)
     layout = replace(layout, slots_on_host=request.slots_on_host)
-    return layout if request.shares is None else request.shares.layout(layout)
+    return layout if request.optimizer_shards is None else request.optimizer_shards.layout(layout)
 
 
 def _steps(
@@ -200,7 +200,7 @@ def _steps(
         if request.separate_gradients
         else GradientStep(gradients=gradients, instances=instances),
         Action.UPDATE: UpdateStep(
-            plan=plan if request.shares is None else request.shares.plan(plan),
+            plan=plan if request.optimizer_shards is None else request.optimizer_shards.plan(plan),
             layout=layout,
             divisors={name: _divisor(request, name) if divides else 1 for name in layout.trained},
             findings=model.findings,

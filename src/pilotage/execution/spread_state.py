@@ -22,7 +22,7 @@ class SpreadState:
     first one counts.
     """
 
-    shares = None
+    optimizer_shards = None
     """The optimizer's state cannot also be divided among instances yet."""
 
     def __init__(self, parts: Sequence[DeviceState]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import Counter, Section, Slot, StateLayout, VariableValue, number_of
-from pilotage.program.optimizer_shards import Shares
+from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.specification import TensorSpec
 
 WEIGHTS, OPTIMIZER = "weights", "the state of the optimizer"
@@ -39,7 +39,7 @@ class DeviceState:
         pools: bool,
         placement: Mapping[str, torch.device] | None = None,
         exchange: Exchange | None = None,
-        shares: Shares | None = None,
+        optimizer_shards: OptimizerShards | None = None,
         first_replica: int = 0,
     ) -> None:
         self.layout = layout
@@ -50,7 +50,7 @@ class DeviceState:
         self.updates_of_call = 0
         """How many updates the present call has completed."""
         self._torn: frozenset[str] = frozenset()
-        self.shares = shares
+        self.optimizer_shards = optimizer_shards
         """Which instance updates which parameter; None if each updates all of them."""
         places = defaultdict(lambda: device, placement or {})
         self._buffers = {
@@ -184,8 +184,8 @@ class DeviceState:
 
     def exchange_updates(self) -> None:
         """Send every instance the weights that the others have updated."""
-        if self.shares is not None:
-            self.shares.tell(self.parameters)
+        if self.optimizer_shards is not None:
+            self.optimizer_shards.broadcast_updates(self.parameters)
 
     def _section(self, section: Section, replica: int, *, whole: bool) -> Sequence[Tensor]:
         if section is Section.BUFFERS:

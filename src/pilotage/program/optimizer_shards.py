@@ -17,7 +17,7 @@ Broadcast = Callable[[Sequence[Tensor], int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shares:
+class OptimizerShards:
     """The parameters that are shared out, each with the one instance that updates it."""
 
     owners: Mapping[str, int]
@@ -40,7 +40,7 @@ class Shares:
         return replace(plan, groups=tuple(groups))
 
     @torch.no_grad()
-    def tell(self, parameters: Mapping[str, Tensor]) -> None:
+    def broadcast_updates(self, parameters: Mapping[str, Tensor]) -> None:
         """Bring the new parameters of each instance to all others, in one message for each type."""
         messages: dict[tuple[int, torch.dtype, torch.device], list[Tensor]] = defaultdict(list)
         for name, owner in self.owners.items():
@@ -54,7 +54,7 @@ class Shares:
                     tensor.copy_(piece.reshape(tensor.shape))
 
 
-def owners_of(elements: Mapping[str, int], instances: int, minimum: int) -> dict[str, int]:
+def assign_owners(elements: Mapping[str, int], instances: int, minimum: int) -> dict[str, int]:
     """An owner for each parameter of so many elements or more, so that all have about the same to remember."""
     loads = [0] * instances
     owners: dict[str, int] = {}

@@ -29,7 +29,7 @@ from pilotage.passes.anchors import anchored
 from pilotage.passes.offloading import offloaded
 from pilotage.passes.recomputation import recomputed
 from pilotage.program.layout import Groups
-from pilotage.program.optimizer_shards import Shares
+from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
@@ -38,7 +38,7 @@ from pilotage.runtime.session import Session
 from pilotage.strategies.choosing import StrategyChoice
 from pilotage.strategies.device_assignment import Cards, choose_cards
 from pilotage.strategies.strategy import Setup
-from pilotage.strategies.tensor_locations import notice_of_locations, possible_locations, shares_of
+from pilotage.strategies.tensor_locations import notice_of_locations, optimizer_shards_of, possible_locations
 from pilotage.turns import PROCESS_WIDE
 
 
@@ -112,7 +112,7 @@ class Compilation:
             raise OptionError(
                 f"The tier is {choice.tier.value!r}. Stages in processes of their own run in the tier 'graph' alone."
             )
-        if self._shares() is not None or self._locations(choice).activations is not None:
+        if self._optimizer_shards() is not None or self._locations(choice).activations is not None:
             raise OptionError(
                 "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
                 "wait on the host yet. Leave these locations as they are."
@@ -136,7 +136,7 @@ class Compilation:
             loss_rule=self.execution.loss_rule,
             broadcast_buffers=self.execution.broadcast_buffers,
             slots_on_host=locations.optimizer,
-            shares=self._shares(),
+            optimizer_shards=self._optimizer_shards(),
             separate_gradients=gradients_apart,
             check_loss=choice.capabilities.stops_at_losses
             and self.execution.nonfinite_loss is not NonFiniteLoss.IGNORE,
@@ -165,7 +165,7 @@ class Compilation:
         strategy = StrategyChoice(
             execution=self.execution, choice=choice, cards=cards, line=self.line, setup=setup, tell=self.tell
         ).strategy(program, with_gradients_apart)
-        peers = None if setup.shares is None else self.peers
+        peers = None if setup.optimizer_shards is None else self.peers
         session = Session(
             choice=choice,
             captured=program,
@@ -193,7 +193,7 @@ class Compilation:
             streams=RandomStreams(choice.capabilities.device, seeds),
             on_failure=self.on_failure,
             exchange=None if self.plan is None or self.peers is None else self.peers.begin_sum,
-            shares=self._shares(),
+            optimizer_shards=self._optimizer_shards(),
             order=self.execution.pipeline,
             stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
         )
@@ -232,6 +232,6 @@ class Compilation:
     def _locations(self, choice: Choice) -> Locations:
         return possible_locations(self.execution.locations, choice, trains=self.plan is not None)
 
-    def _shares(self) -> Shares | None:
+    def _optimizer_shards(self) -> OptimizerShards | None:
         broadcast = None if self.peers is None else self.peers.broadcast
-        return shares_of(self.module, self.plan, self.execution, broadcast)
+        return optimizer_shards_of(self.module, self.plan, self.execution, broadcast)

@@ -33,7 +33,7 @@ def settle(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ())
     Each instance keeps its own of some buffers, as long as weights and optimizer state are equal everywhere.
     """
     # What is shared out, no other instance has.
-    own = {} if state.shares is not None else state.slots
+    own = {} if state.optimizer_shards is not None else state.slots
     slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
     counters = {counter.value: tensor for counter, tensor in state.counters.items()}
     unequal = equalize_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)

@@ -81,7 +81,7 @@ class WeightKeeper:
     def _look_again(self, state: ProgramState) -> None:
         """Find out who trains these weights by now; a training program that has lost some takes them back."""
         generation = OWNERSHIP.generation
-        if self._trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self._trained]:
+        if self._trained is not None and OWNERSHIP.assign_owners(self._host().values()) != [self._trained]:
             self.send(state)
             self._trained.claim()
             generation = OWNERSHIP.generation
@@ -117,7 +117,7 @@ class WeightKeeper:
 
     def fetch_for_reading(self) -> None:
         """Bring home whatever any training program has on its device of this module."""
-        for owner in OWNERSHIP.owners_of(self._host().values()):
+        for owner in OWNERSHIP.assign_owners(self._host().values()):
             owner.fetch()
 
     def detach(self) -> None:

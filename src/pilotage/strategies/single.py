@@ -62,7 +62,7 @@ class SingleDevice:
             Action.UPDATE in self.program.computations,
             self._placement,
             self._setup.exchange,
-            shares=self._setup.shares,
+            optimizer_shards=self._setup.optimizer_shards,
         )
         return self.state
 

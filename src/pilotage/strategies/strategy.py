@@ -17,7 +17,7 @@ from pilotage.execution.timing import CallTimes
 from pilotage.execution.walk import Calls, OnFailure
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import PipelineOrder
-from pilotage.program.optimizer_shards import Shares
+from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 
@@ -34,7 +34,7 @@ class Setup:
     exchange: Exchange | None = None
     """Sums gradients over all instances; None if there is only one."""
 
-    shares: Shares | None = None
+    optimizer_shards: OptimizerShards | None = None
     """Which instance updates which parameter; None if each updates all of them."""
 
     order: PipelineOrder | None = None

@@ -13,7 +13,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
 from pilotage.options.locations import Locations
-from pilotage.program.optimizer_shards import Broadcast, Shares, owners_of
+from pilotage.program.optimizer_shards import Broadcast, OptimizerShards, assign_owners
 from pilotage.program.program import Program
 
 
@@ -47,14 +47,14 @@ def refuse_slots_on_host(program: Program) -> None:
         )
 
 
-def shares_of(
+def optimizer_shards_of(
     module: nn.Module, plan: OptimizerPlan | None, execution: Execution, broadcast: Broadcast | None
-) -> Shares | None:
+) -> OptimizerShards | None:
     """Which instance updates which parameter; None if each updates all of them."""
     minimum = execution.locations.shared_optimizer
     if minimum is None or plan is None or broadcast is None:
         return None
     trained = {name for group in plan.groups for name in group.parameters}
     elements = {n: p.numel() for n, p in module.named_parameters() if n in trained and p.requires_grad}
-    owners = owners_of(elements, execution.batching.instances, minimum)
-    return Shares(owners=owners, instance=execution.instance, broadcast=broadcast)
+    owners = assign_owners(elements, execution.batching.instances, minimum)
+    return OptimizerShards(owners=owners, instance=execution.instance, broadcast=broadcast)

@@ -7,14 +7,14 @@ from torch import nn
 
 from pilotage.optim.reading import read_optimizer
 from pilotage.program.layout import StateLayout
-from pilotage.program.optimizer_shards import Shares, owners_of
+from pilotage.program.optimizer_shards import OptimizerShards, assign_owners
 
 SIZES = st.dictionaries(st.text("abcdef", min_size=1), st.integers(1, 1000), min_size=1, max_size=30)
 
 
 @given(SIZES, st.integers(1, 5), st.integers(0, 500))
 def test_every_large_parameter_has_one_owner_and_loads_differ_by_one_parameter_at_most(elements, instances, minimum):
-    owners = owners_of(elements, instances, minimum)
+    owners = assign_owners(elements, instances, minimum)
     assert set(owners) == {name for name, size in elements.items() if size >= minimum}
     assert all(0 <= owner < instances for owner in owners.values())
     loads = [sum(elements[n] for n, owner in owners.items() if owner == instance) for instance in range(instances)]
@@ -27,10 +27,10 @@ def test_an_instance_remembers_its_own_parameters_and_those_that_nobody_shares()
     plan = read_optimizer(torch.optim.Adam(module.parameters(), lr=0.1), names)
     owners = {"0.weight": 0, "1.weight": 1}
     for instance, expected in ((0, {"0.weight", "0.bias"}), (1, {"1.weight", "0.bias"})):
-        shares = Shares(owners=owners, instance=instance, broadcast=lambda tensors, source: None)
-        layout = shares.layout(StateLayout.of(module, plan))
+        shards = OptimizerShards(owners=owners, instance=instance, broadcast=lambda tensors, source: None)
+        layout = shards.layout(StateLayout.of(module, plan))
         assert {slot.parameter for slot in layout.slots} == expected
-        assert {name for group in shares.plan(plan).groups for name in group.parameters} == expected
+        assert {name for group in shards.plan(plan).groups for name in group.parameters} == expected
         assert set(layout.trained) == set(names.values())
 
 
@@ -43,7 +43,7 @@ def test_new_weights_go_from_their_owner_to_the_others():
         if source == 1:
             flat.copy_(torch.full_like(flat, 7.0) if flat.dtype == torch.float64 else sent[source])
 
-    Shares(owners={"a": 1, "b": 0, "c": 1}, instance=0, broadcast=broadcast).tell(mine)
+    OptimizerShards(owners={"a": 1, "b": 0, "c": 1}, instance=0, broadcast=broadcast).broadcast_updates(mine)
     assert mine["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert mine["b"].tolist() == [1] * 4
     assert mine["c"].tolist() == [7, 7]

@@ -19,9 +19,9 @@ from pilotage.program.program import Program
 from pilotage.program.structure import take_apart
 from pilotage.strategies.tensor_locations import (
     notice_of_locations,
+    optimizer_shards_of,
     possible_locations,
     refuse_slots_on_host,
-    shares_of,
 )
 
 ALL = Locations(activations=1, optimizer=2, shared_optimizer=3)
@@ -63,9 +63,9 @@ def test_only_several_instances_that_train_share_state_out():
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.Adam(module.parameters()), names)
     execution = Execution(batching=Batching(instances=2), instance=1, locations=Locations(shared_optimizer=4))
-    shares = shares_of(module, plan, execution, lambda tensors, source: None)
+    shares = optimizer_shards_of(module, plan, execution, lambda tensors, source: None)
     assert shares is not None
     assert (shares.owners, shares.instance) == ({"weight": 0}, 1)
-    assert shares_of(module, None, execution, lambda tensors, source: None) is None
-    assert shares_of(module, plan, execution, None) is None
-    assert shares_of(module, plan, Execution(), lambda tensors, source: None) is None
+    assert optimizer_shards_of(module, None, execution, lambda tensors, source: None) is None
+    assert optimizer_shards_of(module, plan, execution, None) is None
+    assert optimizer_shards_of(module, plan, Execution(), lambda tensors, source: None) is None
