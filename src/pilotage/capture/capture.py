@@ -28,7 +28,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
 from pilotage.options.choices import LossRule, Pooling, Reduction
 from pilotage.program.graphs.labels import add_label, input_number
-from pilotage.program.layout import Groups, StateLayout
+from pilotage.program.layout import ReplicaGroups, StateLayout
 from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.precision import autocast_type
 from pilotage.program.program import Action, Computation, Program
@@ -55,7 +55,7 @@ class Request:
     batching: Batching
     reduction: Reduction = Reduction.MEAN
     pooling: Pooling = Pooling.POST
-    groups: Mapping[str, Groups] = field(default_factory=dict)
+    replica_groups: Mapping[str, ReplicaGroups] = field(default_factory=dict)
     """Parameters of which there are several copies."""
 
     loss_rule: LossRule = LossRule.RETURNED
@@ -167,7 +167,9 @@ def _promises_equal_buffers(request: Request) -> bool:
 
 
 def _layout(request: Request) -> StateLayout:
-    layout = StateLayout.of(request.module, request.plan, pooling=request.pooling, groups=request.groups)
+    layout = StateLayout.of(
+        request.module, request.plan, pooling=request.pooling, replica_groups=request.replica_groups
+    )
     refuse_overlaps(request.module, layout)
     layout = replace(layout, slots_on_host=request.slots_on_host)
     return layout if request.optimizer_shards is None else request.optimizer_shards.layout(layout)
@@ -219,7 +221,7 @@ def _refuse_complex_pools(layout: StateLayout) -> None:
 
 def _divisor(request: Request, parameter: str) -> int:
     """How many gradients are in the pool of a parameter by the time of an update, as far as nothing divided them yet."""
-    groups = request.groups.get(parameter)
+    groups = request.replica_groups.get(parameter)
     # A gradient step divides by the instances itself.
     instances = request.batching.instances if request.separate_gradients else 1
     replicas = request.batching.replicas * instances if groups is None else groups.members

@@ -189,7 +189,9 @@ class GradientStep(LearningStep):
         parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
         outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
         pools = dict(zip(self.layout.trained, pooled, strict=True))
-        pool(pools, gradients, _counters(self.layout, counted), divisor=self.instances, summed=self.layout.groups)
+        pool(
+            pools, gradients, _counters(self.layout, counted), divisor=self.instances, summed=self.layout.replica_groups
+        )
         return outputs
 
 

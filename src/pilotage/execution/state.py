@@ -57,7 +57,7 @@ class DeviceState:
             first_replica + number: _empty_at(layout, Section.BUFFERS, places) for number in range(replicas)
         }
         self._shared = {Section.PARAMETERS: _empty_at(layout, Section.PARAMETERS, places)}
-        self._groups = layout.groups
+        self._groups = layout.replica_groups
         self.flat_gradients = torch.zeros(0, device=device)
         """All pooled gradients in one buffer."""
         if plan is not None:

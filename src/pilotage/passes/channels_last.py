@@ -32,7 +32,7 @@ _EXPECTED_ALIKE = {aten.native_group_norm.default: (0,), aten.native_group_norm_
 def has_channels_last(program: Program) -> bool:
     """Whether there is anything to gain, and nothing that depends on how tensors are stored."""
     graphs = [computation.graph for computation in program.computations.values()]
-    if program.layout.groups or any(graph is None for graph in graphs):
+    if program.layout.replica_groups or any(graph is None for graph in graphs):
         return False
     targets = {node.target for graph in graphs if graph is not None for node in graph.graph.nodes}
     return bool(targets & _CONVOLUTIONS) and not targets & _STRIDES_BUILT_IN

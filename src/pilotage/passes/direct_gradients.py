@@ -41,7 +41,7 @@ def _pools_one_gradient(schedule: Schedule) -> bool:
 
 def _written_directly(computation: Computation, program: Program) -> Computation | None:
     """The gradient step, in which each pool is written by one operation."""
-    if computation.graph is None or program.layout.groups:
+    if computation.graph is None or program.layout.replica_groups:
         return None
     made = copied(computation.graph)
     pooling = pooling_of(pools_of(computation, made, program.layout))

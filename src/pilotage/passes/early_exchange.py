@@ -91,7 +91,7 @@ class _Portion:
 
 def _parts(pools: Sequence[Pool], layout: StateLayout, part_bytes: int) -> list[_Portion]:
     """Parts of about the same size, from the end of the buffer: backward comes to the last layers first."""
-    if layout.groups or not pools:
+    if layout.replica_groups or not pools:
         return []
     bytes_ = pools[-1].stop * layout.accumulation_type.itemsize
     return list(_portions(pools, min(MOST_PARTS, max(1, bytes_ // part_bytes))))

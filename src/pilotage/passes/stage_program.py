@@ -101,7 +101,7 @@ def _refuse(program: Program) -> None:
     problems = []
     if program.plan is not None and program.plan.automatic_loss_scaling:
         problems.append("find the loss scale by itself (setAutomaticLossScaling)")
-    if program.layout.groups:
+    if program.layout.replica_groups:
         problems.append("have several copies of a parameter (replicaGrouping)")
     if program.written_inputs:
         problems.append("write to the inputs of forward")

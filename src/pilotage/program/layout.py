@@ -52,7 +52,7 @@ class Counter(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ReplicaGroups:
     """How the replicas share the copies of a parameter."""
 
     of_replica: tuple[int, ...]
@@ -100,7 +100,7 @@ class StateLayout:
     """What gradients are pooled in."""
 
     counters: tuple[Counter, ...] = (Counter.UPDATES,)
-    groups: Mapping[str, Groups] = field(default_factory=dict)
+    replica_groups: Mapping[str, ReplicaGroups] = field(default_factory=dict)
     """Parameters of which there are several copies, along a leading dimension that no replica sees."""
 
     slots_on_host: int | None = None
@@ -113,18 +113,18 @@ class StateLayout:
         plan: OptimizerPlan | None,
         *,
         pooling: Pooling = Pooling.POST,
-        groups: Mapping[str, Groups] | None = None,
+        replica_groups: Mapping[str, ReplicaGroups] | None = None,
     ) -> StateLayout:
         """The state of a module, and of its optimizer if it is trained."""
-        groups = groups or {}
+        replica_groups = replica_groups or {}
         parameters = dict(module.named_parameters())
         specifications = {
-            name: _copy_of(TensorSpec.of(parameter)) if name in groups else TensorSpec.of(parameter)
+            name: _copy_of(TensorSpec.of(parameter)) if name in replica_groups else TensorSpec.of(parameter)
             for name, parameter in parameters.items()
         }
         buffers = {name: TensorSpec.of(buffer) for name, buffer in module.named_buffers()}
         if plan is None:
-            return cls(parameters=specifications, buffers=buffers, groups=groups)
+            return cls(parameters=specifications, buffers=buffers, replica_groups=replica_groups)
         trained = [
             (group, name) for group in plan.groups for name in group.parameters if parameters[name].requires_grad
         ]
@@ -140,7 +140,7 @@ class StateLayout:
             values=variable_values(plan),
             accumulation_type=_pool_type(plan, [specifications[name] for _, name in trained]),
             counters=_counters(plan, pooling),
-            groups=groups,
+            replica_groups=replica_groups,
         )
 
     def is_on_host(self, slot: Slot) -> bool:
@@ -158,7 +158,9 @@ class StateLayout:
                 return [SCALAR for _ in self.values]
             case _:
                 owned = self._owned(section)
-                return [self._whole(name, spec) if whole and name in self.groups else spec for name, spec in owned]
+                return [
+                    self._whole(name, spec) if whole and name in self.replica_groups else spec for name, spec in owned
+                ]
 
     def owners(self, section: Section) -> list[str]:
         """The parameter that each tensor of a section belongs to; none for buffers, counters and values."""
@@ -178,7 +180,7 @@ class StateLayout:
                 return []
 
     def _whole(self, name: str, copy: TensorSpec) -> TensorSpec:
-        shape = (self.groups[name].count, *copy.shape)
+        shape = (self.replica_groups[name].count, *copy.shape)
         return TensorSpec(shape, contiguous_strides(shape), copy.dtype)
 
 

@@ -28,7 +28,7 @@ from pilotage.options.locations import Locations
 from pilotage.passes.anchors import anchored
 from pilotage.passes.offloading import offloaded
 from pilotage.passes.recomputation import recomputed
-from pilotage.program.layout import Groups
+from pilotage.program.layout import ReplicaGroups
 from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
@@ -50,7 +50,7 @@ class Compilation:
     modes: Mapping[nn.Module, bool]
     plan: OptimizerPlan | None
     execution: Execution
-    groups: Mapping[str, Groups]
+    replica_groups: Mapping[str, ReplicaGroups]
     parsers: Parsers
     tell: Callable[[Event], None]
     on_failure: OnFailure
@@ -132,7 +132,7 @@ class Compilation:
             batching=self.execution.batching,
             reduction=self.execution.gradient_reduction,
             pooling=self.execution.pooling,
-            groups=self.groups,
+            replica_groups=self.replica_groups,
             loss_rule=self.execution.loss_rule,
             broadcast_buffers=self.execution.broadcast_buffers,
             slots_on_host=locations.optimizer,

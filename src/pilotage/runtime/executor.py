@@ -23,7 +23,7 @@ from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import ReplicaGrouping
 from pilotage.options.execution import Execution
-from pilotage.program.layout import Groups
+from pilotage.program.layout import ReplicaGroups
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.structure import Parsers, Structure, put_together
@@ -82,7 +82,7 @@ class Executor:
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
         """The turn of one call; inference changes nothing that an interrupt could tear, and does without its protection."""
-        self._groups: dict[str, Groups] = {}
+        self._replica_groups: dict[str, ReplicaGroups] = {}
         self._session: Session | None = None
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
@@ -324,7 +324,9 @@ class Executor:
         """Give each group of replicas its own copy of a parameter, along the leading dimension of the host's tensor."""
         if self._session is not None:
             raise OptionError(f"The model is compiled: call destroy() before grouping the replicas of {parameter}.")
-        self._groups[parameter] = replica_groups(self.module, parameter, self.execution.batching, members, grouping)
+        self._replica_groups[parameter] = replica_groups(
+            self.module, parameter, self.execution.batching, members, grouping
+        )
 
     @in_turn
     def set_optimizer_state(self, state: OptimizerState) -> None:
@@ -385,7 +387,7 @@ class Executor:
             modes=self.modes,
             plan=self.plan,
             execution=self.execution,
-            groups=self._groups,
+            replica_groups=self._replica_groups,
             parsers=self._parsers,
             tell=self._tell,
             on_failure=self._failures.may_continue,

@@ -7,12 +7,12 @@ from torch import nn
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching, group_of
 from pilotage.options.choices import ReplicaGrouping
-from pilotage.program.layout import Groups
+from pilotage.program.layout import ReplicaGroups
 
 
 def replica_groups(
     module: nn.Module, parameter: str, batching: Batching, members: int, grouping: ReplicaGrouping
-) -> Groups:
+) -> ReplicaGroups:
     """Who uses which copy; the host's tensor holds the copies along its leading dimension."""
     replicas = batching.replicas
     if batching.instances > 1:
@@ -20,7 +20,7 @@ def replica_groups(
     if members < 1 or replicas % members:
         raise OptionError(f"Groups of {members} replicas do not divide {replicas} replicas evenly.")
     shape = tuple(module.get_parameter(parameter).shape)
-    groups = Groups(tuple(group_of(replica, replicas, members, grouping) for replica in range(replicas)))
+    groups = ReplicaGroups(tuple(group_of(replica, replicas, members, grouping) for replica in range(replicas)))
     if not shape:
         raise OptionError(
             f"Scalars cannot be passed as per-replica weight tensor values: {parameter} has no leading dimension to hold "

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from pilotage.program.layout import Counter, Groups, Slot, StateLayout, VariableValue
+from pilotage.program.layout import Counter, ReplicaGroups, Slot, StateLayout, VariableValue
 from pilotage.program.specification import TensorSpec
 from pilotage.storage.plain_data import dtype, listed, refuse, table, text, texts, whole
 
@@ -56,7 +56,7 @@ def layout_to_data(layout: StateLayout) -> dict[str, Any]:
         "values": [[value.group, value.name] for value in layout.values],
         "accumulation_type": dtype_to_data(layout.accumulation_type),
         "counters": [counter.value for counter in layout.counters],
-        "groups": {name: groups.of_replica for name, groups in layout.groups.items()},
+        "groups": {name: groups.of_replica for name, groups in layout.replica_groups.items()},
         "slots_on_host": layout.slots_on_host,
     }
 
@@ -74,7 +74,7 @@ def layout_from_data(data: dict[str, Any]) -> StateLayout:
         values=tuple(_value(*listed(value, "a value", 2)) for value in listed(data["values"], "the values")),
         accumulation_type=dtype(data["accumulation_type"]),
         counters=tuple(Counter(counter) for counter in listed(data["counters"], "the counters", len(Counter))),
-        groups={
+        replica_groups={
             text(name, "a parameter"): _groups(name, copies, parameters)
             for name, copies in table(data["groups"], "the groups of replicas").items()
         },
@@ -110,8 +110,8 @@ def _value(group: Any, name: Any) -> VariableValue:
     return VariableValue(None if group is None else whole(group, "a group", 0), text(name, "a value"))
 
 
-def _groups(name: str, copies: Any, parameters: Mapping[str, TensorSpec]) -> Groups:
+def _groups(name: str, copies: Any, parameters: Mapping[str, TensorSpec]) -> ReplicaGroups:
     replicas = listed(copies, "the groups of replicas")
     if name not in parameters or not replicas:
         raise refuse("the groups of replicas", name, "a parameter of the program, and a copy for each replica")
-    return Groups(tuple(whole(copy, "a copy of a parameter", 0, len(replicas) - 1) for copy in replicas))
+    return ReplicaGroups(tuple(whole(copy, "a copy of a parameter", 0, len(replicas) - 1) for copy in replicas))

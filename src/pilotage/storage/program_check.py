@@ -81,7 +81,7 @@ def machine_memory() -> int:
 
 def _state(layout: StateLayout) -> Iterator[TensorSpec]:
     for name, spec in layout.parameters.items():
-        copies = layout.groups[name].count if name in layout.groups else 1
+        copies = layout.replica_groups[name].count if name in layout.replica_groups else 1
         yield from [spec] * copies
     yield from layout.buffers.values()
     yield from layout.slots.values()

@@ -147,7 +147,7 @@ def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.
 def _take_over(executor: PoplarExecutor, stored: StoredModel, path: Path, trusted: bool) -> None:
     with translated():
         saved = options_from_data(stored.extra["options"], trusted=trusted)
-    if stored.program.trains or stored.program.layout.groups:
+    if stored.program.trains or stored.program.layout.replica_groups:
         _refuse_other_settings(compiled_settings(saved), compiled_settings(executor.options), path)
     _refuse_other_settings(_anchors(saved), _anchors(executor.options), path)
     with translated():

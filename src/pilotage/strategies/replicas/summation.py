@@ -58,4 +58,4 @@ def _means(state: DeviceState) -> list[Tensor]:
     """The pooled gradients of which each card has its own mean; groups of replicas have sums."""
     if Counter.POOLED not in state.layout.counters:
         return []
-    return [pool for name, pool in state.pools.items() if name not in state.layout.groups]
+    return [pool for name, pool in state.pools.items() if name not in state.layout.replica_groups]
