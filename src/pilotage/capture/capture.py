@@ -15,7 +15,7 @@ from pilotage.capture.model import Model, refuse_unequal_buffers
 from pilotage.capture.module_state import refuse_overlaps
 from pilotage.capture.saved_buffers import is_written_too_early
 from pilotage.capture.steps import (
-    Gradients,
+    ForwardBackward,
     GradientStep,
     InferenceStep,
     SeparateGradientStep,
@@ -76,7 +76,7 @@ class Request:
     parsers: Parsers = field(default_factory=dict)
 
     @property
-    def parts_updates(self) -> bool:
+    def separates_updates(self) -> bool:
         """Whether updates are apart from backward even where they follow each micro-batch."""
         return self.separate_gradients or self.slots_on_host is not None
 
@@ -88,10 +88,10 @@ def capture(request: Request) -> Program:
     try:
         traces = _traces(steps, request)
     except RuntimeError as error:
-        through_leaves, written = "use_reentrant=True" in str(error), is_written_too_early(error)
-        if not (through_leaves or written):
+        accumulates_on_leaves, written = "use_reentrant=True" in str(error), is_written_too_early(error)
+        if not (accumulates_on_leaves or written):
             raise
-        steps = _steps(request, model, through_leaves=through_leaves, past_written_buffers=written)
+        steps = _steps(request, model, accumulates_on_leaves=accumulates_on_leaves, copies_saved_buffers=written)
         traces = _traces(steps, request)
     first = next(iter(steps))
     _label_arguments(steps[first], traces[first])
@@ -129,7 +129,7 @@ def uncaptured(request: Request) -> Program:
         equal_buffers=_promises_equal_buffers(request),
         follows_data=request.batching.device_iterations * request.batching.micro_batches_per_update > 1,
     )
-    steps = _steps(request, model, through_leaves=True)
+    steps = _steps(request, model, accumulates_on_leaves=True)
     return Program(
         layout=_layout(request),
         computations={
@@ -176,7 +176,7 @@ def _layout(request: Request) -> StateLayout:
 
 
 def _steps(
-    request: Request, model: Model, *, through_leaves: bool = False, past_written_buffers: bool = False
+    request: Request, model: Model, *, accumulates_on_leaves: bool = False, copies_saved_buffers: bool = False
 ) -> dict[Action, StepFunction]:
     """The steps that a schedule of this request needs; the first one runs forward."""
     plan, layout = request.plan, model.layout
@@ -184,23 +184,23 @@ def _steps(
         return {Action.INFER: InferenceStep(model=model)}
     divides = request.reduction is Reduction.MEAN
     by_loss = divides and request.pooling is Pooling.POST_AND_LOSS
-    gradients = Gradients(
+    forward_backward = ForwardBackward(
         model=model,
         plan=plan,
         loss_rule=request.loss_rule,
         check_loss=request.check_loss,
         divisor=request.batching.gradient_accumulation if by_loss else 1,
-        through_leaves=through_leaves,
-        past_written_buffers=past_written_buffers,
+        accumulates_on_leaves=accumulates_on_leaves,
+        copies_saved_buffers=copies_saved_buffers,
     )
-    if request.batching.micro_batches_per_update == 1 and not request.parts_updates:
-        return {Action.TRAIN: TrainingStep(gradients=gradients)}
+    if request.batching.micro_batches_per_update == 1 and not request.separates_updates:
+        return {Action.TRAIN: TrainingStep(forward_backward=forward_backward)}
     _refuse_complex_pools(layout)
     instances = request.batching.instances if divides else 1
     return {
-        Action.ACCUMULATE: SeparateGradientStep(gradients=gradients)
+        Action.ACCUMULATE: SeparateGradientStep(forward_backward=forward_backward)
         if request.separate_gradients
-        else GradientStep(gradients=gradients, instances=instances),
+        else GradientStep(forward_backward=forward_backward, instances=instances),
         Action.UPDATE: UpdateStep(
             plan=plan if request.optimizer_shards is None else request.optimizer_shards.plan(plan),
             layout=layout,

@@ -67,7 +67,7 @@ class Model:
     findings: Findings = field(default_factory=Findings)
 
     @contextmanager
-    def holding(self, parameters: Sequence[Tensor], buffers: Sequence[Tensor]) -> Iterator[dict[str, Tensor]]:
+    def using(self, parameters: Sequence[Tensor], buffers: Sequence[Tensor]) -> Iterator[dict[str, Tensor]]:
         """Let the module use these tensors; yields the parameters as leaves to differentiate by."""
         leaves = {
             name: tensor.detach().requires_grad_(name in self.layout.trained)
@@ -83,13 +83,13 @@ class Model:
                 yield leaves
                 tables.refuse_growth_and_loss()
                 self._refuse_replaced_parameters(leaves)
-                self._carry_over(held)
+                self._write_back_reassigned(held)
                 refuse_unequal_buffers(name for name in before if not torch.equal(held[name], before[name]))
         finally:
             tables.restore()
 
     def call(self, inputs: Sequence[Tensor]) -> Any:
-        """Run forward on a micro-batch; only inside of `holding`."""
+        """Run forward on a micro-batch; only inside of `using`."""
         positional, named = put_together(self.arguments, inputs)
         token = _forward_is_running.set(True)
         enter_stage(None)
@@ -108,7 +108,7 @@ class Model:
         tensors, _ = take_apart(value, self.parsers)
         return tuple(position for position, tensor in enumerate(tensors) if not flow.varies(tensor))
 
-    def keep(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
+    def outputs_of(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
         """The tensors that forward returned, apart from any state that may change under them."""
         tensors, self.findings.outputs = take_apart(value, self.parsers)
         _refuse_sparse(tensors)
@@ -132,7 +132,7 @@ class Model:
                 )
 
     @torch.no_grad()
-    def _carry_over(self, held: Mapping[str, Tensor]) -> None:
+    def _write_back_reassigned(self, held: Mapping[str, Tensor]) -> None:
         """Write buffers that forward replaced by new tensors into the ones that stay."""
         reassigned = dict(replaced(self.module, held))
         for name, new in reassigned.items():

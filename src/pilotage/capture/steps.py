@@ -30,7 +30,7 @@ from pilotage.program.precision import without_autocast
 from pilotage.program.step_function import NOT_FINITE, StepFunction
 
 
-def _cut(step: StepFunction, tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+def _by_section(step: StepFunction, tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
     """The tensors of each section, and what is left: the inputs."""
     parts = []
     start = 0
@@ -60,13 +60,13 @@ class InferenceStep:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, buffers, inputs = _cut(self, tensors)
-        with self.model.holding(parameters, buffers):
-            return self.model.keep(self.model.call(inputs), tensors)
+        parameters, buffers, inputs = _by_section(self, tensors)
+        with self.model.using(parameters, buffers):
+            return self.model.outputs_of(self.model.call(inputs), tensors)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gradients:
+class ForwardBackward:
     """Forward and backward, as training and gradient steps share them."""
 
     model: Model
@@ -76,13 +76,13 @@ class Gradients:
     divisor: int = 1
     """What the loss is divided by."""
 
-    through_leaves: bool = False
+    accumulates_on_leaves: bool = False
     """Collect gradients on the leaves: slower, but the one way through reentrant checkpoints."""
 
-    past_written_buffers: bool = False
+    copies_saved_buffers: bool = False
     """Let forward write into a buffer that backward needs as it was."""
 
-    def of(
+    def run(
         self,
         parameters: Sequence[Tensor],
         buffers: Sequence[Tensor],
@@ -92,11 +92,11 @@ class Gradients:
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
         """The outputs, and the gradient of each trained parameter that the loss depends on."""
         model = self.model
-        with model.holding(parameters, buffers) as leaves:
+        with model.using(parameters, buffers) as leaves:
             is_first_run = model.findings.outputs is None
             with search_by(self.loss_rule, model.parsers) as search, self._saving(buffers):
                 value = model.call(inputs)
-            outputs = model.keep(value, (*parameters, *buffers, *inputs))
+            outputs = model.outputs_of(value, (*parameters, *buffers, *inputs))
             end_of_forward()
             loss = search.root(value)
             if is_first_run:
@@ -115,35 +115,35 @@ class Gradients:
         return outputs, {name: _dense(gradient.detach()) for name, gradient in found.items()}
 
     def _saving(self, buffers: Sequence[Tensor]) -> AbstractContextManager[object]:
-        return buffers_kept_for_backward(buffers) if self.past_written_buffers else nullcontext()
+        return buffers_kept_for_backward(buffers) if self.copies_saved_buffers else nullcontext()
 
     def _backward(self, loss: Loss, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
         assert loss.edge is not None
-        if not self.through_leaves:
+        if not self.accumulates_on_leaves:
             return torch.autograd.grad(loss.edge, leaves, seed, allow_unused=True)
         torch.autograd.backward(loss.edge, seed)
         return [leaf.grad for leaf in leaves]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningStep:
+class ForwardBackwardStep:
     """What the steps that run forward and backward have in common."""
 
-    gradients: Gradients
+    forward_backward: ForwardBackward
 
     @property
     def layout(self) -> StateLayout:
         """The state that the step's sections belong to."""
-        return self.gradients.model.layout
+        return self.forward_backward.model.layout
 
     @property
     def findings(self) -> Findings:
         """What running the module's forward has taught."""
-        return self.gradients.model.findings
+        return self.forward_backward.model.findings
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingStep(LearningStep):
+class TrainingStep(ForwardBackwardStep):
     """Forward, backward and update in one."""
 
     sections: ClassVar[tuple[Section, ...]] = (
@@ -156,10 +156,10 @@ class TrainingStep(LearningStep):
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, buffers, slots, counted, values, inputs = _cut(self, tensors)
-        outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
+        parameters, buffers, slots, counted, values, inputs = _by_section(self, tensors)
+        outputs, gradients = self.forward_backward.run(parameters, buffers, counted, values, inputs)
         update(
-            self.gradients.plan,
+            self.forward_backward.plan,
             dict(zip(self.layout.parameters, parameters, strict=True)),
             gradients,
             dict(zip(self.layout.slots, slots, strict=True)),
@@ -170,7 +170,7 @@ class TrainingStep(LearningStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientStep(LearningStep):
+class GradientStep(ForwardBackwardStep):
     """Forward and backward; gradients are added to those of earlier micro-batches."""
 
     instances: int = 1
@@ -186,8 +186,8 @@ class GradientStep(LearningStep):
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, buffers, counted, values, pooled, inputs = _cut(self, tensors)
-        outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
+        parameters, buffers, counted, values, pooled, inputs = _by_section(self, tensors)
+        outputs, gradients = self.forward_backward.run(parameters, buffers, counted, values, inputs)
         pools = dict(zip(self.layout.trained, pooled, strict=True))
         pool(
             pools, gradients, _counters(self.layout, counted), divisor=self.instances, summed=self.layout.replica_groups
@@ -196,7 +196,7 @@ class GradientStep(LearningStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeparateGradientStep(LearningStep):
+class SeparateGradientStep(ForwardBackwardStep):
     """Forward and backward; gradients come behind the outputs, for stages that pool them where the weights are."""
 
     sections: ClassVar[tuple[Section, ...]] = (
@@ -208,8 +208,8 @@ class SeparateGradientStep(LearningStep):
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, buffers, counted, values, inputs = _cut(self, tensors)
-        outputs, gradients = self.gradients.of(parameters, buffers, counted, values, inputs)
+        parameters, buffers, counted, values, inputs = _by_section(self, tensors)
+        outputs, gradients = self.forward_backward.run(parameters, buffers, counted, values, inputs)
         return [*outputs, *gradients.values()]
 
 
@@ -238,7 +238,7 @@ class UpdateStep:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run the step."""
-        parameters, slots, counted, values, pooled, _ = _cut(self, tensors)
+        parameters, slots, counted, values, pooled, _ = _by_section(self, tensors)
         counters = _counters(self.layout, counted)
         held = dict(zip(self.layout.parameters, parameters, strict=True))
         gradients = {
@@ -295,8 +295,8 @@ def _share_of_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Tensor)
 
 def unchecked(step: StepFunction) -> StepFunction:
     """The same step, without a look at its loss."""
-    if isinstance(step, LearningStep):
-        return replace(step, gradients=replace(step.gradients, check_loss=False))
+    if isinstance(step, ForwardBackwardStep):
+        return replace(step, forward_backward=replace(step.forward_backward, check_loss=False))
     return step
 
 

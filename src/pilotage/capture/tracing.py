@@ -23,17 +23,17 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pilotage.capture.attributes import AttributeWatch, Change, frozen_value, lost_state
-from pilotage.capture.functions.calls import StaticCalls, compiled_functions_inlined
-from pilotage.capture.functions.positions import Copies
+from pilotage.capture.functions.function_mode import StaticCalls, compiled_functions_inlined
 from pilotage.capture.functions.randomness import HostDraws, RandomDraws, undisturbed_generators
 from pilotage.capture.functions.refusals import shape_refusal, value_refusal
 from pilotage.capture.functions.static_forms import unchecked_distributions
+from pilotage.capture.functions.tensor_indices import IndexCopies
 from pilotage.capture.functions.writes import WriteGuard
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.fake_kernels import known_shapes
-from pilotage.program.graphs.origins import StageNotes
+from pilotage.program.graphs.origins import OriginRecorder
 from pilotage.program.graphs.rewrites import hidden_writes, tidy
-from pilotage.program.graphs.source_lines import said_by
+from pilotage.program.graphs.source_lines import raised_at
 from pilotage.program.layout import Section, Slot
 from pilotage.program.specification import TensorSpec
 from pilotage.program.step_function import StepFunction
@@ -113,9 +113,9 @@ class _Recording:
         self.draws: RandomDraws
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        self.draws, copies = RandomDraws(), Copies()
+        self.draws, copies = RandomDraws(), IndexCopies()
         try:
-            with self.draws, self._guard(), copies, StageNotes(), StaticCalls(copies):
+            with self.draws, self._guard(), copies, OriginRecorder(), StaticCalls(copies):
                 outputs = self._step(*tensors)
                 copies.refuse_lost_writes()
         except BaseException:
@@ -172,32 +172,32 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except DataDependentOutputException as error:
-        raise value_refusal(str(error.func), where=said_by(error.__traceback__)) from error
+        raise value_refusal(str(error.func), where=raised_at(error.__traceback__)) from error
     except DynamicOutputShapeException as error:
-        raise shape_refusal(str(error.func), where=said_by(error.__traceback__)) from error
+        raise shape_refusal(str(error.func), where=raised_at(error.__traceback__)) from error
     except UnsupportedOperatorException as error:
         raise CaptureError(
             f"The operation {error.func} cannot be captured: it does not say what shape its result has. "
-            f"Register a fake implementation with torch.library.register_fake.{said_by(error.__traceback__)}"
+            f"Register a fake implementation with torch.library.register_fake.{raised_at(error.__traceback__)}"
         ) from error
     except NotImplementedError as error:
         if "HigherOrderOperator" in str(error):
             raise CaptureError(
                 "torch's own control flow (torch.cond, while_loop, scan) cannot be captured. Compute both sides and choose with "
                 "torch.where(condition, one, other), and write loops in Python, with a plain number of rounds."
-                f"{said_by(error.__traceback__)}"
+                f"{raised_at(error.__traceback__)}"
             ) from error
         if "argument of type" not in str(error):
             raise
         raise CaptureError(
             f"forward passes something to a torch operation that torch {torch.__version__} cannot write into a graph ({error}), "
             f"a generator of its own for instance. Pass a tensor instead, or use torch's default generator."
-            f"{said_by(error.__traceback__)}"
+            f"{raised_at(error.__traceback__)}"
         ) from error
     except RuntimeError as error:
         if "no fake impl registered" in str(error):
             raise CaptureError(
                 f"An operation of your own cannot be captured: it does not say what shape its result has. {error}"
-                f"{said_by(error.__traceback__)}"
+                f"{raised_at(error.__traceback__)}"
             ) from error
         raise

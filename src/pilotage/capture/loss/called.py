@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from pilotage.capture.loss.dropped_work import DroppedWork, Operation, dropped_work
 from pilotage.capture.loss.search import Loss, Marks, differentiable, final_losses
 from pilotage.errors import LossError
-from pilotage.program.graphs.source_lines import running_place
+from pilotage.program.graphs.source_lines import current_line
 from pilotage.program.structure import Parsers, take_apart, tensor_paths
 
 LOSS_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
@@ -112,7 +112,7 @@ class _LossCalls(TorchFunctionMode):
         """Call the function, and keep its result if it is a loss or may follow on one."""
         result = func(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS:
-            self._search.found.append(Loss.of(result, running_place()))
+            self._search.found.append(Loss.of(result, current_line()))
         elif self._search.found:
             self._note(func, tuple(args), result)
         return result
@@ -122,7 +122,7 @@ class _LossCalls(TorchFunctionMode):
         for tensor in _written(args if result is None else result):
             if tensor.grad_fn is not None and tensor.grad_fn not in operations:
                 is_neutral = _is_by_one(func, args)
-                operations[tensor.grad_fn] = Operation(running_place(), tensor.numel(), is_neutral=is_neutral)
+                operations[tensor.grad_fn] = Operation(current_line(), tensor.numel(), is_neutral=is_neutral)
 
 
 def _written(result: Any) -> Iterator[Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from pilotage.errors import LossError
-from pilotage.program.graphs.source_lines import running_place
+from pilotage.program.graphs.source_lines import current_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def mark_loss(loss: Tensor) -> Tensor:
     if not isinstance(loss, Tensor):
         raise LossError(f"mark_loss takes the tensor to train on, not {type(loss).__name__}.")
     marked = loss.view_as(loss)
-    marks.found.append(Loss.of(marked, running_place()))
+    marks.found.append(Loss.of(marked, current_line()))
     return marked
 
 

@@ -16,7 +16,7 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pilotage.program.graphs.source_lines import RunningLine
+from pilotage.program.graphs.source_lines import CurrentLine
 
 _STAGE = "pilotage_stage"
 _SCOPE = "pilotage_scope"
@@ -69,13 +69,13 @@ def set_scope(node: Node, scope: str) -> None:
     node.meta[_SCOPE] = scope
 
 
-class StageNotes(TorchDispatchMode):
+class OriginRecorder(TorchDispatchMode):
     """While active, notes where each operation that is captured comes from."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._of_sequence: dict[int, _Place] = {}
-        self._lines = RunningLine()
+        self._lines = CurrentLine()
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

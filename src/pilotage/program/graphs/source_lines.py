@@ -61,7 +61,7 @@ def users_line(where: TracebackType | None) -> SourceLine | None:
     return _innermost(traceback.extract_tb(where))
 
 
-def said_by(where: TracebackType | None) -> str:
+def raised_at(where: TracebackType | None) -> str:
     """The user's line as the tail of an error message, or nothing."""
     return _tail(users_line(where))
 
@@ -71,7 +71,7 @@ def called_from() -> str:
     return _tail(_innermost(traceback.extract_stack()))
 
 
-def running_place() -> str | None:
+def current_line() -> str | None:
     """The innermost line of the user's forward that is running right now, as ``file:line``; None outside of it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _STEPS:
@@ -93,7 +93,7 @@ def _is_function_mode(frame: FrameType) -> bool:
     return frame.f_code.co_name == "__torch_function__"
 
 
-class RunningLine:
+class CurrentLine:
     """Finds the user's innermost line that is running, quickly: it is asked at every operation of a capture."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from torch.fx import symbolic_trace
 
 import pilotage
 from pilotage.program.graphs import source_lines as location
-from pilotage.program.graphs.source_lines import called_from, is_users, leaving_out, said_by, users_line
+from pilotage.program.graphs.source_lines import called_from, is_users, leaving_out, raised_at, users_line
 
 
 def test_torch_and_pilotage_are_not_the_users_and_their_neighbours_are():
@@ -32,13 +32,13 @@ def test_the_innermost_line_of_the_users_own_is_named(line_of):
     line = users_line(caught.value.__traceback__)
     assert f"{line.file}:{line.number}" == line_of("through torch")
     assert line.function == "through_torch"
-    assert said_by(caught.value.__traceback__) == f"\n  at {line}"
+    assert raised_at(caught.value.__traceback__) == f"\n  at {line}"
     assert str(line).endswith("in through_torch: torch.nn.Linear(2, 3)(torch.ones(5))  # through torch")
 
 
 def test_without_a_line_of_the_users_nothing_is_said():
     assert users_line(None) is None
-    assert said_by(None) == ""
+    assert raised_at(None) == ""
 
 
 def test_the_running_line_can_be_asked_for(line_of):

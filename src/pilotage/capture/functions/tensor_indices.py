@@ -17,13 +17,13 @@ from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pilotage.capture.functions.masks import chosen_by_mask
+from pilotage.capture.functions.masked_writes import chosen_by_mask
 from pilotage.capture.functions.writes import written
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.source_lines import called_from
 
 
-def get_item(copies: Copies, x: Tensor, index: Any) -> Any:
+def get_item(copies: IndexCopies, x: Tensor, index: Any) -> Any:
     """``x[index]``, where positions may be tensors."""
     try:
         return x[index]
@@ -44,7 +44,7 @@ def get_item(copies: Copies, x: Tensor, index: Any) -> Any:
     return result
 
 
-def set_item(copies: Copies, x: Tensor, index: Any, value: Any) -> None:
+def set_item(copies: IndexCopies, x: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``, where positions may be tensors."""
     copies.written_back(x, value)
     chosen = chosen_by_mask(x, index, value)
@@ -70,7 +70,7 @@ def set_item(copies: Copies, x: Tensor, index: Any, value: Any) -> None:
     view.movedim(places, list(range(len(places)))).index_put_(positions, given.to(x.dtype))
 
 
-def select(copies: Copies, input: Tensor, dim: Any, index: Any) -> Tensor:
+def select(copies: IndexCopies, input: Tensor, dim: Any, index: Any) -> Tensor:
     """One position of a dimension, which may be a tensor."""
     if not isinstance(index, Tensor):
         return torch.select(input, dim, index)
@@ -79,7 +79,7 @@ def select(copies: Copies, input: Tensor, dim: Any, index: Any) -> Tensor:
     return result
 
 
-def narrow(copies: Copies, input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(copies: IndexCopies, input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """A part of fixed length of a dimension, from a position that may be a tensor."""
     if not isinstance(start, Tensor):
         return torch.narrow(input, dim, start, length)
@@ -100,7 +100,7 @@ POSITION_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _IndexCopy:
     """A copy that stands for a view."""
 
     tensor: Tensor
@@ -109,18 +109,18 @@ class _Copy:
     """Of the original when it was copied."""
 
 
-class Copies(TorchDispatchMode):
+class IndexCopies(TorchDispatchMode):
     """While active, refuses what would make a difference between a view and the copy that stands for it."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._copies: dict[int, _Copy] = {}
+        self._copies: dict[int, _IndexCopy] = {}
         self._lost: dict[int, str] = {}
         """Where a copy was written into, by the original: what has to reach the original before it is used again."""
 
     def note(self, copy: Tensor, original: Tensor) -> None:
         """Remember a copy."""
-        self._copies[_storage(copy)] = _Copy(copy, original, original._version)
+        self._copies[_storage(copy)] = _IndexCopy(copy, original, original._version)
 
     def written_back(self, original: Tensor, value: Any) -> None:
         """A value is about to be put into the original, as ``x[i] += y`` does with what it read."""
@@ -156,7 +156,7 @@ class Copies(TorchDispatchMode):
             for known in filter(None, map(self._known, written(func, args, kwargs))):
                 self._lost[_storage(known.original)] = called_from()
 
-    def _known(self, value: Any) -> _Copy | None:
+    def _known(self, value: Any) -> _IndexCopy | None:
         return self._copies.get(_storage(value)) if isinstance(value, Tensor) else None
 
 

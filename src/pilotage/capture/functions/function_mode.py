@@ -9,11 +9,11 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
-from pilotage.capture.functions.masks import MASK_FORMS
-from pilotage.capture.functions.positions import POSITION_FORMS, Copies
+from pilotage.capture.functions.masked_writes import MASK_FORMS
 from pilotage.capture.functions.recurrent import RECURRENT_FORMS
 from pilotage.capture.functions.refusals import refusal
 from pilotage.capture.functions.static_forms import STATIC_FORMS
+from pilotage.capture.functions.tensor_indices import POSITION_FORMS, IndexCopies
 from pilotage.errors import CaptureError
 from pilotage.interrupts import INTERRUPTS
 from pilotage.program.graphs.source_lines import called_from
@@ -31,7 +31,7 @@ def compiled_functions_inlined() -> Iterator[None]:
 class StaticCalls(TorchFunctionMode):
     """While active, calls functions in the form that can be captured, and refuses by name what has none."""
 
-    def __init__(self, copies: Copies) -> None:
+    def __init__(self, copies: IndexCopies) -> None:
         super().__init__()
         self._forms: dict[Callable[..., Any], Callable[..., Any]] = {
             **STATIC_FORMS,
