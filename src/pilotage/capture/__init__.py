@@ -1,1 +1,1 @@
-"""From a module, its loss and its optimizer to a program."""
+"""Turns a module, its loss and its optimizer into a program."""

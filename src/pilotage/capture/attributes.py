@@ -1,14 +1,14 @@
 """Plain attributes of modules that forward changes.
 
-A captured forward never runs again, so an attribute that it changes in Python would keep the value of the capture.
-Parameters and buffers are part of the program's state and are exempt. For the others:
+A captured forward never runs again, so an attribute that it changes in Python keeps its value from the capture.
+Parameters and buffers are part of the program's state and are not affected. For other attributes:
 
-- a tensor changed in place, or a value replaced by a tensor that depends on inputs, weights or its own old value, is
-  state that would be lost: refused;
-- a tensor under a name that was not there before is a note that forward cannot have read: taken away, with a warning;
-- a tensor that depends on nothing but constants is a cache: put back, since the program computes it again, with a warning;
-- a list or dictionary that forward filled with tensors is emptied of them again, with a warning;
-- any other value (a counter, say) is kept as Python left it, with a warning, since a branch on it is now frozen.
+- A tensor changed in place, or replaced by a tensor that depends on inputs, weights or its own old value, is state that
+  would be lost. This is an error.
+- A tensor under a new name cannot have been read by forward. It is removed, with a warning.
+- A tensor that depends only on constants is a cache. It is restored, with a warning: the program computes it again.
+- A list or dictionary that forward filled with tensors is restored, with a warning.
+- Any other value, such as a counter, stays as Python left it, with a warning: a branch on it is now fixed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pilotage.program.graphs.source_lines import called_from
 
 _MISSING = object()
 _CONTAINERS = (list, dict, set, deque, tuple)
-_DEEP_ENOUGH = 20
+_MAXIMUM_DEPTH = 20
 _TORCHS_OWN = frozenset(vars(nn.Module())) | {"_flat_weights", "_is_full_backward_hook"}
 
 
@@ -44,7 +44,7 @@ class Change:
     before: Any
     after: Any
     text: str
-    """How the value changed, in words."""
+    """A description of the change."""
 
     @property
     def replaces_a_tensor(self) -> bool:
@@ -53,7 +53,7 @@ class Change:
 
     @property
     def is_note(self) -> bool:
-        """Whether it is a tensor under a name that was not there before."""
+        """Whether it is a tensor under a new name."""
         return self.before is _MISSING and isinstance(self.after, Tensor)
 
     def __str__(self) -> str:
@@ -61,11 +61,11 @@ class Change:
 
     @property
     def holds_tensors(self) -> bool:
-        """Whether the new value is a tensor, or holds one somewhere inside."""
+        """Whether the new value is a tensor or contains one."""
         return any(isinstance(item, Tensor) for item in _inside(self.after))
 
     def put_back(self) -> None:
-        """Give the attribute the value that it had before capture."""
+        """Restore the value from before the capture."""
         if self.before is _MISSING:
             self.module.__dict__.pop(self.name, None)
         elif isinstance(self.before, _Contents):
@@ -76,20 +76,20 @@ class Change:
 
 
 class _Contents:
-    """What a container or a plain object held, however deep, so that a change inside of it can be seen and undone."""
+    """A deep snapshot of a container or plain object, to detect and undo changes inside it."""
 
     def __init__(self, container: Any, known: dict[int, _Contents], depth: int = 0) -> None:
         known[id(container)] = self
         self.container = container
         self._copy = copy.copy(_table(container))
-        inner = [item for item in _items(self._copy) if _is_container(item)] if depth < _DEEP_ENOUGH else []
+        inner = [item for item in _items(self._copy) if _is_container(item)] if depth < _MAXIMUM_DEPTH else []
         self._inner = [known.get(id(item)) or _Contents(item, known, depth + 1) for item in inner]
 
     def __repr__(self) -> str:
         return repr(self._copy)
 
     def everything(self) -> Iterator[_Contents]:
-        """This and all contents inside of it, each once."""
+        """This snapshot and all nested ones, each once."""
         waiting, seen = [self], set()
         while waiting:
             current = waiting.pop()
@@ -118,7 +118,7 @@ class _Contents:
 
 
 class AttributeWatch:
-    """Notes the plain attributes of a module and all its parts, and tells what became of them."""
+    """Records the plain attributes of a module and its submodules, and reports how they changed."""
 
     def __init__(self, module: nn.Module) -> None:
         self._modules = list(module.named_modules())
@@ -132,11 +132,11 @@ class AttributeWatch:
         ]
 
     def changes(self) -> list[Change]:
-        """Attributes that are another object, or an unequal value, by now."""
+        """Attributes that are now a different object or an unequal value."""
         found = []
         for (path, part), before in zip(self._modules, self._before, strict=True):
             after = _plain(part)
-            # Modules of torch itself keep weak references and the like, which say nothing about the model.
+            # Torch's own modules keep internal values such as weak references, which say nothing about the model.
             for name in after.keys() - before.keys() if is_torchs(part) else {**before, **after}:
                 old, new = before.get(name, _MISSING), after.get(name, _MISSING)
                 if not _same(old, new):
@@ -144,29 +144,30 @@ class AttributeWatch:
         return found
 
     def refuse_tensors_changed_in_place(self) -> None:
-        """Raise for a tensor attribute that forward wrote into, through a view of it for instance."""
+        """Raise if forward wrote into a tensor attribute, for example through a view."""
         for change, version in self._tensors:
             if change.before._version != version:
                 raise lost_state(change)
 
     def lost_write(self, tensor: Tensor) -> CaptureError:
-        """The error for a write into a tensor that is no part of the program's state."""
+        """The error for a write into a tensor that is not part of the program's state."""
         storage = tensor.untyped_storage()._cdata
         for change, _ in self._tensors:
             if change.before.untyped_storage()._cdata == storage:
                 return lost_state(change, called_from())
         return CaptureError(
-            "forward writes into a tensor that is neither an input nor a parameter nor a buffer: the captured program "
-            f"would do so once, and never again. Make it a buffer of the module.{called_from()}"
+            "forward writes into a tensor that is not an input, a parameter or a buffer: the captured program would do "
+            f"this only once. Make it a buffer of the module.{called_from()}"
         )
 
 
 def lost_state(change: Change, where: str = "") -> CaptureError:
-    """The error for a tensor that would be lost between two steps."""
+    """The error for a tensor whose change would be lost between steps."""
     return CaptureError(
-        f"forward changes the tensor attribute '{change}' of {type(change.module).__name__}, which is neither a parameter "
-        f"nor a buffer: the captured program would lose the change after each step. Register it in __init__ with "
-        f"self.register_buffer('{change.name}', ...) and update it in place with self.{change.name}.copy_(...).{where}"
+        f"forward changes the tensor attribute '{change}' of {type(change.module).__name__}, which is neither a "
+        "parameter nor a buffer: the captured program would lose the change after each step. Register it in __init__ "
+        f"with self.register_buffer('{change.name}', ...) and update it in place with "
+        f"self.{change.name}.copy_(...).{where}"
     )
 
 
@@ -174,14 +175,14 @@ def frozen_value(change: Change) -> str:
     """The warning for a plain value that forward changed."""
     if change.is_note:
         return (
-            f"forward keeps a tensor in the attribute '{change}' of {type(change.module).__name__}. forward runs once, at "
-            "capture, on tensors without data: the attribute is not there afterwards, nor in later steps. "
+            f"forward keeps a tensor in the attribute '{change}' of {type(change.module).__name__}. forward runs "
+            "once, at capture, on tensors without data: the attribute does not exist afterwards, nor in later steps. "
             "Return the tensor from forward to see its values."
         )
     return (
-        f"forward changed the attribute '{change}' of {type(change.module).__name__} {change.text}. forward runs once, at "
-        "capture: later steps do not change it, and a branch on it keeps the way it took. "
-        "Use a buffer and torch.where if the result has to depend on it."
+        f"forward changed the attribute '{change}' of {type(change.module).__name__} {change.text}. forward runs "
+        "once, at capture: later steps do not change it, and a branch on it always goes the same way. "
+        "Use a buffer and torch.where if the result must depend on it."
     )
 
 
@@ -198,7 +199,7 @@ def _is_container(value: Any) -> bool:
 
 
 def _is_plain_object(value: Any) -> bool:
-    """Whether a value is an instance of a class of the user's own that forward could keep tensors in."""
+    """Whether a value is an instance of a user class that could hold tensors."""
     if isinstance(value, (Tensor, nn.Module, type, Enum)) or not isinstance(getattr(value, "__dict__", None), dict):
         return False
     package = type(value).__module__.partition(".")[0]
@@ -207,7 +208,7 @@ def _is_plain_object(value: Any) -> bool:
 
 
 def _table(container: Any) -> Any:
-    """Where a container keeps what it holds."""
+    """The object that holds a container's items."""
     return container if isinstance(container, _CONTAINERS) else vars(container)
 
 
@@ -216,7 +217,7 @@ def _items(table: Any) -> tuple[Any, ...]:
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """A value and everything that it holds, however deep."""
+    """A value and everything nested inside it."""
     if isinstance(value, _Contents) or _is_container(value):
         contents = value if isinstance(value, _Contents) else _Contents(value, {})
         for part in contents.everything():

@@ -1,4 +1,4 @@
-"""Turning a module, its loss and its optimizer into a program."""
+"""Captures a module, its loss and its optimizer as a program."""
 
 from __future__ import annotations
 
@@ -39,50 +39,50 @@ from pilotage.program.structure import Parsers, Structure
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be captured."""
+    """What to capture. It has many fields because it is the one place where capture reads options."""
 
     module: nn.Module
     arguments: Structure
-    """Of the pair (positional arguments, keyword arguments) of a call."""
+    """The structure of the pair (positional arguments, keyword arguments) of a call."""
 
     inputs: Sequence[TensorSpec]
     """The tensors of one micro-batch."""
 
     modes: Mapping[nn.Module, bool]
     plan: OptimizerPlan | None
-    """How to train; None captures inference."""
+    """The optimizer to train with; None captures inference."""
 
     batching: Batching
     reduction: Reduction = Reduction.MEAN
     pooling: Pooling = Pooling.POST
     replica_groups: Mapping[str, ReplicaGroups] = field(default_factory=dict)
-    """Parameters of which there are several copies."""
+    """Parameters that have several copies, and which replica uses which copy."""
 
     loss_rule: LossRule = LossRule.RETURNED
     check_loss: bool = True
     broadcast_buffers: bool = True
-    """Replicas are promised equal buffers."""
+    """Require buffers to be equal in all replicas."""
 
     optimizer_shards: OptimizerShards | None = None
-    """Which parameters other instances update; None where each updates all."""
+    """Which instance updates which parameter; None if each instance updates all."""
 
     slots_on_host: int | None = None
-    """From how many elements on the optimizer's state waits on the host; updates then come apart from backward."""
+    """Keep optimizer state of at least this many elements on the host; updates are then separate from backward."""
 
     separate_gradients: bool = False
-    """Return gradients instead of pooling them: the program is going to be cut into stages."""
+    """Return gradients instead of pooling them, for a program that will be cut into stages."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     parsers: Parsers = field(default_factory=dict)
 
     @property
     def separates_updates(self) -> bool:
-        """Whether updates are apart from backward even where they follow each micro-batch."""
+        """Whether the update is a separate step even if it follows each micro-batch."""
         return self.separate_gradients or self.slots_on_host is not None
 
 
 def capture(request: Request) -> Program:
-    """Run the module's forward once and write down the whole step as graphs."""
+    """Run the module's forward once and record the whole step as graphs."""
     model = _model(request)
     steps = _steps(request, model)
     try:
@@ -123,7 +123,7 @@ def capture(request: Request) -> Program:
 
 
 def uncaptured(request: Request) -> Program:
-    """The same program with its Python left as it is: the eager tier."""
+    """The same program without graphs, for the eager tier."""
     model = replace(
         _model(request),
         equal_buffers=_promises_equal_buffers(request),
@@ -178,7 +178,7 @@ def _layout(request: Request) -> StateLayout:
 def _steps(
     request: Request, model: Model, *, accumulates_on_leaves: bool = False, copies_saved_buffers: bool = False
 ) -> dict[Action, StepFunction]:
-    """The steps that a schedule of this request needs; the first one runs forward."""
+    """The steps that a schedule of this request runs; the first one runs forward."""
     plan, layout = request.plan, model.layout
     if plan is None:
         return {Action.INFER: InferenceStep(model=model)}
@@ -214,20 +214,21 @@ def _refuse_complex_pools(layout: StateLayout) -> None:
     for name in layout.trained:
         if layout.parameters[name].dtype.is_complex:
             raise CaptureError(
-                f"The parameter '{name}' is complex, and gradients of several micro-batches are pooled as real numbers. "
-                "Train it without gradient accumulation and replicas, or keep real and imaginary part apart."
+                f"The parameter '{name}' is complex, but gradients of several micro-batches are pooled as real "
+                "numbers. Train it without gradient accumulation and replicas, or use separate real and imaginary "
+                "parameters."
             )
 
 
 def _divisor(request: Request, parameter: str) -> int:
-    """How many gradients are in the pool of a parameter by the time of an update, as far as nothing divided them yet."""
+    """What to divide a parameter's pooled gradient by at an update."""
     groups = request.replica_groups.get(parameter)
-    # A gradient step divides by the instances itself.
+    # A gradient step already divides by the number of instances.
     instances = request.batching.instances if request.separate_gradients else 1
     replicas = request.batching.replicas * instances if groups is None else groups.members
     match request.pooling:
         case Pooling.RUNNING if groups is None:
-            # Each instance has the mean of its own, and these are added up.
+            # The pool of each instance is already a mean, and the pools are summed.
             return instances
         case Pooling.POST_AND_LOSS:
             return replicas
@@ -250,7 +251,7 @@ def _trace(step: StepFunction, request: Request) -> Trace:
 
 def _label_arguments(step: StepFunction, traced: Trace) -> None:
     arguments = [node for node in traced.graph.graph.nodes if node.op == "placeholder"]
-    # Parameters and buffers are the first two sections of every step that runs forward.
+    # Every step that runs forward begins with parameters and buffers.
     for name, node in zip((*step.layout.parameters, *step.layout.buffers), arguments, strict=False):
         add_label(node, name)
     state = sum(len(step.layout.section(section)) for section in step.sections)
@@ -264,6 +265,6 @@ def _written_inputs(step: StepFunction, traced: Trace) -> tuple[int, ...]:
 
 
 def _written_buffers(step: StepFunction, traced: Trace) -> tuple[str, ...]:
-    # Parameters and buffers are the first two sections of every step that runs forward.
+    # Every step that runs forward begins with parameters and buffers.
     start = len(step.layout.parameters)
     return tuple(name for position, name in enumerate(step.layout.buffers, start) if position in traced.written)

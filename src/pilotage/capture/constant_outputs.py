@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 
 def constant_outputs(graph: GraphModule) -> tuple[int, ...]:
-    """Which outputs depend neither on arguments nor on random numbers, nor on anything outside of torch."""
+    """Outputs that depend on no argument, no random number and nothing outside torch."""
     varying = _varying(list(graph.graph.nodes))
     output = next(node for node in graph.graph.nodes if node.op == "output")
     return tuple(position for position, result in enumerate(output.args[0]) if result not in varying)
@@ -33,7 +33,7 @@ def _varying(nodes: list[Node]) -> set[Node]:
             if _is_source(node) or varying.intersection(node.all_input_nodes):
                 varying.add(node)
                 if _writes(node):
-                    # A write through a view changes what the view was taken from.
+                    # A write through a view also changes its base.
                     varying.update(_ancestors(node))
     return varying
 
@@ -66,10 +66,10 @@ def _varies_by_itself(operation: Any) -> bool:
 
 
 class DataFlow:
-    """While active, follows which memory is computed from arguments, from random numbers, or outside of torch."""
+    """While active, tracks which memory depends on arguments, random numbers or code outside torch."""
 
     def __init__(self, arguments: Iterable[Tensor]) -> None:
-        # Memory that is made and freed during the run may come back for another tensor, which is then noted anew.
+        # Memory freed during the run may be reused for another tensor, which is then recorded anew.
         self._varying = {_memory(tensor): True for tensor in arguments}
         self._values_are_out = False
         self._active = ExitStack()
@@ -85,12 +85,12 @@ class DataFlow:
         self._active.close()
 
     def varies(self, tensor: Tensor) -> bool:
-        """Whether a tensor may be another in the next run."""
+        """Whether a tensor may have other values in the next run."""
         return self._varying.get(_memory(tensor), False)
 
     def note(self, operation: Any, arguments: Any, results: Any) -> None:
-        """Follow the data through an operation."""
-        # A literal lies in memory that no operation has made, and that something else may have used before.
+        """Track data through an operation."""
+        # No operation allocates the memory of a literal, and another tensor may have used it before.
         given = [] if operation in _LITERALS else _tensors(arguments)
         made = _tensors(results)
         varies = self._values_are_out or _varies_by_itself(operation) or any(map(self.varies, given))
@@ -100,7 +100,7 @@ class DataFlow:
             self._varying[_memory(tensor)] = varies
 
     def note_values(self) -> None:
-        """Something that varies is known to Python now: whatever is made from here on may depend on it."""
+        """Record that Python has read a varying value: every later result may depend on it."""
         self._values_are_out = True
 
 
@@ -112,14 +112,14 @@ class _Operations(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run an operation, and note it."""
+        """Run and record an operation."""
         result = func(*args, **(kwargs or {}))
         self._flow.note(func, (args, kwargs), result)
         return result
 
 
 class _Values(TorchFunctionMode):
-    """Notices what no operation shows: values that are read from a tensor's memory."""
+    """Detects reads of a tensor's memory, which no operation shows."""
 
     def __init__(self, flow: DataFlow) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Dropout that is active in inference because the module is still in training mode."""
+"""Warns of dropout in inference because the module is still in training mode."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from torch.nn.modules.dropout import _DropoutNd
 from pilotage.program.program import Program
 
 _MASKS = frozenset({torch.ops.aten.bernoulli_.float, torch.ops.aten.native_dropout.default})
-"""How dropout of every kind draws its mask."""
+"""The operations that draw dropout masks."""
 
 
 def active_dropout(module: nn.Module, modes: Mapping[nn.Module, bool], program: Program) -> str | None:
-    """What to tell the user of an inference program that drops values at random; None where it does not.
+    """The warning for an inference program with active dropout, or None.
 
-    Whoever puts the module itself in evaluation mode and only its dropout layers in training mode wants just that.
+    A module in evaluation mode whose dropout layers alone are in training mode is deliberate (Monte Carlo dropout).
     """
     if program.trains or not modes.get(module, False):
         return None
-    shares = {name or "the module": _share(part) for name, part in module.named_modules() if modes.get(part)}
-    layers = [name for name, share in shares.items() if share > 0]
-    # A layer that forward does not use draws nothing; one that drops everything need not draw.
-    is_used = program.draws_random_numbers or any(share >= 1 for share in shares.values())
+    rates = {name or "the module": _rate(part) for name, part in module.named_modules() if modes.get(part)}
+    layers = [name for name, rate in rates.items() if rate > 0]
+    # A layer that forward does not use draws nothing; a layer with rate 1 need not draw.
+    is_used = program.draws_random_numbers or any(rate >= 1 for rate in rates.values())
     if not (layers and is_used) and not _draws_masks(program):
         return None
     where = f"in {', '.join(layers[:3])}{' and others' if len(layers) > 3 else ''}" if layers else "in its forward"
     return (
-        f"The module is in training mode, and inference drops values at random ({where}): results are not those of the trained model. "
-        "Call .eval() on the module before it is wrapped, or on the wrapped model. To keep dropout on purpose, put the "
-        "module in evaluation mode and then only its dropout layers in training mode."
+        f"The module is in training mode, and inference drops values at random ({where}): results are not those of the "
+        "trained model. Call .eval() on the module before wrapping it, or on the wrapped model. To keep dropout on "
+        "purpose, put the module in evaluation mode and then only its dropout layers in training mode."
     )
 
 
-def _share(part: nn.Module) -> float:
-    """The share of values that a layer drops."""
+def _rate(part: nn.Module) -> float:
+    """The dropout rate of a layer."""
     if isinstance(part, _DropoutNd):
         return part.p
     if isinstance(part, nn.RNNBase):
@@ -58,10 +58,10 @@ def _is_mask(node: Node) -> bool:
 
 
 def _attention_dropout(node: Node) -> float:
-    """The share that a fused attention kernel drops."""
+    """The dropout rate of a fused attention kernel."""
     schema: Any = getattr(node.target, "_schema", None)
     if schema is None or "attention" not in schema.name:
         return 0.0
     given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | node.kwargs
-    share = given.get("dropout_p", 0.0)
-    return share if isinstance(share, float) else 0.0
+    rate = given.get("dropout_p", 0.0)
+    return rate if isinstance(rate, float) else 0.0

@@ -1,4 +1,4 @@
-"""The factor on the loss that keeps small gradients from vanishing in half precision."""
+"""Loss scaling, which keeps small gradients from vanishing in half precision."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.program.layout import Counter, VariableValue, shared_value
 
 LARGE = 0.125 * torch.finfo(torch.float16).max
-"""From here on a scaled gradient counts as large."""
+"""A scaled gradient above this counts as large."""
 
 TOLERATED = 1e-7
-"""The part of all gradients that may be large."""
+"""The fraction of gradients that may be large."""
 
 HIGHEST = 2.0**16
-"""Automatic scaling goes no higher; nor does it go below 1."""
+"""The upper limit of automatic scaling; the lower one is 1."""
 
 
 def loss_scale(
     plan: OptimizerPlan, counters: Mapping[Counter, Tensor], variables: Mapping[VariableValue, Tensor]
 ) -> Value:
-    """What the loss is multiplied by: the user's loss scaling, and the factor that automatic scaling has found."""
+    """The scale of the loss: the user's loss scaling times the factor of automatic scaling."""
     scale = shared_value(plan, "loss_scaling", variables)
     return scale * counters[Counter.LOSS_SCALE] if plan.automatic_loss_scaling else scale
 
 
 def adjust_loss_scale(factor: Tensor, scale: Value, gradients: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Double the factor, or halve it where gradients are large; gradients that overflowed become zero.
+    """Double the factor, or halve it if gradients are large; set gradients to zero if any overflowed.
 
-    Returns the gradients to go on with, still scaled.
+    Returns the gradients, still scaled.
     """
     finite = torch.stack([torch.isfinite(gradient).all() for gradient in gradients.values()]).all()
     large = torch.stack([(gradient.abs() > LARGE).sum() for gradient in gradients.values()]).sum()

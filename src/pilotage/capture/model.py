@@ -1,4 +1,4 @@
-"""The user's module, run on tensors that are handed in instead of on its own."""
+"""Runs the user's module on given tensors instead of its own parameters and buffers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def forward_is_running() -> bool:
 
 @dataclass(kw_only=True)
 class Findings:
-    """What a run of forward has taught about the module."""
+    """What a run of forward showed about the module."""
 
     outputs: Structure | None = None
     without_gradient: tuple[str, ...] = ()
@@ -39,36 +39,36 @@ class Findings:
     reassigned_buffers: tuple[str, ...] = ()
 
     constant_outputs: tuple[int, ...] = ()
-    """Outputs that are the same in every run, where data was followed."""
+    """Outputs that are the same in every run, if data flow was tracked."""
 
     dropped_work: DroppedWork | None = None
-    """An output computed from the loss by work that does not reach the gradients; looked for under `LossRule.CALLED`."""
+    """An output computed from the loss by work that does not affect the gradients; only under `LossRule.CALLED`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A module with everything that is needed to call it on flat lists of tensors."""
+    """A module with everything needed to call it on flat lists of tensors."""
 
     module: nn.Module
     arguments: Structure
-    """Of the pair (positional arguments, keyword arguments)."""
+    """The structure of the pair (positional arguments, keyword arguments)."""
 
     layout: StateLayout
     modes: Mapping[nn.Module, bool]
-    """Which parts of the module are in training mode."""
+    """Which submodules are in training mode."""
 
     equal_buffers: bool = False
-    """Whether to make sure that forward leaves its buffers as they are; only where it runs on data."""
+    """Whether to check that forward does not change its buffers; only for runs on real data."""
 
     follows_data: bool = False
-    """Whether to find out in the first run which outputs are constants; only where it runs on data."""
+    """Whether to find constant outputs in the first run; only for runs on real data."""
 
     parsers: Parsers = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 
     @contextmanager
     def using(self, parameters: Sequence[Tensor], buffers: Sequence[Tensor]) -> Iterator[dict[str, Tensor]]:
-        """Let the module use these tensors; yields the parameters as leaves to differentiate by."""
+        """Let the module use these tensors; yields its parameters as autograd leaves."""
         leaves = {
             name: tensor.detach().requires_grad_(name in self.layout.trained)
             for name, tensor in zip(self.layout.parameters, parameters, strict=True)
@@ -89,7 +89,7 @@ class Model:
             tables.restore()
 
     def call(self, inputs: Sequence[Tensor]) -> Any:
-        """Run forward on a micro-batch; only inside of `using`."""
+        """Run forward on a micro-batch; only inside `using`."""
         positional, named = put_together(self.arguments, inputs)
         token = _forward_is_running.set(True)
         enter_stage(None)
@@ -109,7 +109,7 @@ class Model:
         return tuple(position for position, tensor in enumerate(tensors) if not flow.varies(tensor))
 
     def outputs_of(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
-        """The tensors that forward returned, apart from any state that may change under them."""
+        """The tensors that forward returned, as copies where they share memory with the state."""
         tensors, self.findings.outputs = take_apart(value, self.parsers)
         _refuse_sparse(tensors)
         storages = {tensor.untyped_storage()._cdata for tensor in state}
@@ -120,27 +120,28 @@ class Model:
         return {id(own[name]): tensor for name, tensor in tensors.items()}
 
     def _hook_up(self, leaves: Mapping[str, Tensor]) -> None:
-        """Let hooks on the gradients of the module's parameters see those of the leaves."""
+        """Register the gradient hooks of the module's parameters on the leaves."""
         own = dict(self.module.named_parameters())
         for name in self.layout.trained:
             for hook in (own[name]._backward_hooks or {}).values():
                 leaves[name].register_hook(hook)
             if getattr(own[name], "_post_accumulate_grad_hooks", None):
                 raise CaptureError(
-                    f"The parameter {name} has a hook that runs when its .grad is complete, and a program keeps no .grad. "
-                    "Use register_hook, which changes the gradient itself, or leave updates to the optimizer."
+                    f"The parameter {name} has a hook that runs after its .grad is accumulated, but a program has no "
+                    ".grad. Use register_hook, which changes the gradient itself, or leave updates to the optimizer."
                 )
 
     @torch.no_grad()
     def _write_back_reassigned(self, held: Mapping[str, Tensor]) -> None:
-        """Write buffers that forward replaced by new tensors into the ones that stay."""
+        """Copy buffers that forward reassigned into the tensors of the state."""
         reassigned = dict(replaced(self.module, held))
         for name, new in reassigned.items():
             old = held[name]
             if new.shape != old.shape or new.dtype != old.dtype:
                 raise CaptureError(
-                    f"forward replaces the buffer '{name}', {TensorSpec.of(old)}, by a tensor {TensorSpec.of(new)}. A captured "
-                    "program keeps its state in tensors of fixed shape and type: register the buffer as it will be."
+                    f"forward replaces the buffer '{name}', {TensorSpec.of(old)}, by a tensor {TensorSpec.of(new)}. A "
+                    "captured program keeps its state in tensors of fixed shape and type: register the buffer with its "
+                    "final shape and type."
                 )
             old.copy_(new.detach())
         self.findings.reassigned_buffers = tuple(reassigned)
@@ -148,18 +149,18 @@ class Model:
     def _refuse_replaced_parameters(self, leaves: Mapping[str, Tensor]) -> None:
         for name, _ in replaced(self.module, leaves):
             raise CaptureError(
-                f"Parameter {name} is reassigned within the model when calling the forward method. This is not supported: "
-                "the optimizer does not know the new one. Consider using copy_(src) under torch.no_grad(), or compute the "
-                "new value without assigning it."
+                f"Parameter {name} is reassigned within the model when calling the forward method. This is not "
+                "supported: the optimizer does not know the new one. Consider using copy_(src) under torch.no_grad(), "
+                "or compute the new value without assigning it."
             )
 
 
 def refuse_unequal_buffers(written: Iterable[str]) -> None:
-    """Raise for a buffer that forward writes to although replicas are promised equal ones."""
+    """Raise if forward writes to a buffer that must be equal in all replicas."""
     for name in written:
         raise BufferBroadcastError(
             f"forward writes to the buffer {name!r}, and each replica would get its own value. "
-            "Set broadcast_buffers to False if the model can live with that."
+            "Set broadcast_buffers to False if that is acceptable."
         )
 
 
@@ -167,13 +168,13 @@ def _refuse_sparse(outputs: Iterable[Tensor]) -> None:
     for tensor in outputs:
         if tensor.layout is not torch.strided:
             raise CaptureError(
-                f"forward returns a tensor of the layout {tensor.layout}, and a program returns dense tensors alone. "
+                f"forward returns a tensor with the layout {tensor.layout}, but a program returns only dense tensors. "
                 "Return it as to_dense(), or return its indices and values."
             )
 
 
 def modes_of(module: nn.Module) -> dict[nn.Module, bool]:
-    """Which parts of a module are in training mode right now."""
+    """Which submodules are currently in training mode."""
     return {part: part.training for part in module.modules()}
 
 

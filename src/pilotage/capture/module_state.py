@@ -16,48 +16,49 @@ _KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "part"}
 
 
 def is_torchs(module: nn.Module) -> bool:
-    """Whether a module's class is one of torch's own."""
+    """Whether a module's class belongs to torch."""
     return type(module).__module__.startswith("torch.nn")
 
 
 class ModuleTables:
-    """Lets a module and all its parts use other tensors, and puts everything back, whatever forward did to it."""
+    """Swaps the tensors of a module and its submodules, and restores everything that forward changed."""
 
     def __init__(self, module: nn.Module) -> None:
         self._parts = [(path, part, _copies(part)) for path, part in module.named_modules()]
 
     def put(self, instead: Mapping[int, Tensor]) -> None:
-        """Replace tensors, known by their ``id``, wherever they stand: tied ones stay tied."""
+        """Replace tensors by ``id`` wherever they occur, so that tied weights stay tied."""
         for _, part, before in self._parts:
             for kind in ("_parameters", "_buffers"):
                 table: dict[str, Any] = getattr(part, kind)
                 table.update({name: instead[id(old)] for name, old in before[kind].items() if id(old) in instead})
 
     def refuse_growth_and_loss(self) -> None:
-        """Raise if forward created or removed a parameter, a buffer or a part."""
+        """Raise if forward created or removed a parameter, buffer or submodule."""
         for path, part, before in self._parts:
             for kind, word in _KINDS.items():
                 now = getattr(part, kind)
                 for name in _present(now) - _present(before[kind]):
                     raise CaptureError(
-                        f"forward creates the {word} '{_join(path, name)}'. A captured forward runs once, and what it creates "
-                        "would be lost. Create it in __init__ with its final shape, and write into it with copy_()."
+                        f"forward creates the {word} '{_join(path, name)}'. A captured forward runs once, and what it "
+                        "creates would be lost. Create it in __init__ with its final shape, and write into it with "
+                        "copy_()."
                     )
                 for name in _present(before[kind]) - _present(now):
                     raise CaptureError(
-                        f"{word.capitalize()} {_join(path, name)} is removed from the model when calling the forward method. "
-                        "A captured program keeps the same state from step to step: leave it in its place."
+                        f"{word.capitalize()} {_join(path, name)} is removed from the model when calling the forward "
+                        "method. A captured program keeps the same state from step to step: do not remove it."
                     )
 
     def restore(self) -> None:
-        """Give every part the tables that it had."""
+        """Restore every submodule."""
         for _, part, before in self._parts:
             for kind in _KINDS:
                 table: dict[str, Any] = getattr(part, kind)
                 table.clear()
                 table.update(before[kind])
             if is_torchs(part):
-                # Recurrent layers keep a list of their weights, older normalisations a weight that they compute.
+                # Recurrent layers keep a list of their weights; old-style weight norm keeps a computed weight.
                 part.__dict__.update(before["__dict__"])
 
 
@@ -79,7 +80,7 @@ def _join(path: str, name: str) -> str:
 
 
 def replaced(module: nn.Module, held: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The tensors that stand where ``held`` was put, by name, where forward has replaced them."""
+    """The tensors that forward has put in place of ``held``, by name."""
     now = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     for name, tensor in held.items():
         if name in now and now[name] is not tensor:
@@ -87,15 +88,15 @@ def replaced(module: nn.Module, held: Mapping[str, Tensor]) -> Iterator[tuple[st
 
 
 def refuse_overlaps(module: nn.Module, layout: StateLayout) -> None:
-    """Raise for a trained parameter that shares its memory with another parameter or buffer."""
+    """Raise if a trained parameter shares memory with another parameter or buffer: on the device they would diverge."""
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     for names in _by_storage(state).values():
         for one, other in combinations(names, 2):
             if (one in layout.trained or other in layout.trained) and _overlap(state[one], state[other]):
                 raise CaptureError(
-                    f"'{one}' and '{other}' are two tensors in the same memory, as an assignment to .data makes them. The "
-                    "device keeps each tensor by itself, and training would move them apart. Assign the parameter "
-                    f"instead, model.{other} = model.{one}, or give one of them memory of its own with clone()."
+                    f"'{one}' and '{other}' are two tensors in the same memory, as after an assignment to .data. The "
+                    "device stores each tensor separately, so training would make them diverge. Assign the parameter "
+                    f"instead, model.{other} = model.{one}, or give one of them its own memory with clone()."
                 )
 
 
@@ -113,7 +114,7 @@ def _overlap(one: Tensor, other: Tensor) -> bool:
 
 
 def _extent(tensor: Tensor) -> range:
-    """The bytes of its storage from a tensor's first element to its last."""
+    """The range of bytes in the storage from a tensor's first element to its last."""
     start = tensor.storage_offset() * tensor.element_size()
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return range(start, start + (last + 1) * tensor.element_size())

@@ -1,4 +1,4 @@
-"""What backward needs of a buffer, kept apart from the buffer, so that forward may write into it afterwards."""
+"""Copies of buffers saved for backward, so that forward may write into a buffer after using it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _WRITTEN = "modified by an inplace operation"
 
 
 def is_written_too_early(error: RuntimeError) -> bool:
-    """Whether torch complains that something was written into before backward had seen it."""
+    """Whether torch's error says that a tensor saved for backward was modified in place."""
     return _WRITTEN in str(error)
 
 
 def buffers_kept_for_backward(buffers: Iterable[Tensor]) -> AbstractContextManager[object]:
     """While active, operations that save a buffer for backward save a copy of it.
 
-    A recurrent layer's state is such a case: forward begins with it and leaves the new one in the same buffer.
+    An example is the state of a recurrent layer: forward reads it from a buffer and writes the new one there.
     """
     storages = {buffer.untyped_storage()._cdata for buffer in buffers}
 
@@ -30,7 +30,7 @@ def buffers_kept_for_backward(buffers: Iterable[Tensor]) -> AbstractContextManag
     def take(saved: tuple[Tensor, int]) -> Tensor:
         tensor, version = saved
         if tensor._version != version:
-            # torch leaves this check to those who keep tensors by themselves.
+            # torch does not make this check for tensors saved by hooks.
             raise RuntimeError(
                 f"One of the variables needed for gradient computation has been {_WRITTEN}: {list(tensor.shape)} is at "
                 f"version {tensor._version}; expected version {version} instead. Use clone() before writing into it."

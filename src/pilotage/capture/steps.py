@@ -1,8 +1,8 @@
-"""One step of a program, as a Python function of flat tensors.
+"""The steps of a program, as Python functions of flat tensors.
 
-Traced, such a function becomes a graph; called as it is, it is the eager tier. There are four kinds: an inference
-step; a training step that goes from inputs to new weights; and, where gradients of several micro-batches are pooled,
-the same cut in two: a gradient step for each micro-batch and an update step at the end.
+Traced, such a function becomes a graph; called directly, it is the eager tier. An inference step runs forward. A
+training step goes from inputs to new weights. If gradients of several micro-batches are pooled, it is split in two: a
+gradient step for each micro-batch and an update step at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pilotage.program.step_function import NOT_FINITE, StepFunction
 
 
 def _by_section(step: StepFunction, tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
-    """The tensors of each section, and what is left: the inputs."""
+    """The tensors of each section, followed by the inputs."""
     parts = []
     start = 0
     for section in step.sections:
@@ -43,7 +43,7 @@ def _by_section(step: StepFunction, tensors: Sequence[Tensor]) -> list[Sequence[
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceStep:
-    """Forward alone."""
+    """Runs forward."""
 
     model: Model
     sections: ClassVar[tuple[Section, ...]] = (Section.PARAMETERS, Section.BUFFERS)
@@ -55,7 +55,7 @@ class InferenceStep:
 
     @property
     def findings(self) -> Findings:
-        """What running the module's forward has taught."""
+        """What running the module's forward has shown."""
         return self.model.findings
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
@@ -67,20 +67,20 @@ class InferenceStep:
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardBackward:
-    """Forward and backward, as training and gradient steps share them."""
+    """Runs forward and backward, for training and gradient steps."""
 
     model: Model
     plan: OptimizerPlan
     loss_rule: LossRule = LossRule.RETURNED
     check_loss: bool = True
     divisor: int = 1
-    """What the loss is divided by."""
+    """The loss is divided by this."""
 
     accumulates_on_leaves: bool = False
-    """Collect gradients on the leaves: slower, but the one way through reentrant checkpoints."""
+    """Accumulate gradients on the leaves: slower, but required by reentrant checkpoints."""
 
     copies_saved_buffers: bool = False
-    """Let forward write into a buffer that backward needs as it was."""
+    """Save copies of buffers for backward, so that forward may write into them."""
 
     def run(
         self,
@@ -90,7 +90,7 @@ class ForwardBackward:
         values: Sequence[Tensor],
         inputs: Sequence[Tensor],
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """The outputs, and the gradient of each trained parameter that the loss depends on."""
+        """Return the outputs, and the gradient of each trained parameter that the loss depends on."""
         model = self.model
         with model.using(parameters, buffers) as leaves:
             is_first_run = model.findings.outputs is None
@@ -127,7 +127,7 @@ class ForwardBackward:
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardBackwardStep:
-    """What the steps that run forward and backward have in common."""
+    """Base of the steps that run forward and backward."""
 
     forward_backward: ForwardBackward
 
@@ -138,13 +138,13 @@ class ForwardBackwardStep:
 
     @property
     def findings(self) -> Findings:
-        """What running the module's forward has taught."""
+        """What running the module's forward has shown."""
         return self.forward_backward.model.findings
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingStep(ForwardBackwardStep):
-    """Forward, backward and update in one."""
+    """Runs forward, backward and update."""
 
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
@@ -171,10 +171,10 @@ class TrainingStep(ForwardBackwardStep):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientStep(ForwardBackwardStep):
-    """Forward and backward; gradients are added to those of earlier micro-batches."""
+    """Runs forward and backward, and adds the gradients to those of earlier micro-batches."""
 
     instances: int = 1
-    """How many instances add up their pools to a mean; here, on the way into the pool, dividing costs nothing."""
+    """The number of instances that average their pools; dividing while adding to the pool is free."""
 
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
@@ -197,7 +197,7 @@ class GradientStep(ForwardBackwardStep):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparateGradientStep(ForwardBackwardStep):
-    """Forward and backward; gradients come behind the outputs, for stages that pool them where the weights are."""
+    """Runs forward and backward, and returns gradients after the outputs, for stages that pool them."""
 
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
@@ -215,18 +215,18 @@ class SeparateGradientStep(ForwardBackwardStep):
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateStep:
-    """The update from pooled gradients, which are zero again afterwards."""
+    """Updates parameters from pooled gradients, and resets the pools."""
 
     plan: OptimizerPlan
     layout: StateLayout
     divisors: Mapping[str, int]
-    """What the pooled gradients of each parameter are divided by."""
+    """The divisor of each parameter's pooled gradient."""
 
     findings: Findings
-    """Of the gradient step: which parameters never get a gradient."""
+    """Findings of the gradient step: which parameters never get a gradient."""
 
     clips: bool = True
-    """Whether the norm of all gradients is bounded here; not where other stages have a part of them."""
+    """Whether to clip gradients here; not if other stages hold some of them."""
 
     sections: ClassVar[tuple[Section, ...]] = (
         Section.PARAMETERS,
@@ -263,19 +263,20 @@ def pool(
     divisor: int = 1,
     summed: Container[str] = (),
 ) -> None:
-    """Add the gradients of one micro-batch, divided, to those of earlier ones.
+    """Add the gradients of one micro-batch, divided, to the pools.
 
-    A running mean takes in those of all replicas, which the ones to be summed do not get: each group of replicas has its own.
+    A running mean covers all replicas; parameters in ``summed`` have a copy per group of replicas and are summed
+    instead.
     """
     if not gradients:
         return
     additions = {name: gradient.to(pools[name].dtype) for name, gradient in gradients.items()}
     if Counter.POOLED in counters:
         averaged = [name for name in additions if name not in summed]
-        shares = _share_of_mean(
+        weighted = _weighted_for_mean(
             [pools[name] for name in averaged], [additions[name] for name in averaged], counters[Counter.POOLED]
         )
-        additions |= zip(averaged, shares, strict=True)
+        additions |= zip(averaged, weighted, strict=True)
     targets = [pools[name] for name in additions]
     torch._foreach_add_(targets, list(additions.values()), alpha=1 if divisor == 1 else 1 / divisor)
 
@@ -284,17 +285,17 @@ def _divided(pool: Tensor, divisor: int) -> Tensor:
     return pool / divisor if divisor > 1 else pool
 
 
-def _share_of_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Tensor) -> list[Tensor]:
-    """Make room in a running mean for one more gradient, and take that gradient's share of it."""
-    share = 1 / (pooled + 1)
+def _weighted_for_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Tensor) -> list[Tensor]:
+    """Scale down running means for one more gradient, and return the weighted gradients."""
+    weight = 1 / (pooled + 1)
     if pools:
-        torch._foreach_mul_(pools, (1 - share).to(pools[0].dtype))
+        torch._foreach_mul_(pools, (1 - weight).to(pools[0].dtype))
     pooled.add_(1)
-    return [gradient * share.to(gradient.dtype) for gradient in gradients]
+    return [gradient * weight.to(gradient.dtype) for gradient in gradients]
 
 
 def unchecked(step: StepFunction) -> StepFunction:
-    """The same step, without a look at its loss."""
+    """The same step without the check of its loss."""
     if isinstance(step, ForwardBackwardStep):
         return replace(step, forward_backward=replace(step.forward_backward, check_loss=False))
     return step

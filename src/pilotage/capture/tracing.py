@@ -1,7 +1,7 @@
-"""From a step function to a graph.
+"""Traces a step function into a graph.
 
-The function runs once, on tensors without data, and every operation is written down: forward, backward and update
-alike. What cannot be static (a branch on a value, a shape that depends on data) is refused with the user's line.
+The function runs once, on tensors without data, and every operation of forward, backward and update is recorded. What
+cannot be static (a branch on a value, a shape that depends on data) raises an error that names the user's line.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Trace:
 
     graph: GraphModule
     written: frozenset[int]
-    """Which of the arguments the step changes."""
+    """The arguments that the step changes."""
 
     draws_random_numbers: bool
     warnings: tuple[str, ...]
-    """What the user should know about the module's forward."""
+    """Warnings about the module's forward."""
 
 
 def trace(
     step: StepFunction, arguments: Sequence[TensorSpec], device: torch.device, watch: AttributeWatch | None
 ) -> Trace:
-    """Run a step once without data and write down what it does."""
+    """Run a step once without data and record its operations."""
     on_host = _slots_on_host(step)
     fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True, shape_env=None)
     with fake_mode:
@@ -72,14 +72,14 @@ def trace(
         compiled_functions_inlined(),
         fake_mode,
         torch.autograd.set_multithreading_enabled(False),
-        # Programs are run from the graph itself: nobody may ever want the Python code that torch writes for it.
+        # Programs run from the graph itself; the Python code that torch generates for it may never be needed.
         _use_lazy_graph_module(True),
         device,
     ):
         traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True)(*fakes)
     if watch is not None:
         watch.refuse_tensors_changed_in_place()
-    warnings = recording.settle(traced)
+    warnings = recording.check_attributes(traced)
     graph = tidy(traced)
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     hidden = {written for node in graph.graph.nodes for written in hidden_writes(node)}
@@ -93,7 +93,7 @@ def trace(
 
 
 def _slots_on_host(step: StepFunction) -> frozenset[int]:
-    """Which arguments of a step are slots that wait on the host."""
+    """The arguments of a step that are optimizer slots on the host."""
     layout = step.layout
     state = [
         each
@@ -104,7 +104,7 @@ def _slots_on_host(step: StepFunction) -> frozenset[int]:
 
 
 class _Recording:
-    """The function that is traced: the step, with an eye on random draws and on the module's attributes."""
+    """The traced function: runs the step, and watches random draws and the module's attributes."""
 
     def __init__(self, step: StepFunction, watch: AttributeWatch | None) -> None:
         self._step = step
@@ -119,7 +119,7 @@ class _Recording:
                 outputs = self._step(*tensors)
                 copies.refuse_lost_writes()
         except BaseException:
-            # The next attempt has to find the module as this one did.
+            # Another attempt must find the module unchanged.
             self._put_back(everything=True)
             raise
         self._put_back()
@@ -137,8 +137,8 @@ class _Recording:
     def _new_tensors(self) -> list[Change]:
         return [change for change in self._changes if isinstance(change.after, Tensor)]
 
-    def settle(self, traced: GraphModule) -> tuple[str, ...]:
-        """Tell caches from lost state by what they were computed from, and take them off the graph's results."""
+    def check_attributes(self, traced: GraphModule) -> tuple[str, ...]:
+        """Raise for new attribute tensors that are lost state, and remove all of them from the graph's results."""
         output = next(node for node in traced.graph.nodes if node.op == "output")
         attributes = self._new_tensors()
         results = list(output.args[0])
@@ -151,7 +151,7 @@ class _Recording:
 
 
 def _depends_on_the_run(node: object, *, or_on_constants: bool) -> bool:
-    """Whether a value is computed from arguments, from random numbers, or, where asked, from other plain tensors."""
+    """Whether a value depends on arguments, on random numbers or, if asked, on constants."""
     sources = ("placeholder", "get_attr") if or_on_constants else ("placeholder",)
     if not isinstance(node, torch.fx.Node):
         return False
@@ -168,7 +168,7 @@ def _depends_on_the_run(node: object, *, or_on_constants: bool) -> bool:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what torch says about untraceable code into what the user can do about it."""
+    """Turn torch's errors about untraceable code into errors that say what to do."""
     try:
         yield
     except DataDependentOutputException as error:
@@ -177,27 +177,27 @@ def _explained() -> Iterator[None]:
         raise shape_refusal(str(error.func), where=raised_at(error.__traceback__)) from error
     except UnsupportedOperatorException as error:
         raise CaptureError(
-            f"The operation {error.func} cannot be captured: it does not say what shape its result has. "
+            f"The operation {error.func} cannot be captured: it does not declare the shape of its result. "
             f"Register a fake implementation with torch.library.register_fake.{raised_at(error.__traceback__)}"
         ) from error
     except NotImplementedError as error:
         if "HigherOrderOperator" in str(error):
             raise CaptureError(
-                "torch's own control flow (torch.cond, while_loop, scan) cannot be captured. Compute both sides and choose with "
-                "torch.where(condition, one, other), and write loops in Python, with a plain number of rounds."
-                f"{raised_at(error.__traceback__)}"
+                "torch's own control flow (torch.cond, while_loop, scan) cannot be captured. Compute both sides and "
+                "choose with torch.where(condition, one, other), and write loops in Python, with a plain number of "
+                f"rounds.{raised_at(error.__traceback__)}"
             ) from error
         if "argument of type" not in str(error):
             raise
         raise CaptureError(
-            f"forward passes something to a torch operation that torch {torch.__version__} cannot write into a graph ({error}), "
-            f"a generator of its own for instance. Pass a tensor instead, or use torch's default generator."
+            f"forward passes something to a torch operation that torch {torch.__version__} cannot write into a graph "
+            f"({error}), for example a generator. Pass a tensor instead, or use torch's default generator."
             f"{raised_at(error.__traceback__)}"
         ) from error
     except RuntimeError as error:
         if "no fake impl registered" in str(error):
             raise CaptureError(
-                f"An operation of your own cannot be captured: it does not say what shape its result has. {error}"
+                f"A custom operation cannot be captured: it does not declare the shape of its result. {error}"
                 f"{raised_at(error.__traceback__)}"
             ) from error
         raise

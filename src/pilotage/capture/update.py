@@ -1,4 +1,8 @@
-"""From gradients to new weights."""
+"""Updates weights from gradients.
+
+Stochastic rounding: an update smaller than half a step of a narrow type is lost when rounded to nearest. Rounded up or
+down at random, in proportion to the remainder, it is preserved on average.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from pilotage.program.precision import without_autocast
 NO_LIMIT = float("inf")
 
 _DROPPED_BITS = {torch.float16: 13, torch.bfloat16: 16}
-"""Bits of a float32's mantissa that the type does not have."""
+"""Mantissa bits of float32 that the type lacks."""
 
 
 @torch.no_grad()
@@ -31,7 +35,7 @@ def update(
     *,
     clips: bool = True,
 ) -> None:
-    """Apply an optimizer to the parameters that have a gradient, in place, and count the update."""
+    """Update the parameters that have a gradient, in place, and count the update."""
     updates = counters[Counter.UPDATES]
     with without_autocast(updates.device.type):
         scale = loss_scale(plan, counters, variables)
@@ -45,7 +49,7 @@ def update(
             for names in _portions(trained, parameters, group.rule.slots, slots):
                 with (
                     rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets,
-                    _at_hand(names, parameters, group.rule.slots, slots) as brought,
+                    _slots_on_device(names, parameters, group.rule.slots, slots) as brought,
                 ):
                     found = [gradients[name] for name in names]
                     work = open_workspace(targets, found, brought, maximize=group.rule.maximize)
@@ -56,7 +60,7 @@ def update(
 def _portions(
     names: Sequence[str], parameters: Mapping[str, Tensor], rule_slots: Sequence[str], slots: Mapping[Slot, Tensor]
 ) -> Iterator[list[str]]:
-    """What is updated at once: everything, or where slots wait on the host as much as the largest parameter alone."""
+    """What to update at once: everything or, if slots are on the host, at most as much as the largest parameter."""
     waits = any(slots[Slot(slot, name)].device != parameters[name].device for name in names for slot in rule_slots)
     most = max((parameters[name].numel() for name in names), default=0)
     portion: list[str] = []
@@ -70,10 +74,10 @@ def _portions(
 
 
 @contextmanager
-def _at_hand(
+def _slots_on_device(
     names: Sequence[str], parameters: Mapping[str, Tensor], rule_slots: Sequence[str], slots: Mapping[Slot, Tensor]
 ) -> Iterator[dict[str, list[Tensor]]]:
-    """The slots where the parameters are; those that wait on the host are brought, and taken back."""
+    """The slots on the parameters' devices; those on the host are copied over, and back at the end."""
     brought = {slot: [slots[Slot(slot, name)].to(parameters[name].device) for name in names] for slot in rule_slots}
     yield brought
     for slot, tensors in brought.items():
@@ -89,7 +93,7 @@ def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Ten
 
 
 def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tensor]:
-    """Bound the norm of all gradients together, by the formula of torch.nn.utils.clip_grad_norm_."""
+    """Clip the norm of all gradients together, as torch.nn.utils.clip_grad_norm_ does."""
     if isinstance(limit, float) and limit == NO_LIMIT:
         return gradients
     norms = torch._foreach_norm(list(gradients.values()))
@@ -100,7 +104,7 @@ def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tens
 
 @contextmanager
 def rounded(parameters: Sequence[Tensor], *, at_random: bool) -> Iterator[list[Tensor]]:
-    """Targets for an update in place; where rounding is at random they are wider copies, stored at the end."""
+    """Targets for an in-place update; with stochastic rounding, float32 copies that are rounded at the end."""
     if not at_random:
         yield list(parameters)
         return
@@ -112,7 +116,7 @@ def rounded(parameters: Sequence[Tensor], *, at_random: bool) -> Iterator[list[T
 
 
 def round_at_random(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """Float32 values in a narrower type: each becomes one of its two neighbours, the nearer one more often."""
+    """Round float32 values to a narrower type: each becomes one of its two neighbours, the nearer one more often."""
     step = 1 << _DROPPED_BITS[dtype]
     noise = torch.randint_like(values, step, dtype=torch.int32)
     bits = (values.view(torch.int32) + noise) & -step

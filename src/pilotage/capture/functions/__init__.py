@@ -1,1 +1,1 @@
-"""Functions of torch that need care during capture."""
+"""Functions and modules of torch that need special handling during capture."""

@@ -1,4 +1,4 @@
-"""Calls of torch's functions during capture."""
+"""The function mode that intercepts calls of torch's functions during capture."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pilotage.program.graphs.source_lines import called_from
 
 @contextmanager
 def compiled_functions_inlined() -> Iterator[None]:
-    """Capture what torch.compile has wrapped as if it had not, inside of the block."""
-    from torch._dynamo import config  # Takes seconds to import, and capture itself needs it too.
+    """Capture functions wrapped by torch.compile as if they were not, inside the block."""
+    from torch._dynamo import config  # Takes seconds to import; capture needs it anyway.
 
     with config.patch(error_on_nested_fx_trace=False):
         yield
 
 
 class StaticCalls(TorchFunctionMode):
-    """While active, calls functions in the form that can be captured, and refuses by name what has none."""
+    """While active, replaces functions by capturable forms, and explains errors of those without one."""
 
     def __init__(self, copies: IndexCopies) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class StaticCalls(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Call a function."""
-        # Every call in forward comes by here: the place to leave a long capture.
+        # Every call in forward passes here, so a long capture can be interrupted.
         INTERRUPTS.let_in()
         try:
             return self._forms.get(func, func)(*args, **(kwargs or {}))

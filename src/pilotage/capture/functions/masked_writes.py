@@ -1,7 +1,7 @@
-"""Values that are put into a tensor where a mask or an index says so, and that are trained themselves.
+"""Writes of a trained value into the masked or indexed places of a tensor, as in ``x[mask] = self.mask_token``.
 
-torch's gradient of such a value first counts the places. Where the value is the same for all of them, choosing between
-the value and the tensor gives the same result, and a gradient that asks nothing: ``x[mask] = self.mask_token``.
+The gradient of such a value counts the places, which depends on data. If all places get the same value, ``torch.where``
+gives the same result and a gradient that does not depend on data.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from torch import Tensor
 
 
 def chosen_by_mask(x: Tensor, indices: Any, value: Any, accumulate: bool = False) -> Tensor | None:
-    """The tensor with the value where the mask holds; None where torch's own way is the right one."""
+    """The tensor with the value at the masked places; None if torch's own write can be captured."""
     items = indices if isinstance(indices, (tuple, list)) else (indices,)
     mask = items[0] if len(items) == 1 else None
     if not isinstance(mask, Tensor) or mask.dtype is not torch.bool or not _is_trained(value):
         return None
-    rest = x.dim() - mask.dim()
+    trailing = x.dim() - mask.dim()
     if value.numel() == 1:
         value = value.reshape(())
-    elif value.dim() == rest + 1 and value.shape[0] == 1:
+    elif value.dim() == trailing + 1 and value.shape[0] == 1:
         value = value.squeeze(0)
-    if value.dim() > rest:
+    if value.dim() > trailing:
         return None
-    places = mask.reshape(*mask.shape, *(1 for _ in range(rest)))
+    places = mask.reshape(*mask.shape, *(1 for _ in range(trailing)))
     return torch.where(places, (x + value if accumulate else value).to(x.dtype), x)
 
 
@@ -72,4 +72,4 @@ MASK_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     Tensor.index_fill: _index_fill,
     Tensor.index_fill_: _index_fill_,
 }
-"""By function, a form of it that can be captured."""
+"""Functions with their capturable forms."""

@@ -1,6 +1,7 @@
 """Modules of torch that ask for a tensor's value in forward, patched while a capture runs.
 
-- Batch normalisation with ``momentum=None`` reads the number of batches as a Python number. Here it stays in its tensor.
+- Batch normalisation with ``momentum=None`` reads the number of batches as a Python number. Here it stays in its
+  tensor.
 - Transformers look into a mask to find out whether it is causal, only to choose a faster kernel. Here they use the mask
   as it is.
 """
@@ -21,7 +22,7 @@ _HINTS: Mapping[type[nn.Module], tuple[int, str]] = {
     nn.TransformerEncoder: (3, "is_causal"),
     nn.TransformerDecoder: (6, "tgt_is_causal"),
 }
-"""Where forward takes the answer."""
+"""The position and name of forward's causal argument."""
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def patched_modules(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _batch_norms_counting_in_tensors(module: nn.Module) -> Iterator[None]:
-    """Let such parts of a module be captured inside of the block."""
+    """Make such submodules capturable inside the block."""
     parts = [part for part in module.modules() if isinstance(part, _BatchNorm) and _asks_for_the_count(part)]
     for part in parts:
         part.__dict__["forward"] = partial(_forward, part)
@@ -54,7 +55,7 @@ def _forward(part: _BatchNorm, x: Tensor) -> Tensor:
     if not part.training or count is None or mean is None or variance is None:
         return _BatchNorm.forward(part, x)
     part._check_input_dim(x)
-    # With a momentum of one, torch leaves the statistics of this batch alone in place of the running ones.
+    # With a momentum of 1, torch replaces the running statistics by those of this batch.
     own_mean, own_variance = torch.zeros_like(mean), torch.zeros_like(variance)
     result = functional.batch_norm(x, own_mean, own_variance, part.weight, part.bias, True, 1.0, part.eps)
     with torch.no_grad():
@@ -67,7 +68,7 @@ def _forward(part: _BatchNorm, x: Tensor) -> Tensor:
 
 @contextmanager
 def _transformers_without_causal_check(module: nn.Module) -> Iterator[None]:
-    """Let such parts of a module be captured inside of the block."""
+    """Make such submodules capturable inside the block."""
     with ExitStack() as handles:
         for part in module.modules():
             if any(type(part).forward is kind.forward for kind in _HINTS):

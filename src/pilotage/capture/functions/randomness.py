@@ -1,9 +1,9 @@
 """Random operations during capture.
 
-A checkpointed part of a model runs twice, and eager PyTorch makes both runs draw the same numbers by putting the
-generator back. A captured graph has no generator to put back, so two captured draws would differ and the gradients
-would be wrong without a word. Here every draw during capture is known by the state of the generator it was made in;
-a draw made in a state that was seen before is the same draw, and gets the same numbers.
+A checkpointed part of a model runs twice, and eager PyTorch makes both runs draw the same numbers by restoring the
+generator's state. A captured graph has no generator to restore, so two captured draws would differ and the gradients
+would be silently wrong. Here each draw is identified by the generator's state: a draw in a state that was seen before
+is the same draw and returns the same numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pilotage.program.graphs.source_lines import called_from
 
 
 class RandomDraws(TorchDispatchMode):
-    """While active, lets a draw in a known generator state return the numbers drawn there before."""
+    """While active, a draw in a known generator state returns the numbers drawn there before."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -34,13 +34,13 @@ class RandomDraws(TorchDispatchMode):
 
     @property
     def any(self) -> bool:
-        """Whether the program draws random numbers at all."""
+        """Whether the program draws random numbers."""
         return bool(self._drawn)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one operation; a random one is drawn once for each state of the generator."""
+        """Run one operation; a random one runs once for each generator state."""
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags or kwargs.get("generator") is not None:
             return func(*args, **kwargs)
@@ -58,23 +58,23 @@ class RandomDraws(TorchDispatchMode):
         if state not in self._reachable:
             raise CaptureError(
                 "forward sets the state of torch's random generator (torch.manual_seed, set_rng_state or fork_rng) and "
-                "then draws from it. A captured program would seed once and never again. "
-                f"Seed outside of the model, or pass the random tensor in as an input.{called_from()}"
+                "then draws from it. A captured program would seed only once. "
+                f"Seed outside the model, or pass the random tensor as an input.{called_from()}"
             )
 
 
 class HostDraws:
-    """Notices numbers that forward draws from generators other than torch's."""
+    """Detects draws from generators other than torch's."""
 
     def __init__(self) -> None:
         self._before = _host_states()
 
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know about the draws since."""
+        """A warning for each generator that was used."""
         now = _host_states()
         return tuple(
-            f"forward draws from {name}. forward runs once, at capture: all later steps see the numbers drawn there. "
-            "Draw with torch.rand and the like, or pass the numbers in as an input."
+            f"forward draws from {name}. forward runs once, at capture: all later steps reuse the same numbers. "
+            "Draw with torch.rand or similar, or pass the numbers as an input."
             for name in now
             if now[name] != self._before[name]
         )
@@ -88,7 +88,7 @@ def _host_states() -> dict[str, Any]:
 
 @contextmanager
 def undisturbed_generators() -> Iterator[None]:
-    """Put torch's generators back afterwards: capture draws nothing that the user can notice."""
+    """Restore torch's generators afterwards, so that capture does not change the user's random numbers."""
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
         yield
@@ -107,7 +107,7 @@ def _advance() -> bytes:
 
 @dataclass(frozen=True)
 class _Draw:
-    """What a random operation returned and wrote; copies that disappear from the graph where nobody asks for them."""
+    """What a random operation returned and wrote, as copies; dead code elimination removes unused ones."""
 
     result: Any
     written: tuple[Tensor, ...]
@@ -117,7 +117,7 @@ class _Draw:
         return cls(_copy(result), tuple(tensor.clone() for tensor in written))
 
     def again(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the same draw does the second time."""
+        """Repeat the draw with the same numbers."""
         targets = written(func, args, kwargs)
         for target, drawn in zip(targets, self.written, strict=True):
             target.copy_(drawn)

@@ -1,8 +1,8 @@
-"""Recurrent networks where torch would hand them to cuDNN.
+"""Recurrent networks that torch would run with cuDNN.
 
-cuDNN wants all weights in one piece of memory and moves them there, which cannot be captured. Such networks are
-captured as the plain operations that they consist of: the same numbers up to rounding. Dropout between layers draws
-from torch's generator, and not from cuDNN's own.
+cuDNN moves all weights into one block of memory, which cannot be captured. Such networks are captured as plain
+operations, with the same results up to rounding. Dropout between layers draws from torch's generator instead of
+cuDNN's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from torch.nn import functional
 from pilotage.program.graphs.source_lines import is_called_by_torch
 
 State: TypeAlias = tuple[Tensor, ...]
-"""What a cell remembers from one step to the next; its output comes first."""
+"""The recurrent state of a cell; its output comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Of one layer in one direction."""
+    """The weights of one layer in one direction."""
 
     of_input: Tensor
     of_state: Tensor
@@ -34,7 +34,7 @@ class _Weights:
 
 
 Cell: TypeAlias = Callable[[Tensor, State, _Weights], State]
-"""One step: from the input, already multiplied by its weights, and the state before."""
+"""One step: takes the input, already multiplied by its weights, and the previous state."""
 
 
 def _lstm_cell(x: Tensor, state: State, weights: _Weights) -> State:
@@ -62,7 +62,7 @@ def _simple_cell(activation: Callable[[Tensor], Tensor]) -> Cell:
 
 
 def _direction(cell: Cell, x: Tensor, state: State, weights: _Weights, *, backwards: bool) -> tuple[Tensor, State]:
-    """Run over the steps of x; returns all outputs and the last state."""
+    """Run over the time steps of x; returns all outputs and the last state."""
     steps = functional.linear(x, weights.of_input, weights.bias_of_input).unbind(0)
     outputs = []
     for step in reversed(steps) if backwards else steps:
@@ -83,7 +83,7 @@ def _network(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, State]:
-    """All layers; the states of layers and directions lie along the first dimension, as in torch."""
+    """Run all layers; states of layers and directions are stacked along the first dimension, as in torch."""
     directions = 2 if bidirectional else 1
     weights = _by_direction(parameters, has_biases, layers * directions)
     states = list(zip(*(part.unbind(0) for part in state), strict=True))
@@ -111,7 +111,7 @@ def _by_direction(parameters: Sequence[Tensor], has_biases: bool, count: int) ->
 
 
 def _where_cudnn_would(function: Callable[..., Any], cell: Cell) -> Callable[..., Any]:
-    """The function, in plain operations where cuDNN would take it over; sizes of packed batches are left to torch."""
+    """The function in plain operations where torch would use cuDNN; packed sequences are left to torch."""
 
     def call(x: Tensor, state: Any, *settings: Any) -> Any:
         if isinstance(settings[0], Tensor) or not torch.backends.cudnn.is_acceptable(x):
@@ -133,7 +133,7 @@ def _one_gru_cell(
 
 
 def _address(tensor: Tensor) -> int:
-    """No address where recurrent layers ask for that of a weight without data: then they do not move it for cuDNN."""
+    """Return 0 for a fake weight if a recurrent layer asks, so that it does not flatten its weights for cuDNN."""
     return 0 if isinstance(tensor, FakeTensor) and is_called_by_torch() else tensor.data_ptr()
 
 
@@ -145,4 +145,4 @@ RECURRENT_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     torch.gru_cell: _one_gru_cell,
     Tensor.data_ptr: _address,
 }
-"""By function, a form of it that can be captured."""
+"""Functions with their capturable forms."""

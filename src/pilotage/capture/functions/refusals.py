@@ -1,4 +1,4 @@
-"""What a static program cannot do, in the words of the function that the user called, and what to write instead."""
+"""Errors for what a static program cannot do: they name the function that the user called and what to write instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.overrides import resolve_name
 from pilotage.errors import DataDependentError
 
 _MASK = "Keep the full shape: torch.where(mask, x, 0) blanks out the rest, and mask.sum() says how many elements count."
-_POSITIONS = "torch.nonzero_static(x, size=n) gives the first n positions, and fills up with -1."
+_POSITIONS = "torch.nonzero_static(x, size=n) returns the first n positions, padded with -1."
 _NUMBER = (
     "Keep it as a tensor: x * total does what x * total.item() does, and values.unbind() gives the elements of "
     "values.tolist(). A size or a number of rounds has to be a plain Python number."
@@ -21,8 +21,11 @@ _SIZE = (
     "A size has to be a plain Python number: take the largest that can occur, and blank out the rest with "
     "torch.where(torch.arange(n) < length, x, 0)."
 )
-_CUT = "Cut at plain Python numbers, or keep it whole and blank out the rest with torch.where(torch.arange(n) < length, x, 0)."
-_NUMPY = "Use torch's own operations, or compute it before the call and pass it in as an input."
+_CUT = (
+    "Cut at plain Python numbers, or keep it whole and blank out the rest with "
+    "torch.where(torch.arange(n) < length, x, 0)."
+)
+_NUMPY = "Use torch operations, or compute it before the call and pass it as an input."
 
 ADVICE: Mapping[str, str] = {
     "__array__": _NUMPY,
@@ -62,12 +65,13 @@ ADVICE: Mapping[str, str] = {
         "torch.cat([torch.ones(1, dtype=torch.bool), values[1:] != values[:-1]]) says which are new."
     ),
     "unique_consecutive": (
-        "Mark each value that differs from the one before: torch.cat([torch.ones(1, dtype=torch.bool), x[1:] != x[:-1]])."
+        "Mark each value that differs from the one before: "
+        "torch.cat([torch.ones(1, dtype=torch.bool), x[1:] != x[:-1]])."
     ),
     "where": _POSITIONS,
     "zeros": _SIZE,
 }
-"""What to write instead, by the name of the function that the user called."""
+"""What to write instead, by function name."""
 
 _ASKS = "data is not allocated yet"
 _NO_ARRAY = "not supported for tensor subclasses"
@@ -75,7 +79,7 @@ _NO_FORMAT = "unsupported format string"
 
 
 def refusal(error: Exception, function: Callable[..., Any], arguments: tuple[Any, ...], where: str) -> Exception | None:
-    """What to tell the user of an error inside of one of torch's functions; None if it speaks for itself."""
+    """The error to raise instead of one inside a torch function; None if the original is clear enough."""
     own_name = getattr(function, "__name__", "")
     name = str(resolve_name(function) or own_name or function).replace("torch.functional.", "torch.")
     if own_name in ("grad", "backward") and hasattr(error, "func"):
@@ -95,14 +99,14 @@ def refusal(error: Exception, function: Callable[..., Any], arguments: tuple[Any
 
 
 def value_refusal(name: str, advice: str = f"{_CHOICE} {_NUMBER}", where: str = "") -> DataDependentError:
-    """The error for asking what a tensor holds."""
+    """The error for code that needs the value of a tensor."""
     return DataDependentError(
         f"forward asks for the value of a tensor ({name}), which a static program cannot know. {advice}{where}"
     )
 
 
 def shape_refusal(name: str, advice: str = _MASK, where: str = "") -> DataDependentError:
-    """The error for a result whose shape is open."""
+    """The error for a result whose shape depends on data."""
     return DataDependentError(
         f"The shape of a result depends on the values of a tensor ({name}), and a static program has to know it. "
         f"{advice}{where}"

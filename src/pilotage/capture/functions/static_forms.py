@@ -1,7 +1,7 @@
-"""Functions of torch that ask for a tensor's value on the way to a result of known shape.
+"""Functions of torch that read a tensor's value although their result has a known shape.
 
-Each has another form that gives the same result and asks nothing. Where torch asks in order to check an argument, the
-check is taken as passed: what it guards against is then computed, and not refused, as with ``validate_args=False``.
+Each gets another form with the same result that reads no value. Where torch reads a value to validate an argument, the
+check is skipped, as with ``validate_args=False``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ aten = torch.ops.aten
 
 
 def _combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Which elements are combined depends on their number alone."""
+    """Which elements are combined depends only on how many there are."""
     if r <= 0 or input.dim() != 1:
         return torch.combinations(input, r, with_replacement)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -32,7 +32,7 @@ def _combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> 
 def _covariance(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """Torch's own formula; that no weight is negative is taken as passed."""
+    """Torch's own formula, without the check for negative weights."""
     rows = input.reshape(1, -1) if input.dim() < 2 else input
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
     weighted = rows if weights is None else rows * weights
@@ -60,7 +60,7 @@ def _correlation(input: Tensor) -> Tensor:
 def _ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Lengths are always tensors: torch looks into lists of them."""
+    """Pass lengths as tensors: torch reads the values of lists."""
 
     def in_tensor(lengths: Any) -> Tensor:
         return torch.as_tensor(lengths, dtype=torch.int64, device=targets.device)
@@ -69,7 +69,7 @@ def _ctc_loss(
 
 
 def _assuming(answers: Mapping[Any, Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with set answers to what it asks about values."""
+    """The function with fixed answers to its questions about values."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         with _Answers(answers):
@@ -79,7 +79,7 @@ def _assuming(answers: Mapping[Any, Any], function: Callable[..., Any]) -> Calla
 
 
 def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """As many bins as ``minlength`` says; a number beyond them is an error of the run."""
+    """Use exactly ``minlength`` bins; a larger number is a runtime error."""
     if minlength <= 0:
         return torch.bincount(input, weights, minlength)
     if weights is None:
@@ -92,13 +92,13 @@ def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) 
 
 
 def _is_all_true(input: Tensor) -> bool:
-    """Distributions that are told to check ask this of their arguments and samples, and no one else does."""
+    """Only distributions with argument validation call this."""
     return True
 
 
 _NO_VARIANCE_IS_NEGATIVE = {aten._local_scalar_dense.default: False}
 _NO_WINDOW_IS_ZERO = {aten.equal.default: False}
-_SHARES_ARE_WITHIN_ONE = {aten.equal.default: True}
+_QUANTILES_ARE_WITHIN_ONE = {aten.equal.default: True}
 
 STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     functional.ctc_loss: _ctc_loss,
@@ -113,17 +113,17 @@ STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     Tensor.cov: _covariance,
     torch.istft: _assuming(_NO_WINDOW_IS_ZERO, torch.istft),
     Tensor.istft: _assuming(_NO_WINDOW_IS_ZERO, Tensor.istft),
-    torch.nanquantile: _assuming(_SHARES_ARE_WITHIN_ONE, torch.nanquantile),
-    Tensor.nanquantile: _assuming(_SHARES_ARE_WITHIN_ONE, Tensor.nanquantile),
-    torch.quantile: _assuming(_SHARES_ARE_WITHIN_ONE, torch.quantile),
-    Tensor.quantile: _assuming(_SHARES_ARE_WITHIN_ONE, Tensor.quantile),
+    torch.nanquantile: _assuming(_QUANTILES_ARE_WITHIN_ONE, torch.nanquantile),
+    Tensor.nanquantile: _assuming(_QUANTILES_ARE_WITHIN_ONE, Tensor.nanquantile),
+    torch.quantile: _assuming(_QUANTILES_ARE_WITHIN_ONE, torch.quantile),
+    Tensor.quantile: _assuming(_QUANTILES_ARE_WITHIN_ONE, Tensor.quantile),
 }
-"""By function, a form of it that can be captured."""
+"""Functions with their capturable forms."""
 
 
 @contextmanager
 def unchecked_distributions() -> Iterator[None]:
-    """Let distributions take their arguments and samples as right inside of the block."""
+    """Switch off the argument validation of distributions inside the block."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)
     try:
@@ -133,7 +133,7 @@ def unchecked_distributions() -> Iterator[None]:
 
 
 class _Answers(TorchDispatchMode):
-    """While active, gives set answers to questions about values."""
+    """While active, answers questions about values from a table."""
 
     def __init__(self, answers: Mapping[Any, Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,8 +1,8 @@
-"""Single positions in a tensor that are themselves tensors: ``x[i]`` where ``i`` has no dimension.
+"""Indexing with a scalar tensor: ``x[i]`` where ``i`` has no dimension.
 
-torch turns such a position into a Python number and returns a view. A captured program does not know the number, so it
-gathers and scatters instead. What it reads is then a copy: to write into it, or to write into the tensor and go on with
-what was read before, would not do what it does in eager PyTorch, and is refused.
+torch turns such an index into a Python number and returns a view. A captured program does not know the number, so it
+gathers and scatters instead, and what it reads is a copy. Code that would notice the difference is refused: writing
+into the copy, or writing into the tensor and then using the copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pilotage.program.graphs.source_lines import called_from
 
 
 def get_item(copies: IndexCopies, x: Tensor, index: Any) -> Any:
-    """``x[index]``, where positions may be tensors."""
+    """``x[index]``, where indices may be scalar tensors."""
     try:
         return x[index]
     except DataDependentOutputException:
@@ -45,7 +45,7 @@ def get_item(copies: IndexCopies, x: Tensor, index: Any) -> Any:
 
 
 def set_item(copies: IndexCopies, x: Tensor, index: Any, value: Any) -> None:
-    """``x[index] = value``, where positions may be tensors."""
+    """``x[index] = value``, where indices may be scalar tensors."""
     copies.written_back(x, value)
     chosen = chosen_by_mask(x, index, value)
     if chosen is not None:
@@ -71,7 +71,7 @@ def set_item(copies: IndexCopies, x: Tensor, index: Any, value: Any) -> None:
 
 
 def select(copies: IndexCopies, input: Tensor, dim: Any, index: Any) -> Tensor:
-    """One position of a dimension, which may be a tensor."""
+    """``torch.select`` with an index that may be a tensor."""
     if not isinstance(index, Tensor):
         return torch.select(input, dim, index)
     result = _picked(input, dim, index)
@@ -80,7 +80,7 @@ def select(copies: IndexCopies, input: Tensor, dim: Any, index: Any) -> Tensor:
 
 
 def narrow(copies: IndexCopies, input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """A part of fixed length of a dimension, from a position that may be a tensor."""
+    """``torch.narrow`` with a start that may be a tensor."""
     if not isinstance(start, Tensor):
         return torch.narrow(input, dim, start, length)
     first = torch.where(start < 0, start + input.shape[dim], start)
@@ -101,35 +101,35 @@ POSITION_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _IndexCopy:
-    """A copy that stands for a view."""
+    """A copy in place of a view."""
 
     tensor: Tensor
     original: Tensor
     version: int
-    """Of the original when it was copied."""
+    """The version of the original when it was copied."""
 
 
 class IndexCopies(TorchDispatchMode):
-    """While active, refuses what would make a difference between a view and the copy that stands for it."""
+    """While active, refuses operations that would notice that a view has become a copy."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._copies: dict[int, _IndexCopy] = {}
         self._lost: dict[int, str] = {}
-        """Where a copy was written into, by the original: what has to reach the original before it is used again."""
+        """By original: the line that wrote into a copy. The write must reach the original before it is used again."""
 
     def note(self, copy: Tensor, original: Tensor) -> None:
         """Remember a copy."""
         self._copies[_storage(copy)] = _IndexCopy(copy, original, original._version)
 
     def written_back(self, original: Tensor, value: Any) -> None:
-        """A value is about to be put into the original, as ``x[i] += y`` does with what it read."""
+        """Note that a copy is written back into the original, as ``x[i] += y`` does."""
         known = self._known(value)
         if known is not None and known.original is original:
             self._lost.pop(_storage(original), None)
 
     def refuse_lost_writes(self) -> None:
-        """Raise if a copy was written into, and the original never got to see it."""
+        """Raise if a copy was written into but never written back."""
         for where in self._lost.values():
             raise _lost_write(where)
 
@@ -146,9 +146,9 @@ class IndexCopies(TorchDispatchMode):
             known = self._known(used)
             if known is not None and known.original._version != known.version:
                 raise CaptureError(
-                    "forward reads x[i], where i is a tensor, then writes into x, and then uses what it read. In a static "
-                    "program x[i] is a copy and does not show what was written. Read it again after the write, or take "
-                    f"x[i].clone() if the old value is meant.{called_from()}"
+                    "forward reads x[i], where i is a tensor, then writes into x, and then uses what it read. In a "
+                    "static program x[i] is a copy, so it does not show the write. Read it again after the write, or "
+                    f"use x[i].clone() to keep the old value.{called_from()}"
                 )
             if known is None and isinstance(used, Tensor) and _storage(used) in self._lost:
                 raise _lost_write(self._lost[_storage(used)])
@@ -162,8 +162,8 @@ class IndexCopies(TorchDispatchMode):
 
 def _lost_write(where: str) -> CaptureError:
     return CaptureError(
-        "forward writes into a part of a tensor whose position is a tensor too, as in x[i].add_(y), and in a static program "
-        f"that part is a copy. Write x[i] = x[i] + y instead.{where}"
+        "forward writes into x[i], where i is a tensor, as in x[i].add_(y). In a static program x[i] is a copy. "
+        f"Write x[i] = x[i] + y instead.{where}"
     )
 
 
@@ -194,7 +194,7 @@ def _is_number(item: Any) -> bool:
 
 
 def _dimensions(item: Any) -> int:
-    """How many dimensions of the tensor an item of an index speaks of."""
+    """How many dimensions of the tensor an index item consumes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     if isinstance(item, Tensor) and item.dtype is torch.bool:

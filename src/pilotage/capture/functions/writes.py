@@ -1,4 +1,4 @@
-"""Operations that write into their arguments, during capture."""
+"""Writes into tensors during capture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class WriteGuard(TorchDispatchMode):
-    """While active, refuses to write into a tensor with data: it would change once, at capture, and never again."""
+    """While active, refuses writes into tensors with data: they would happen only once, at capture."""
 
     def __init__(self, error: Callable[[Tensor], Exception]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -20,7 +20,7 @@ class WriteGuard(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one operation, unless it would change what is not part of the program."""
+        """Run one operation, unless it would change a tensor outside the program."""
         if func._schema.is_mutable:
             for tensor in written(func, args, kwargs or {}):
                 if not isinstance(tensor, FakeTensor):

@@ -1,7 +1,7 @@
-"""The loss is the loss function that forward calls: PopTorch's rule.
+"""Finds the loss by PopTorch's rule: the loss function that forward calls.
 
-The root is the loss *operation*, not the value that forward returns: ``return 5 * mse`` trains as ``mse`` unless it is
-marked. Every loss function of torch is recognised, and what is marked counts as one.
+Backward starts at the loss *operation*, not at the value that forward returns: ``return 5 * mse`` trains on ``mse``
+unless it is marked. Every loss function of torch is recognised, and so is a marked loss.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _SCALINGS = frozenset({"mul", "mul_", "__mul__", "__rmul__", "__imul__", "div", 
 
 
 class CalledLoss(Marks):
-    """Finds the one loss function that forward calls and whose result feeds no other loss."""
+    """Finds the one called loss that feeds no other loss."""
 
     def __init__(self, parsers: Parsers) -> None:
         super().__init__()
         self._parsers = parsers
         self._calls = _LossCalls(self)
         self.operations: dict[Node, Operation] = {}
-        """What forward computed after the first loss."""
+        """The operations of forward after the first loss."""
 
     def __enter__(self) -> Self:
-        """Start noting losses, called and marked ones."""
+        """Start recording called and marked losses."""
         super().__enter__()
         self._calls.__enter__()  # type: ignore[no-untyped-call]
         return self
@@ -69,7 +69,7 @@ class CalledLoss(Marks):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop noting losses."""
+        """Stop recording losses."""
         self._calls.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         super().__exit__(kind, error, trace)
 
@@ -89,14 +89,14 @@ class CalledLoss(Marks):
         return final[0]
 
     def dropped_work(self, root: Loss, value: Any) -> DroppedWork | None:
-        """What forward computes from the root and returns, although it does not reach the gradients."""
+        """An output that forward computes from the root, whose extra work does not affect the gradients."""
         tensors, structure = take_apart(value, self._parsers)
         outputs = dict(zip(tensor_paths(structure, "output"), tensors, strict=True))
         return dropped_work(root, outputs, self.operations)
 
 
 class _LossCalls(TorchFunctionMode):
-    """Notes each call of a loss function, and each operation after the first one."""
+    """Records calls of loss functions, and all operations after the first."""
 
     def __init__(self, search: CalledLoss) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _LossCalls(TorchFunctionMode):
         args: Iterable[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Call the function, and keep its result if it is a loss or may follow on one."""
+        """Call the function, and record its result if it is a loss or comes after one."""
         result = func(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS:
             self._search.found.append(Loss.of(result, current_line()))
@@ -126,7 +126,7 @@ class _LossCalls(TorchFunctionMode):
 
 
 def _written(result: Any) -> Iterator[Tensor]:
-    """The tensors of a result, and those that they are views of: in-place operations on a view change both."""
+    """The tensors of a result and their bases: in-place operations on a view change both."""
     for tensor in (result,) if isinstance(result, Tensor) else result if isinstance(result, tuple | list) else ():
         if isinstance(tensor, Tensor):
             yield tensor

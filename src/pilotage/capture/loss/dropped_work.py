@@ -1,7 +1,7 @@
-"""What forward computes from the loss and returns, although backward starts at the loss itself.
+"""Detects outputs that forward computes from the loss, although backward starts at the loss itself.
 
-Such work does not reach the gradients. Whoever returns ``5 * loss`` should know that; whoever returns the loss reshaped,
-cast, summed up or beside a metric loses nothing.
+Such work does not affect the gradients. A user who returns ``5 * loss`` should know this. Reshaping, casting or summing
+the loss, or returning it beside a metric, changes nothing.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ class Operation:
     """The user's line, as ``file:line``."""
 
     elements: int
-    """Of its result."""
+    """The number of elements of its result."""
 
     is_neutral: bool = False
-    """Whether its result is its argument, a product with 1 for instance."""
+    """Whether it leaves its argument unchanged, such as a product with 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedWork:
-    """An output that is computed from the loss by work that does not reach the gradients."""
+    """An output computed from the loss by work that does not affect the gradients."""
 
     output: str
-    """How the user would write it, ``output[1]`` for instance."""
+    """The output as the user would write it, such as ``output[1]``."""
 
     loss: str | None
-    """The line of the loss, as ``file:line``."""
+    """The user's line of the loss, as ``file:line``."""
 
     operation: str | None
-    """The line of the first operation that does not reach the gradients."""
+    """The line of the first operation that does not affect the gradients."""
 
 
 class _Kind(Enum):
-    """What became of the loss in a value that was computed from it."""
+    """How a value relates to the loss it was computed from."""
 
     WHOLE = "whole"
     """Each element of the loss counts once: training on the sum of the value is training on the loss."""
@@ -59,7 +59,7 @@ class _Kind(Enum):
 class _Trail:
     kind: _Kind
     line: str | None = None
-    """Of the first work."""
+    """The line of the first work."""
 
 
 _SAME = frozenset(
@@ -79,7 +79,7 @@ _SAME = frozenset(
         "View",
     }
 )
-"""Operations of autograd that keep each element once."""
+"""Autograd operations that keep each element once."""
 
 _SELECTING = frozenset(
     {
@@ -96,11 +96,11 @@ _SELECTING = frozenset(
         "Unfold",
     }
 )
-"""Operations of autograd that choose, repeat or collect elements."""
+"""Autograd operations that select, repeat or collect elements."""
 
 
 def dropped_work(root: Loss, outputs: Mapping[str, Tensor], operations: Mapping[Node, Operation]) -> DroppedWork | None:
-    """The first output that was computed from the root by more than copying; None where there is none."""
+    """The first output computed from the root by more than copying, or None."""
     if root.edge is None:
         return None
     trails = _Trails(root.edge.node, root.value.numel(), operations)
@@ -112,7 +112,7 @@ def dropped_work(root: Loss, outputs: Mapping[str, Tensor], operations: Mapping[
 
 
 class _Trails:
-    """Follows the loss through autograd's graph, from each value back to it."""
+    """Follows values back to the loss through autograd's graph."""
 
     def __init__(self, root: Node, elements: int, operations: Mapping[Node, Operation]) -> None:
         self._elements = elements
@@ -120,7 +120,7 @@ class _Trails:
         self._known: dict[Node, _Trail | None] = {root: _Trail(_Kind.WHOLE)}
 
     def of(self, value: Node) -> _Trail | None:
-        """What became of the loss in a value; None where the value does not depend on it."""
+        """How a value relates to the loss; None if it does not depend on it."""
         waiting = [value]
         while waiting:
             node = waiting[-1]
@@ -151,7 +151,7 @@ class _Trails:
         if name in _SELECTING:
             return _Kind.PARTS
         if name == "CopySlices":
-            # The first argument is what is written into: a table of results that takes the loss in, or the loss itself.
+            # The first argument is the target: a table of results that stores the loss, or the loss itself.
             changed = given[0]
             return _Kind.WORK if changed is not None and changed.kind is _Kind.WHOLE else _Kind.PARTS
         kind = next(trail.kind for trail in given if trail is not None)
@@ -161,7 +161,7 @@ class _Trails:
         return _Kind.WHOLE if keeps_all else _Kind.WORK
 
     def _has_gradient_one(self, name: str, node: Node, given: list[_Trail | None], operation: Operation | None) -> bool:
-        """Whether the gradient of an operation's result is 1 for each element of the loss."""
+        """Whether an operation has gradient 1 for each element of the loss."""
         match name:
             case "Sum":
                 return True

@@ -1,12 +1,12 @@
-"""The loss is what forward returns: the rule of `pilotage.training`.
+"""Finds the loss by the rule of `pilotage.training`: what forward returns.
 
 In this order:
 
-1. What forward has marked with `mark_loss`.
+1. The tensor that forward marks with `mark_loss`.
 2. The entry ``loss`` of the dictionary, data class or named tuple that forward returns, such as a Hugging Face output.
-3. The only scalar among the outputs that requires a gradient; where there is no scalar, the only tensor of one element.
+3. The only scalar output that requires a gradient; if there is no scalar, the only such tensor with one element.
 
-A loss has one real element, as ``loss.backward()`` asks for. Anything else is an error.
+A loss has one real element, as ``loss.backward()`` requires. Anything else is an error.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pilotage.errors import LossError
 from pilotage.program.structure import Parsers, take_apart, tensor_paths
 
 _REMEDY = (
-    "Return the loss, wrap it in pilotage.mark_loss(loss) inside of forward, or give pilotage.training a function of outputs "
-    "and target as loss=."
+    "Return the loss, wrap it in pilotage.mark_loss(loss) inside forward, or give pilotage.training a function of "
+    "outputs and target as loss=."
 )
 _SHOWN = 8
-"""How many outputs an error describes."""
+"""How many outputs an error lists."""
 
 
 class ReturnedLoss(Marks):
@@ -45,7 +45,7 @@ class ReturnedLoss(Marks):
         return Loss.of(self._only_scalar(value) if named is None else named)
 
     def dropped_work(self, root: Loss, value: Any) -> DroppedWork | None:
-        """None: what forward returns or marks is what is trained on."""
+        """None: training uses exactly what forward returns or marks."""
         return None
 
     def _marked(self) -> Loss:
@@ -53,8 +53,8 @@ class ReturnedLoss(Marks):
         if len(final) > 1:
             lines = ", ".join(loss.line or "a line outside of your code" for loss in final)
             raise LossError(
-                f"forward marks {len(final)} losses that do not depend on each other, at {lines}. "
-                "Mark only the final one, their sum for instance."
+                f"forward marks {len(final)} independent losses, at {lines}. "
+                "Mark only the final one, such as their sum."
             )
         require_scalar(final[0].value, "The marked loss")
         return final[0]
@@ -68,30 +68,30 @@ class ReturnedLoss(Marks):
             raise LossError(_none_found(value, outputs))
         if len(candidates) > 1:
             raise LossError(
-                f"forward returns {len(candidates)} scalars that require a gradient, and any of them could be the loss: "
-                f"{_described(candidates)}. Wrap the one to train on in pilotage.mark_loss(loss), return it under the name "
-                "'loss' in a dictionary, data class or named tuple, detach() the others, or give pilotage.training a "
-                "function of outputs and target as loss=."
+                f"forward returns {len(candidates)} scalars that require a gradient, and any of them could be the "
+                f"loss: {_described(candidates)}. Wrap the one to train on in pilotage.mark_loss(loss), return it "
+                "under the name 'loss' in a dictionary, data class or named tuple, detach() the others, or give "
+                "pilotage.training a function of outputs and target as loss=."
             )
         return candidates[0][1]
 
 
 def require_scalar(loss: Tensor, what: str) -> None:
-    """Raise unless eager PyTorch could call ``loss.backward()``: a loss has one element, and it is real."""
+    """Raise unless eager PyTorch could call ``loss.backward()``: a loss has one real element."""
     if loss.numel() != 1 or loss.is_complex():
         raise LossError(
-            f"{what} is a tensor {_kind(loss)}, and backward starts from one real number. Reduce it, by .mean() or .sum() "
-            "for instance."
+            f"{what} is a tensor {_kind(loss)}, but backward starts from one real number. Reduce it, for example with "
+            ".mean() or .sum()."
         )
 
 
 def _entry_called_loss(value: Any) -> Tensor | None:
-    """What forward returns under the name ``loss``; None where there is nothing of that name to train on."""
+    """The output named ``loss``; None if there is no trainable one."""
     found, loss = _look_up_loss(value)
     if found and loss is None:
         raise LossError(
-            "forward returns None as 'loss'. Models that compute their own loss do so where they are given labels: pass "
-            f"them in the call. {_REMEDY}"
+            "forward returns None as 'loss'. Models that compute their own loss need labels: pass them in the call. "
+            f"{_REMEDY}"
         )
     if not isinstance(loss, Tensor) or not loss.requires_grad:
         return None
@@ -119,7 +119,7 @@ def _can_be_loss(tensor: Tensor) -> bool:
 
 
 def _each_once(outputs: list[tuple[str, Tensor]]) -> list[tuple[str, Tensor]]:
-    """Without results that are returned a second time."""
+    """The outputs without duplicates."""
     return list({Loss.of(tensor).edge: (path, tensor) for path, tensor in reversed(outputs)}.values())[::-1]
 
 
@@ -127,8 +127,8 @@ def _none_found(value: Any, outputs: list[tuple[str, Tensor]]) -> str:
     returned = _described(outputs) if outputs else f"no tensor (but {type(value).__name__})"
     if any(tensor.numel() == 1 and not tensor.requires_grad for _, tensor in outputs):
         return (
-            "No scalar that forward returns depends on any parameter that requires a gradient. Check requires_grad, detach() "
-            f"and torch.no_grad() on the way to the loss. forward returned {returned}. {_REMEDY}"
+            "No scalar that forward returns depends on any parameter that requires a gradient. Check requires_grad, "
+            f"detach() and torch.no_grad() on the way to the loss. forward returned {returned}. {_REMEDY}"
         )
     return f"forward returns no scalar that requires a gradient, so there is no loss. It returned {returned}. {_REMEDY}"
 

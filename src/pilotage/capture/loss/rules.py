@@ -1,4 +1,4 @@
-"""The search for the loss that a rule asks for."""
+"""Chooses how to search for the loss."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from pilotage.program.structure import Parsers
 
 
 class LossSearch(Protocol):
-    """Finds the loss of one run of forward, which has to run while the search is entered."""
+    """Finds the loss of one run of forward; enter it before running forward."""
 
     def __enter__(self) -> Self:
-        """Start to look."""
+        """Start the search."""
         ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop looking."""
+        """End the search."""
         ...
 
     def root(self, value: Any) -> Loss:
-        """The loss to start backward from, given what forward returned; raises `LossError` unless there is exactly one."""
+        """The loss to start backward from, given the outputs of forward; raises `LossError` unless there is one."""
         ...
 
     def dropped_work(self, root: Loss, value: Any) -> DroppedWork | None:
-        """An output that is computed from the root by work that does not reach the gradients."""
+        """An output computed from the root by work that does not affect the gradients."""
         ...
 
 
 def search_by(rule: LossRule, parsers: Parsers) -> LossSearch:
-    """A search that follows the rule."""
+    """A search by this rule."""
     match rule:
         case LossRule.RETURNED:
             return ReturnedLoss(parsers)

@@ -1,7 +1,7 @@
-"""The loss that the backward pass starts from, and the search for it while forward runs.
+"""The loss that backward starts from, and the search for it while forward runs.
 
-Which value is the loss is decided by a `LossRule`: `returned_loss.py` looks at what forward returns, `called_loss.py`
-at the loss functions that forward calls. Either way a user can decide it with `mark_loss`.
+A `LossRule` decides which value is the loss: `returned.py` looks at what forward returns, `called.py` at the loss
+functions that forward calls. Either way, a user can choose it with `mark_loss`.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from pilotage.program.graphs.source_lines import current_line
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss, and the place in autograd's graph where it was computed.
+    """A loss and its edge in autograd's graph.
 
-    The place is noted at once: ``loss *= 5`` makes the tensor another result, but not the operation.
+    The edge is recorded at once: a later ``loss *= 5`` changes the tensor, but not the operation.
     """
 
     value: Tensor
     edge: GradientEdge | None
-    """None where the loss depends on nothing that requires a gradient."""
+    """None if the loss depends on nothing that requires a gradient."""
 
     line: str | None = None
     """The user's line that computed or marked it, as ``file:line``."""
 
     @classmethod
     def of(cls, value: Tensor, line: str | None = None) -> Loss:
-        """A loss that was computed just now."""
+        """The loss that was just computed."""
         return cls(value, get_gradient_edge(value) if value.requires_grad else None, line)
 
 
 class Marks:
-    """While entered, notes the losses that `mark_loss` is called with."""
+    """While entered, records the losses passed to `mark_loss`."""
 
     def __init__(self) -> None:
         self.found: list[Loss] = []
         self._tokens: list[Token[Marks | None]] = []
 
     def __enter__(self) -> Self:
-        """Start noting."""
+        """Start recording."""
         self._tokens.append(_marks.set(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop noting."""
+        """Stop recording."""
         _marks.reset(self._tokens.pop())
 
 
@@ -62,7 +62,7 @@ _marks: ContextVar[Marks | None] = ContextVar("pilotage_marked_losses", default=
 
 
 def mark_loss(loss: Tensor) -> Tensor:
-    """Say that this tensor is the loss to train on, whatever forward returns; use the result in its place."""
+    """Mark a tensor as the loss to train on, whatever forward returns; use the returned tensor in its place."""
     marks = _marks.get()
     if marks is None:
         return loss
@@ -85,7 +85,7 @@ def differentiable(losses: Iterable[Loss]) -> list[Loss]:
 
 
 def final_losses(losses: list[Loss]) -> list[Loss]:
-    """Those that no other loss was computed from."""
+    """The losses that feed no other loss."""
     return [loss for loss in losses if not any(_feeds(loss, other) for other in losses if other is not loss)]
 
 

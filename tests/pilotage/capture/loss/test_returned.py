@@ -253,7 +253,7 @@ REFUSED = {
     "detached": (lambda x: final(x).detach(), "depends on any parameter that requires a gradient.*detach"),
     "two marks": (
         lambda x: (pilotage.mark_loss(cross_entropy(x)), pilotage.mark_loss(x.abs().sum())),
-        "forward marks 2 losses that do not depend on each other, at .*test_returned.py:",
+        "forward marks 2 independent losses, at .*test_returned.py:",
     ),
     "a mark of each item": (
         lambda x: pilotage.mark_loss(cross_entropy(x, reduction="none")),
