@@ -1,1 +1,1 @@
-"""From a module to an immutable captured computation, and the schedule of its steps."""
+"""The values that describe a captured computation: program, schedule, layout, structure, signature."""

@@ -1,4 +1,4 @@
-"""Which tensors a program keeps from step to step."""
+"""The tensors that a program keeps from step to step."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pilotage.options.choices import Pooling
 from pilotage.program.specification import TensorSpec, contiguous_strides
 
 SCALAR = TensorSpec((), (), torch.float64)
-"""Counters and values: exact to the last bit of what Python's numbers give."""
+"""Counters and values: float64, as exact as Python's numbers."""
 
 
 class Section(Enum):
-    """A kind of state; the tensors of one section stand together in a program's arguments."""
+    """A kind of state; the tensors of a section are consecutive arguments of a program."""
 
     PARAMETERS = "parameters"
     BUFFERS = "buffers"
     SLOTS = "slots"
-    """What the optimizer remembers of each parameter."""
+    """Optimizer state of each parameter, such as momentum."""
     COUNTERS = "counters"
-    """What the program counts, the updates done for instance."""
+    """Numbers that the program keeps, such as the count of updates."""
     VALUES = "values"
-    """Learning rate and the like, where they may change."""
+    """Hyperparameters that may change, such as the learning rate."""
     GRADIENTS = "gradients"
     """Pooled gradients, views of one flat buffer."""
 
-    # Enum's own hash is Python code, and members are looked up in every step of every call.
+    # Enum's own hash is slow Python code, and every step of every call looks up members.
     __hash__ = object.__hash__
 
 
@@ -39,21 +39,21 @@ class Counter(Enum):
     """A number that the program itself keeps."""
 
     UPDATES = "updates"
-    """Updates done."""
+    """The number of updates."""
     POOLED = "pooled"
-    """Micro-batches in the pool, where the pool is a running mean."""
+    """The number of micro-batches in the pool, if it is a running mean."""
     LOSS_SCALE = "loss_scale"
-    """What automatic loss scaling multiplies the loss scaling by."""
+    """The factor of automatic loss scaling."""
 
     @property
     def initial(self) -> float:
-        """The number before the first step."""
+        """The value before the first step."""
         return 1.0 if self is Counter.LOSS_SCALE else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaGroups:
-    """How the replicas share the copies of a parameter."""
+    """Which replicas share a copy of a parameter."""
 
     of_replica: tuple[int, ...]
     """The copy that each replica uses."""
@@ -71,7 +71,7 @@ class ReplicaGroups:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One thing that the optimizer remembers of one parameter."""
+    """One optimizer state tensor of one parameter."""
 
     name: str
     parameter: str
@@ -79,7 +79,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class VariableValue:
-    """A value of the optimizer that may change from call to call; group None means all groups."""
+    """A hyperparameter that may change from call to call; group None means all groups."""
 
     group: int | None
     name: str
@@ -97,14 +97,14 @@ class StateLayout:
     slots: Mapping[Slot, TensorSpec] = field(default_factory=dict)
     values: tuple[VariableValue, ...] = ()
     accumulation_type: torch.dtype = torch.float32
-    """What gradients are pooled in."""
+    """The type that gradients are pooled in."""
 
     counters: tuple[Counter, ...] = (Counter.UPDATES,)
     replica_groups: Mapping[str, ReplicaGroups] = field(default_factory=dict)
-    """Parameters of which there are several copies, along a leading dimension that no replica sees."""
+    """Parameters with several copies, along a leading dimension that no replica sees."""
 
     slots_on_host: int | None = None
-    """Slots of so many elements or more are in the host's memory; None keeps all of them with the parameters."""
+    """Slots with at least this many elements stay in host memory; None keeps all with the parameters."""
 
     @classmethod
     def of(
@@ -144,11 +144,11 @@ class StateLayout:
         )
 
     def is_on_host(self, slot: Slot) -> bool:
-        """Whether a slot waits on the host between updates."""
+        """Whether a slot stays on the host between updates."""
         return self.slots_on_host is not None and self.slots[slot].elements >= self.slots_on_host
 
     def section(self, section: Section, *, whole: bool = False) -> list[TensorSpec]:
-        """What the tensors of a section look like: to one replica, or whole, with all copies of grouped parameters."""
+        """The tensors of a section: as one replica sees them, or whole, with all copies of grouped parameters."""
         match section:
             case Section.BUFFERS:
                 return list(self.buffers.values())
@@ -163,7 +163,7 @@ class StateLayout:
                 ]
 
     def owners(self, section: Section) -> list[str]:
-        """The parameter that each tensor of a section belongs to; none for buffers, counters and values."""
+        """The parameter of each tensor of a section; empty for buffers, counters and values."""
         return [name for name, _ in self._owned(section)]
 
     def _owned(self, section: Section) -> list[tuple[str, TensorSpec]]:
@@ -199,13 +199,13 @@ def _slot_spec(group: Group, slot: str, parameter: TensorSpec) -> TensorSpec:
 
 
 def _pool_type(plan: OptimizerPlan, trained: Sequence[TensorSpec]) -> torch.dtype:
-    """What gradients are pooled in: those of double precision would lose half their digits in single precision."""
+    """The type that gradients are pooled in: float64 if any parameter has it, to keep its digits."""
     has_doubles = any(specification.dtype == torch.float64 for specification in trained)
     return torch.float64 if has_doubles and plan.accumulation_type == torch.float32 else plan.accumulation_type
 
 
 def variable_values(plan: OptimizerPlan) -> tuple[VariableValue, ...]:
-    """The values of an optimizer that are not compiled in."""
+    """The hyperparameters that are not compiled into the program."""
     shared = [VariableValue(None, name) for name in ("loss_scaling", "max_gradient_norm") if name not in plan.constants]
     grouped = [
         VariableValue(position, name)
@@ -217,14 +217,14 @@ def variable_values(plan: OptimizerPlan) -> tuple[VariableValue, ...]:
 
 
 def number_of(plan: OptimizerPlan, value: VariableValue) -> float:
-    """The present number behind a variable value."""
+    """The current number of a variable value."""
     if value.group is None:
         return float(getattr(plan, value.name))
     return float(plan.groups[value.group].values[value.name])
 
 
 def group_values(group: Group, position: int, variables: Mapping[VariableValue, Tensor]) -> dict[str, Value]:
-    """What a rule is given: tensors for the values that may change, numbers for those that may not."""
+    """The values of a rule: tensors if they may change, numbers otherwise."""
     return {name: variables.get(VariableValue(position, name), number) for name, number in group.values.items()}
 
 

@@ -1,4 +1,4 @@
-"""Which instance updates which parameter, where each of them remembers only its share of the optimizer's state."""
+"""Optimizer state sharding: each instance updates some of the parameters and holds only their optimizer state."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import StateLayout
 
 Broadcast = Callable[[Sequence[Tensor], int], None]
-"""Overwrites tensors by those of one instance."""
+"""Overwrites tensors with those of one instance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerShards:
-    """The parameters that are shared out, each with the one instance that updates it."""
+    """The sharded parameters, each with the instance that updates it."""
 
     owners: Mapping[str, int]
     instance: int
     broadcast: Broadcast
 
     def is_updated_here(self, parameter: str) -> bool:
-        """Whether this instance updates a parameter: its own ones, and those that are not shared out."""
+        """Whether this instance updates a parameter: it owns it, or it is not sharded."""
         return self.owners.get(parameter, self.instance) == self.instance
 
     def layout(self, layout: StateLayout) -> StateLayout:
-        """The state without what other instances remember."""
+        """The layout without the slots of other instances."""
         return replace(layout, slots={s: spec for s, spec in layout.slots.items() if self.is_updated_here(s.parameter)})
 
     def plan(self, plan: OptimizerPlan) -> OptimizerPlan:
-        """The plan without what other instances update."""
+        """The plan without the parameters of other instances."""
         groups = [
             replace(each, parameters=tuple(filter(self.is_updated_here, each.parameters))) for each in plan.groups
         ]
@@ -41,7 +41,7 @@ class OptimizerShards:
 
     @torch.no_grad()
     def broadcast_updates(self, parameters: Mapping[str, Tensor]) -> None:
-        """Bring the new parameters of each instance to all others, in one message for each type."""
+        """Broadcast the updated parameters of each instance, in one message for each dtype and device."""
         messages: dict[tuple[int, torch.dtype, torch.device], list[Tensor]] = defaultdict(list)
         for name, owner in self.owners.items():
             messages[owner, parameters[name].dtype, parameters[name].device].append(parameters[name])
@@ -55,7 +55,7 @@ class OptimizerShards:
 
 
 def assign_owners(elements: Mapping[str, int], instances: int, minimum: int) -> dict[str, int]:
-    """An owner for each parameter of so many elements or more, so that all have about the same to remember."""
+    """Assign each parameter with at least ``minimum`` elements to an instance, balancing the load."""
     loads = [0] * instances
     owners: dict[str, int] = {}
     for name in sorted((name for name in elements if elements[name] >= minimum), key=lambda name: -elements[name]):

@@ -1,4 +1,4 @@
-"""The precision that torch is told to compute in around a program."""
+"""Torch's precision settings around a program: autocast and half-precision accumulation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pilotage.options.choices import Accumulation
 
 
 def autocast_type(device: str) -> torch.dtype | None:
-    """The type that autocast turns operations of a kind of device into right now; None where it is off."""
+    """The current autocast type of a kind of device; None if autocast is off."""
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
 
 
 def without_autocast(device: str) -> AbstractContextManager[object]:
-    """Switch autocast off, where it is on: for what is captured already, and for backward and update."""
+    """Switch autocast off, for captured graphs, backward and update."""
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
 def accumulating_in(accumulation: Accumulation | None) -> AbstractContextManager[object]:
-    """Let half-precision matrix products be summed up in this type, or as torch is set; only NVIDIA cards have a choice."""
+    """Accumulate half-precision matrix products in this type; None keeps torch's setting. Only for NVIDIA cards."""
     return nullcontext() if accumulation is None else _accumulating_in(accumulation)
 
 

@@ -1,4 +1,4 @@
-"""The captured computation, as a value."""
+"""A captured computation as a value."""
 
 from __future__ import annotations
 
@@ -33,47 +33,50 @@ class Action(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Computation:
-    """One action of a program: its Python function and, unless the tier is eager, its graph."""
+    """One action of a program: its Python function and, except in the eager tier, its graph."""
 
     sections: tuple[Section, ...]
     function: StepFunction | None = None
-    """None where the program was read from a file."""
+    """None if the program was read from a file."""
 
     graph: GraphModule | None = None
     whole: bool = False
-    """Takes all copies of grouped parameters at once, and not those of one replica."""
+    """Takes all copies of grouped parameters at once, not those of one replica."""
 
     returns_loss_check: bool = False
-    """Its last output, which nobody asked for, tells whether the loss is finite."""
+    """An extra last output says whether the loss is finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """An immutable captured computation: a training step, or inference."""
+    """An immutable captured computation: a training step, or inference.
+
+    It has many fields because passes, backends and files all read it, and each field is an independent fact about it.
+    """
 
     layout: StateLayout
     computations: Mapping[Action, Computation]
     arguments: Structure
     inputs: tuple[TensorSpec, ...]
-    """One micro-batch."""
+    """The tensors of one micro-batch."""
 
     outputs: Structure | None
-    """What forward returned; None as long as an eager program has not run."""
+    """What forward returns; None until an eager program has run."""
 
     constant_outputs: tuple[int, ...] = ()
-    """Outputs that are the same in every run; a call returns each of them once, whatever its schedule."""
+    """Outputs that are the same in every run; a call returns each only once."""
 
     gradients: tuple[str, ...] = ()
-    """Parameters whose gradients come behind the outputs, where the program is made to be cut into stages."""
+    """Parameters whose gradients follow the outputs, in a program that will be cut into stages."""
 
     anchors: tuple[str, ...] = ()
-    """Values inside of the program that come back behind its outputs."""
+    """Inner values that the program returns after its outputs."""
 
     output_ranks: tuple[int, ...] = ()
-    """How many dimensions outputs and anchors have in one micro-batch; known where there are anchors."""
+    """The number of dimensions of each output and anchor in one micro-batch; only set if there are anchors."""
 
     watched_operations: tuple[str, ...] = ()
-    """What the flags of floating-point exceptions stand for, where they are anchored."""
+    """The operations behind the flags of floating-point exceptions, if these are anchored."""
 
     plan: OptimizerPlan | None = None
     written_inputs: tuple[int, ...] = ()
@@ -85,10 +88,10 @@ class Program:
     reassigned_buffers: tuple[str, ...] = ()
     draws_random_numbers: bool = False
     checks_loss: bool = False
-    """A loss that is not finite stops the step before anything is updated."""
+    """The step raises before any update if the loss is not finite."""
 
     autocast: torch.dtype | None = None
-    """What autocast turned operations into while forward was captured; None where it was off."""
+    """The autocast type during capture; None if it was off."""
 
     warnings: tuple[str, ...] = ()
 

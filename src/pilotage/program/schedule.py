@@ -1,6 +1,6 @@
-"""What one host call runs, in order.
+"""The ordered steps of one host call.
 
-The schedule is data: backends walk it, predictions price it, reports draw it.
+The schedule is data: executables walk it, and reports draw it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Step:
 
     action: Action
     iteration: int
-    """Which device iteration it belongs to."""
+    """The device iteration of the step."""
 
     replica: int = 0
     micro_batch: int | None = None
-    """Which part of the inputs it reads; None for an update."""
+    """The part of the inputs that it reads; None for an update."""
 
     result: int | None = None
-    """Where its outputs go; None drops them."""
+    """The place of its outputs in the result; None drops them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,24 +34,24 @@ class Schedule:
 
     steps: tuple[Step, ...]
     micro_batches: int
-    """Parts that the inputs are cut into."""
+    """The number of parts that the inputs are split into."""
 
     results: int
-    """Parts that the outputs are put together from."""
+    """The number of parts that the outputs are joined from."""
 
     sums: bool = False
-    """Outputs that go to the same place are added up."""
+    """Outputs with the same place are added."""
 
     updates: int = 0
-    """How often the weights change."""
+    """The number of weight updates."""
 
     @property
     def iterations(self) -> int:
-        """How often the device loops."""
+        """The number of device iterations."""
         return self.steps[-1].iteration + 1
 
     def in_parts(self, parts: int) -> list[tuple[Step, ...]]:
-        """The steps cut into parts of equally many device iterations."""
+        """The steps split into parts with equally many device iterations."""
         length = self.iterations // parts
         return [tuple(step for step in self.steps if step.iteration // length == part) for part in range(parts)]
 
@@ -59,7 +59,7 @@ class Schedule:
 def make_schedule(
     batching: Batching, *, trains: bool, mode: OutputMode, period: int = 1, pools: bool = False
 ) -> Schedule:
-    """Lay out device iterations x accumulation x replicas, in that order of nesting; one gradient is pooled only if asked."""
+    """Nest device iterations, accumulation and replicas, in this order; ``pools`` also pools single gradients."""
     pools = pools or batching.micro_batches_per_update > 1
     run = (Action.ACCUMULATE if pools else Action.TRAIN) if trains else Action.INFER
     steps: list[Step] = []

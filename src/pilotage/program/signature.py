@@ -1,4 +1,4 @@
-"""The arguments of a call, arranged as the module's forward wants them."""
+"""Binds the arguments of a call to the signature of the module's forward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 class CallSignature:
-    """Fills in defaults and turns keyword arguments into positional ones, so that equal calls look equal."""
+    """Fills in defaults and makes keyword arguments positional where possible, so that equal calls look equal."""
 
     def __init__(self, signature: inspect.Signature) -> None:
         self._signature = signature
@@ -31,7 +31,7 @@ class CallSignature:
         return [name for name, parameter in self.parameters.items() if parameter.kind in _POSITIONAL]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Positional and keyword arguments in their normal form."""
+        """Positional and keyword arguments in normal form."""
         if not kwargs and self._all_positional and len(args) == len(self.parameters):
             return args, kwargs
         self._refuse_unexpected(args, kwargs)

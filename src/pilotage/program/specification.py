@@ -1,4 +1,4 @@
-"""What a tensor looks like, without its values."""
+"""The shape, strides and type of a tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pilotage.errors import CaptureError
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Shape, strides and type of a tensor."""
+    """The shape, strides and type of a tensor."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -23,29 +23,29 @@ class TensorSpec:
         """The specification of an existing tensor."""
         if tensor.layout is not torch.strided:
             raise CaptureError(
-                f"A parameter or buffer of shape {list(tensor.shape)} has the layout {tensor.layout}, and the state of a program "
-                "is dense. Keep its indices and values as buffers and put it together in forward with "
+                f"A parameter or buffer of shape {list(tensor.shape)} has the layout {tensor.layout}, but the state "
+                "of a program must be dense. Keep its indices and values as buffers and build it in forward with "
                 "torch.sparse_coo_tensor, or keep it as to_dense()."
             )
         return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
     def empty(self, device: torch.device) -> Tensor:
-        """An uninitialised tensor that looks like this."""
+        """An uninitialised tensor with this specification."""
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=device)
 
     @property
     def dense(self) -> TensorSpec:
-        """The same without gaps and overlaps, in the same order of dimensions where there is one."""
+        """The same without gaps and overlaps, with the same order of dimensions if possible."""
         return TensorSpec.of(torch.empty_like(self.empty(torch.device("meta"))))
 
     @property
     def plain(self) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
-        """The fields as plain values, which processes can send each other."""
+        """The fields as plain values that processes can exchange."""
         return self.shape, self.stride, self.dtype
 
     @property
     def elements(self) -> int:
-        """How many numbers the tensor holds."""
+        """The number of elements."""
         count = 1
         for size in self.shape:
             count *= size
@@ -53,7 +53,7 @@ class TensorSpec:
 
     @property
     def bytes(self) -> int:
-        """How much memory the numbers take."""
+        """The size of all elements in bytes."""
         return self.elements * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class TensorSpec:
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a densely packed tensor of this shape."""
+    """The strides of a contiguous tensor of this shape."""
     strides = []
     step = 1
     for size in reversed(shape):

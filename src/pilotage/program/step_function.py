@@ -1,4 +1,4 @@
-"""One step of a program as a Python function of flat tensors."""
+"""The protocol of a program's steps as Python functions of flat tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pilotage.program.layout import Section, StateLayout
 from pilotage.program.structure import Structure
 
 NOT_FINITE = "Pilotage found a loss that is not finite"
-"""What a step raises whose loss is NaN or infinite."""
+"""The error of a step whose loss is NaN or infinite."""
 
 
 class StepFindings(Protocol):
@@ -18,7 +18,7 @@ class StepFindings(Protocol):
 
     @property
     def outputs(self) -> Structure | None:
-        """How the outputs are nested; None before the first run."""
+        """The structure of the outputs; None before the first run."""
         ...
 
     @property
@@ -34,7 +34,7 @@ class StepFunction(Protocol):
 
     @property
     def layout(self) -> StateLayout:
-        """The state that the step's sections belong to."""
+        """The layout of the state."""
         ...
 
     @property

@@ -1,7 +1,7 @@
-"""Nested values taken apart into tensors, and put together again.
+"""Flattens nested values into tensors, and rebuilds them.
 
-Programs deal in flat lists of tensors. What users pass and return is tuples, dictionaries, data classes and
-objects of their own; a `Structure` remembers the shape of such a value, and everything in it that is not a tensor.
+Programs take and return flat lists of tensors. Users pass and return tuples, dictionaries, data classes and their own
+objects; a `Structure` describes such a value and holds everything in it that is not a tensor.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch import Tensor
 
 
 class ObjectParser(Protocol):
-    """Takes objects of one type apart, for types that Python's containers do not cover."""
+    """Flattens and rebuilds objects of a custom type."""
 
     def tensors(self, value: Any) -> Iterable[Tensor]:
         """The tensors of a value, always in the same order."""
         ...
 
     def rebuild(self, original: Any, tensors: Iterator[Tensor]) -> Any:
-        """A value like the original that holds these tensors."""
+        """A value like the original with these tensors."""
         ...
 
 
@@ -33,7 +33,7 @@ Parsers: TypeAlias = Mapping[type, ObjectParser]
 
 @dataclass(frozen=True, slots=True)
 class TensorLeaf:
-    """The place of a tensor."""
+    """A tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A list, a tuple or a subclass of either, named tuples among them."""
+    """A list, a tuple, or a subclass of either, such as a named tuple."""
 
     kind: type
     items: tuple[Structure, ...]
@@ -56,7 +56,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A dictionary or a subclass of it; two are equal whatever the order of their keys."""
+    """A dictionary or a subclass of it; the order of keys does not matter for equality."""
 
     template: Any = dataclasses.field(compare=False, repr=False)
     keys: tuple[Any, ...]
@@ -75,7 +75,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An object that a registered parser takes apart."""
+    """An object that a registered parser flattens."""
 
     template: Any = dataclasses.field(compare=False, repr=False)
     parser: ObjectParser = dataclasses.field(compare=False, repr=False)
@@ -89,14 +89,14 @@ _LEAF = TensorLeaf()
 
 
 def take_apart(value: Any, parsers: Parsers | None = None) -> tuple[list[Tensor], Structure]:
-    """The tensors of a nested value, in order, and its structure."""
+    """Flatten a nested value into its tensors, in order, and its structure."""
     tensors: list[Tensor] = []
     structure = _take_apart(value, tensors, parsers or {})
     return tensors, structure
 
 
 def put_together(structure: Structure, tensors: Iterable[Tensor]) -> Any:
-    """The nested value that holds these tensors."""
+    """Rebuild the nested value with these tensors."""
     return _put_together(structure, iter(tensors))
 
 
@@ -114,7 +114,7 @@ def count_tensors(structure: Structure) -> int:
 
 
 def tensor_paths(structure: Structure, path: str) -> Iterator[str]:
-    """How a user would write each tensor of a structure, such as ``batch['image'][0]``."""
+    """Each tensor of a structure as a user would write it, such as ``batch['image'][0]``."""
     match structure:
         case TensorLeaf():
             yield path
@@ -141,14 +141,14 @@ def halves(call: Structure) -> tuple[Sequence, Table]:
 
 
 def plain_tensors(call: Structure) -> int | None:
-    """How many tensors a call consists of, where all its arguments are tensors by position; None elsewhere."""
+    """The number of arguments of a call if all are positional tensors, otherwise None."""
     positional, named = halves(call)
     is_plain = not named.items and all(isinstance(item, TensorLeaf) for item in positional.items)
     return len(positional.items) if is_plain else None
 
 
 def call_paths(call: Structure, names: list[str]) -> Iterator[str]:
-    """How a user would name each tensor of a call."""
+    """The name of each tensor of a call as a user would write it."""
     positional, named = halves(call)
     for position, item in enumerate(positional.items):
         yield from tensor_paths(item, names[position] if position < len(names) else f"args[{position}]")
@@ -168,7 +168,7 @@ def _take_apart(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structur
         return Sequence(type(value), tuple(_take_apart(item, tensors, parsers) for item in value))
     if isinstance(value, dict):
         keys = _sorted(value)
-        # The user's own dictionary may change later, and would keep its tensors alive.
+        # The user's dictionary may change later, and would keep its tensors alive.
         template = dict.fromkeys(value) if type(value) is dict else copy.copy(value)
         return Table(template, keys, tuple(_take_apart(value[key], tensors, parsers) for key in keys))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -211,7 +211,7 @@ def _rebuild_sequence(kind: type, items: list[Any]) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether a program compiled for one value is right for the other: 1, 1.0 and True are three values."""
+    """Whether a program compiled for one value is valid for the other; 1, 1.0 and True differ."""
     if one is other:
         return True
     if type(one) is not type(other):
@@ -227,7 +227,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _sorted(table: dict[Any, Any]) -> tuple[Any, ...]:
-    """The keys in an order that does not depend on how the dictionary was filled."""
+    """The keys in an order independent of insertion."""
     try:
         return tuple(sorted(table))
     except TypeError:

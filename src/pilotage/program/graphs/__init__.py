@@ -1,1 +1,1 @@
-"""Tools for captured graphs: rewrites, aliases, labels, and graphs as straight Python."""
+"""Tools for captured graphs: rewrites, aliases, labels, and graphs as straight-line Python."""

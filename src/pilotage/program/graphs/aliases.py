@@ -1,4 +1,4 @@
-"""Which values of a graph lie in the same memory, and when that memory is written to."""
+"""Which values of a graph share memory, and when that memory is written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch.fx import Graph, Node
 from pilotage.program.graphs.rewrites import hidden_writes
 
 _UNDECLARED_VIEWS = frozenset({torch.ops.aten._unsafe_view.default})
-"""Operations that return their argument's memory although their schema does not say so."""
+"""Operations that return a view although their schema does not declare it."""
 
 
 def aliased_arguments(node: Node) -> list[tuple[Node, bool]]:
-    """The arguments whose memory an operation writes to or returns, and whether it writes."""
+    """The arguments whose memory an operation writes or returns, each with whether it is written."""
     if not isinstance(node.target, OpOverload):
         return []
     found = []
@@ -30,18 +30,18 @@ def aliased_arguments(node: Node) -> list[tuple[Node, bool]]:
 
 
 def written_arguments(node: Node) -> list[Node]:
-    """The arguments whose memory an operation writes to, whether its schema says so or not."""
+    """The arguments that an operation writes to, declared in its schema or not."""
     return [*(value for value, writes in aliased_arguments(node) if writes), *hidden_writes(node)]
 
 
 def items(value: Any) -> list[Node]:
-    """The nodes in an argument that is a node or a list of nodes."""
+    """The nodes of an argument that is a node or a list of nodes."""
     values = value if isinstance(value, (list, tuple)) else [value]
     return [item for item in values if isinstance(item, Node)]
 
 
 class Memories:
-    """The memory of every value in a graph, and the positions at which it is written to."""
+    """The memory of every value in a graph, and the positions where it is written."""
 
     def __init__(self, graph: Graph) -> None:
         self.position = {node: position for position, node in enumerate(graph.nodes)}
@@ -52,7 +52,7 @@ class Memories:
                 self._note(node)
 
     def written(self, node: Node, first: int, last: int) -> bool:
-        """Whether the memory of a value is written to from one position to another, both included."""
+        """Whether the memory of a value is written between two positions, inclusive."""
         return any(first <= position <= last for position in self._writes.get(self.memory(node), ()))
 
     def _note(self, node: Node) -> None:
@@ -62,10 +62,10 @@ class Memories:
             self._writes.setdefault(self.memory(value), []).append(self.position[node])
 
     def _returned(self, node: Node) -> Sequence[Node]:
-        """The arguments in whose memory the result lies."""
+        """The arguments that share memory with the result."""
         if node.target is operator.getitem:
             source = node.args[0]
-            # A list of views shares the memory of its source, a list of results has memory for each of them.
+            # Views in a list share the memory of their source; other results each have their own.
             return [source] if isinstance(source, Node) and source in self._parent else []
         if node.target in _UNDECLARED_VIEWS:
             return items(node.args[0])
@@ -75,7 +75,7 @@ class Memories:
         return [value for value, _ in aliased_arguments(node)] if returns_argument else []
 
     def memory(self, node: Node) -> Node:
-        """The value that stands for all that lie in the same memory."""
+        """The representative of all values that share this value's memory."""
         while node in self._parent:
             node = self._parent[node]
         return node

@@ -1,6 +1,6 @@
-"""Shapes of operations that torch takes for dependent on data, although a program can know them.
+"""Fake kernels for operations whose shapes torch considers data-dependent, although a program can know them.
 
-The kernels are registered for the time of a capture alone: torch is afterwards as it was.
+They are registered only during a capture or a check.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
 @contextmanager
 def known_shapes() -> Iterator[None]:
-    """Let torch know these shapes inside of the block."""
+    """Register these kernels inside the block."""
     with _registered(_KERNELS):
         yield
 
 
 @contextmanager
 def every_shape() -> Iterator[None]:
-    """Let torch also know the shapes that it otherwise finds out by running a kernel on made-up data."""
+    """Also register kernels for shapes that torch otherwise finds by running the real kernel on made-up data."""
     with _registered({**_KERNELS, **_WITHOUT_KERNELS}):
         yield
 
@@ -32,7 +32,7 @@ def every_shape() -> Iterator[None]:
 def _registered(kernels: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
     with torch.library._scoped_library("aten", "FRAGMENT") as library:
         for name, kernel in kernels.items():
-            # Some versions of torch know some of the shapes themselves.
+            # Some versions of torch have some of these kernels.
             if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
                 torch.library.register_fake(f"aten::{name}", kernel, lib=library)
         yield
@@ -47,7 +47,7 @@ def _ctc_loss(
     zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
     samples = 1 if log_probabilities.dim() == 2 else log_probabilities.shape[1]
-    # The second result is as long as the longest target, and backward alone reads it: the most it can be will do.
+    # The second result is as long as the longest target. Only backward reads it, so an upper bound is enough.
     states = 2 * targets.shape[-1] + 1
     return (
         log_probabilities.new_empty(samples),
@@ -61,7 +61,7 @@ def _least_squares(
     rows, columns = matrix.shape[-2:]
     driver = driver or ("gelsy" if matrix.device.type == "cpu" else "gels")
     if driver in ("gelsd", "gelss") and rows > columns:
-        # Residuals are left out where a matrix has not its full rank.
+        # There are no residuals if a matrix does not have full rank.
         raise DynamicOutputShapeException(torch.ops.aten.linalg_lstsq.default)
     is_vector = right.dim() == 1 or (right.dim() == matrix.dim() - 1 and right.shape == matrix.shape[:-1])
     batch = torch.broadcast_shapes(matrix.shape[:-2], right.shape[:-1] if is_vector else right.shape[:-2])

@@ -1,4 +1,4 @@
-"""Which values of a captured graph belong to forward, and which of them are to be kept for backward."""
+"""Marks which values of a captured graph belong to forward, and which of them to keep for backward."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FORWARD = "pilotage_forward"
 
 
 def keep_for_backward(tensor: Tensor) -> None:
-    """Keep a value of forward; what lies between two kept values is computed again in backward."""
+    """Keep a value of forward for backward; values between two kept ones are recomputed."""
     node = traced_node(tensor)
     if node is not None:
         node.meta[_KEPT] = True
 
 
 def end_of_forward() -> None:
-    """Say that everything computed so far belongs to forward."""
+    """Mark everything computed so far as forward."""
     capture = get_proxy_mode()
     if capture is not None:
         for node in capture.tracer.graph.nodes:
@@ -31,7 +31,7 @@ def end_of_forward() -> None:
 
 
 def is_kept(node: Node) -> bool:
-    """Whether a value is to be kept for backward."""
+    """Whether to keep a value for backward."""
     return _KEPT in node.meta
 
 
@@ -41,12 +41,12 @@ def is_forward(node: Node) -> bool:
 
 
 def backward_of(graph: Graph) -> list[Node]:
-    """The operations that do not belong to forward."""
+    """The operations outside forward."""
     return list(filter(_is_backward, graph.nodes))
 
 
 def last_use_of_forward(graph: Graph) -> int:
-    """The position of the last operation of backward that needs a value of forward; 0 where none does."""
+    """The position of the last backward operation that needs a value of forward; 0 if none does."""
     uses = (_is_backward(node) and any(map(is_forward, node.all_input_nodes)) for node in graph.nodes)
     return max((position for position, is_use in enumerate(uses) if is_use), default=0)
 
@@ -56,5 +56,5 @@ def _is_backward(node: Node) -> bool:
 
 
 def unmarked(node: Node) -> dict[str, Any]:
-    """What else is noted of a value."""
+    """The metadata of a value without these marks."""
     return {key: content for key, content in node.meta.items() if key not in (_KEPT, _FORWARD)}

@@ -1,4 +1,4 @@
-"""Where the graphs of a program pool gradients."""
+"""Finds where graphs pool gradients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Pool:
     node: Node
     start: int
     stop: int
-    """Its place in the flat buffer of all pools."""
+    """The end of its range in the flat buffer of all pools."""
 
 
 def pools_of(computation: Computation, graph: GraphModule, layout: StateLayout) -> list[Pool]:
-    """The pools that a graph of a gradient step or an update takes, in the order of the flat buffer."""
+    """The pools in a gradient or update step, in the order of the flat buffer."""
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     first = 0
     for section in computation.sections:
@@ -40,7 +40,7 @@ def pools_of(computation: Computation, graph: GraphModule, layout: StateLayout) 
 
 
 def pooling_of(pools: Sequence[Pool]) -> Node | None:
-    """The one operation that adds to the pools; None where they are handled in another way."""
+    """The one operation that adds to all pools; None if pooling works differently."""
     users = {user for pool in pools for user in pool.node.users}
     if len(users) != 1:
         return None
@@ -49,7 +49,7 @@ def pooling_of(pools: Sequence[Pool]) -> Node | None:
 
 
 def writers_of(pools: Sequence[Pool]) -> dict[Node, Node] | None:
-    """The one operation that writes each pool, of those that get a gradient; None where they are handled in another way."""
+    """The operation that writes each pool that gets a gradient; None if pooling works differently."""
     if any(len(pool.node.users) > 1 for pool in pools):
         return None
     writers = {pool.node: next(iter(pool.node.users)) for pool in pools if pool.node.users}

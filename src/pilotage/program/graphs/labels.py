@@ -1,4 +1,4 @@
-"""What values inside of a captured graph are called, so that they can be asked for."""
+"""Labels of values inside a captured graph, so that users can ask for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 
 LOSS = "loss"
 EXCEPTIONS = "floating-point exceptions"
-"""A flag for each operation that may make what is no number; `Program.watched_operations` names them."""
+"""A flag for each operation that can produce NaN or infinity; `Program.watched_operations` names them."""
 
 _LABELS = "pilotage_labels"
 
@@ -21,7 +21,7 @@ def gradient_of(parameter: str) -> str:
 
 
 def updated(parameter: str) -> str:
-    """The label of a parameter after its update; without label it is as it was before."""
+    """The label of a parameter after its update."""
     return f"updated {parameter}"
 
 
@@ -31,26 +31,26 @@ def input_number(position: int) -> str:
 
 
 def label(tensor: Tensor, name: str) -> None:
-    """Call a value by a name in the graph that is being captured; does nothing where none is."""
+    """Label a value in the graph being captured, if any."""
     node = traced_node(tensor)
     if node is not None:
         add_label(node, name)
 
 
 def traced_node(tensor: Tensor) -> Node | None:
-    """The node that stands for a value in the graph that is being captured; None where there is none."""
+    """The node of a value in the graph being captured, or None."""
     capture = get_proxy_mode()
     slot: Any = None if capture is None else get_proxy_slot(tensor, capture.tracer, None)
     return None if slot is None else slot.proxy.node
 
 
 def labels_of(node: Node) -> tuple[str, ...]:
-    """What a value is called."""
+    """The labels of a value."""
     labels: tuple[str, ...] = node.meta.get(_LABELS, ())
     return labels
 
 
 def add_label(node: Node, name: str) -> None:
-    """Call a value by one more name."""
+    """Add a label to a value."""
     if name not in labels_of(node):
         node.meta[_LABELS] = (*labels_of(node), name)

@@ -1,7 +1,7 @@
-"""Where in a model each operation of a graph comes from: the stage of a pipeline, the names around it, the user's line.
+"""Where in a model each operation of a graph comes from: its pipeline stage, its scope and the user's line.
 
-Whoever runs forward says where it is; backward follows the operation that it differentiates. FX could note lines itself, but
-it imports half of the compiler in order to leave its own files out, which takes longer than a capture.
+Forward sets the stage and scope; backward operations inherit those of the operation they differentiate. FX could record
+lines itself, but to skip its own files it imports half of the compiler, which takes longer than a capture.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _scope: ContextVar[str] = ContextVar("pilotage_scope", default="")
 
 
 def enter_stage(number: int | None) -> None:
-    """Let all operations of forward from here on belong to a stage of a pipeline, counted from 0; None is no stage."""
+    """Put all following operations of forward in a pipeline stage, counted from 0; None leaves the stages."""
     _stage.set(number)
 
 
 @contextmanager
 def in_scope(name: str) -> Iterator[None]:
-    """Put the operations of the block under a name, inside of the names around it."""
+    """Put the operations of the block in a scope, nested in the current one."""
     token = _scope.set(f"{_scope.get()}{name}/")
     try:
         yield
@@ -43,7 +43,7 @@ def in_scope(name: str) -> Iterator[None]:
 
 
 def stage_of(node: Node) -> int | None:
-    """The stage of an operation of a graph; None where nothing was said, as in the update of weights."""
+    """The stage of an operation; None outside stages, as in the update of weights."""
     stage: int | None = node.meta.get(_STAGE)
     return stage
 
@@ -54,23 +54,23 @@ def set_stage(node: Node, stage: int) -> None:
 
 
 def scoped_name(node: Node) -> str:
-    """The name of an operation, after the names that it was put under: ``encoder/layer/addmm``."""
+    """The name of an operation with its scope: ``encoder/layer/addmm``."""
     return f"{scope_of(node)}{node.name}"
 
 
 def scope_of(node: Node) -> str:
-    """The names that an operation was put under, each with a slash behind it."""
+    """The scope of an operation; each name ends with a slash."""
     scope: str = node.meta.get(_SCOPE, "")
     return scope
 
 
 def set_scope(node: Node, scope: str) -> None:
-    """Put an operation under names, each with a slash behind it."""
+    """Put an operation in a scope; each name ends with a slash."""
     node.meta[_SCOPE] = scope
 
 
 class OriginRecorder(TorchDispatchMode):
-    """While active, notes where each operation that is captured comes from."""
+    """While active, records the origin of each captured operation."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -80,7 +80,7 @@ class OriginRecorder(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run an operation, and note where what it leaves in the graph comes from."""
+        """Run an operation, and record the origin of its new nodes."""
         place, capture = self._place(), get_proxy_mode()
         if place == _NOWHERE or capture is None:
             return func(*args, **(kwargs or {}))
@@ -98,7 +98,7 @@ class OriginRecorder(TorchDispatchMode):
         if differentiated is not None:
             return self._of_sequence.get(differentiated._sequence_nr(), _NOWHERE)
         place = (_stage.get(), _scope.get(), self._lines.present())
-        # The number that autograd gave to this operation. Operations without one must not take the last one's.
+        # Autograd's sequence number of this operation. An operation without one must not overwrite the last one's.
         self._of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
         return place
 

@@ -17,11 +17,11 @@ _RUNNING_STATISTICS = {
     aten.cudnn_batch_norm.default: (3, 4, 5),
     aten.miopen_batch_norm.default: (3, 4, 5),
 }
-"""Operations that change two arguments without saying so, where a third one is true."""
+"""Operations that write to two arguments without declaring it, if a third one is true."""
 
 
 def tidy(graph: GraphModule) -> GraphModule:
-    """Make a fresh capture safe and short; changes the graph in place."""
+    """Clean up a fresh capture, in place."""
     _refuse_collectives(graph)
     for node in list(graph.graph.nodes):
         if node.op == "get_attr":
@@ -29,7 +29,7 @@ def tidy(graph: GraphModule) -> GraphModule:
         if node.op != "call_function":
             continue
         if node.target is aten.view.default:
-            # Fake and real strides differ for a few kernels, where a recorded view would raise at run time.
+            # Fake and real strides differ for a few kernels, and a recorded view would raise at run time.
             node.target = aten.reshape.default
         elif node.target is aten.detach.default:
             # Nothing requires a gradient when the graph runs, so detaching is the identity.
@@ -41,7 +41,7 @@ def tidy(graph: GraphModule) -> GraphModule:
 
 
 def hidden_writes(node: Node) -> list[Node]:
-    """The arguments that an operation changes although its schema does not say so, as they were before any view."""
+    """The arguments, or their bases, that an operation changes without declaring it in its schema."""
     if node.target not in _RUNNING_STATISTICS:
         return []
     mean, variance, training = (node.args[position] for position in _RUNNING_STATISTICS[node.target])
@@ -55,7 +55,7 @@ def _base(node: Node) -> Node:
 
 
 def _detach_constant(graph: GraphModule, name: str) -> None:
-    """A plain tensor attribute that requires a gradient would let every step grow autograd's own graph."""
+    """Detach a constant: if it requires a gradient, every step would build an autograd graph."""
     value = getattr(graph, name)
     if isinstance(value, torch.Tensor) and value.requires_grad:
         delattr(graph, name)
@@ -66,21 +66,21 @@ def _refuse_collectives(graph: GraphModule) -> None:
     for node in graph.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "c10d":
             raise CaptureError(
-                f"forward calls the collective {node.target.name()} of torch.distributed. Captured, it would not wait for the "
-                "result and train on wrong values. Gradients are reduced by the engine; for values use "
-                f"torch.distributed._functional_collectives, or exchange them outside of the model.\n  at {line_of(node)}"
+                f"forward calls the collective {node.target.name()} of torch.distributed. Captured, it would not wait "
+                "for the result, and train on wrong values. The engine reduces gradients; for other values use "
+                f"torch.distributed._functional_collectives, or exchange them outside the model.\n  at {line_of(node)}"
             )
 
 
 def copied(graph: GraphModule) -> GraphModule:
-    """A graph of its own over the same constants."""
+    """A copy of a graph with the same constants."""
     nodes = torch.fx.Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
     return GraphModule(graph, nodes)
 
 
 def without_checks(graph: GraphModule) -> GraphModule:
-    """A copy of a graph that no longer looks at its loss."""
+    """A copy of a graph without the check of its loss."""
     copy = copied(graph)
     for node in list(copy.graph.nodes):
         if node.target is aten._assert_async.msg:
@@ -91,10 +91,10 @@ def without_checks(graph: GraphModule) -> GraphModule:
 
 
 def with_declared_writes(graph: GraphModule) -> GraphModule:
-    """A copy in which no operation changes an argument that its schema does not name."""
+    """A copy in which every operation declares its writes in its schema."""
     copy = copied(graph)
     nodes = list(copy.graph.nodes)
-    # Backward first: it needs what cuDNN's forward keeps for it, and then nothing does.
+    # Backward first: it uses what cuDNN's forward reserves for it, and then nothing does.
     for node in nodes:
         if node.target is aten.cudnn_batch_norm_backward.default:
             _declare_backward(copy, node)
@@ -121,7 +121,7 @@ def _declare_statistics(graph: GraphModule, node: Node) -> None:
             declared = graph.graph.call_function(aten._native_batch_norm_legit.default, tuple(node.args), {})
     node.replace_all_uses_with(declared)
     for user in list(declared.users):
-        # What cuDNN keeps for its own backward; nothing needs it any more.
+        # What cuDNN reserves for its own backward; nothing needs it any more.
         if user.target is operator.getitem and user.args[1] == 3:
             graph.graph.erase_node(user)
     graph.graph.erase_node(node)

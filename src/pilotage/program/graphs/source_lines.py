@@ -1,4 +1,4 @@
-"""Which line of the user's code an error or an operation came from."""
+"""Finds the line of the user's code behind an error or an operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _left_out: ContextVar[tuple[str, ...]] = ContextVar("pilotage_files_left_out", d
 _PACKAGE = Path(__file__).parents[2]
 
 _STEPS = str(_PACKAGE / "capture" / "steps.py")
-"""The file that runs forward; its callers are not lines of the model."""
+"""The file that runs forward; frames above it are not part of the model."""
 
 _OURS = (f"{Path(torch.__file__).parent}{os.sep}", f"{_PACKAGE}{os.sep}")
 
@@ -40,7 +40,7 @@ class SourceLine:
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file belongs to neither torch nor Pilotage, nor to a facade over it, nor to what is left out."""
+    """Whether a file is the user's: not of torch, Pilotage, a facade over it, or left out."""
     if any(part in filename for part in _left_out.get()):
         return False
     return not filename.startswith((*_OURS, *_facades(len(sys.modules)), "<eval_with_key", "<pilotage", "<frozen"))
@@ -48,7 +48,7 @@ def is_users(filename: str) -> bool:
 
 @contextmanager
 def leaving_out(parts: Sequence[str]) -> Iterator[None]:
-    """Never name files whose path contains one of these parts, inside of the block."""
+    """Skip files whose path contains one of these parts, inside the block."""
     token = _left_out.set((*_left_out.get(), *parts))
     try:
         yield
@@ -62,17 +62,17 @@ def users_line(where: TracebackType | None) -> SourceLine | None:
 
 
 def raised_at(where: TracebackType | None) -> str:
-    """The user's line as the tail of an error message, or nothing."""
+    """The user's line of a traceback as a suffix for an error message, or nothing."""
     return _tail(users_line(where))
 
 
 def called_from() -> str:
-    """The user's line that is running right now, as the tail of an error message, or nothing."""
+    """The user's current line as a suffix for an error message, or nothing."""
     return _tail(_innermost(traceback.extract_stack()))
 
 
 def current_line() -> str | None:
-    """The innermost line of the user's forward that is running right now, as ``file:line``; None outside of it."""
+    """The current innermost line of the user's forward, as ``file:line``; None outside it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _STEPS:
         if is_users(frame.f_code.co_filename):
@@ -82,7 +82,7 @@ def current_line() -> str | None:
 
 
 def is_called_by_torch() -> bool:
-    """Whether torch's own code called the function that is running in a form of ours, and not the user's."""
+    """Whether torch's own code, not the user's, called the function that we replaced."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (_is_function_mode(frame) or frame.f_code.co_filename.startswith(_OURS[1])):
         frame = frame.f_back
@@ -94,13 +94,13 @@ def _is_function_mode(frame: FrameType) -> bool:
 
 
 class CurrentLine:
-    """Finds the user's innermost line that is running, quickly: it is asked at every operation of a capture."""
+    """Finds the user's current innermost line, fast enough for every operation of a capture."""
 
     def __init__(self) -> None:
         self._is_users: dict[str, bool] = {}
 
     def present(self) -> str | None:
-        """The line as a traceback writes it; None outside of the user's forward."""
+        """The line in traceback format; None outside the user's forward."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             name = frame.f_code.co_filename
@@ -119,7 +119,7 @@ class CurrentLine:
 
 
 def line_of(operation: Node) -> str | None:
-    """The user's innermost line behind an operation of a graph, as ``file:line``."""
+    """The user's innermost line behind an operation, as ``file:line``."""
     found = None
     for text in (operation.meta.get("stack_trace") or "").splitlines():
         if text.strip().startswith('File "'):
@@ -131,9 +131,9 @@ def line_of(operation: Node) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def _facades(modules: int) -> tuple[str, ...]:
-    """Where the packages lie that stand between the user and Pilotage; they say so by ``__pilotage_facade__``.
+    """The folders of packages between the user and Pilotage, which define ``__pilotage_facade__``.
 
-    The number of modules is asked for so that the search is made again where more were imported.
+    The number of modules is part of the cache key, so that the search is repeated after new imports.
     """
     facades = [
         module for module in list(sys.modules.values()) if getattr(module, "__dict__", {}).get("__pilotage_facade__")

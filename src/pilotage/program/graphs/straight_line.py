@@ -1,7 +1,7 @@
 """A graph as one Python function that calls torch's kernels directly.
 
-FX's own code looks every operation up by name at every call and goes through a Python method to reach it. Here each
-operation is bound once, as a default value of the function's last parameters, and values are dropped at their last use.
+The code that FX generates looks up every operation by name and calls it through a Python method. Here each operation is
+bound once, as a default value of the function's last parameters, and values are freed after their last use.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch.fx import GraphModule, Node
 from pilotage.errors import CaptureError
 
 FILE_NAME = "<pilotage graph"
-"""How the file of such a function begins in a traceback; its lines read ``node = operation(...)``."""
+"""The prefix of such a function's file name in a traceback; its lines read ``node = operation(...)``."""
 
 
 def straight_line(graph: GraphModule) -> Callable[..., list[Tensor]]:
-    """A function that computes what the graph computes."""
+    """A function that computes the graph."""
     source = _Source(graph)
     body = list(source.lines())
     inputs = [_identifier(node.name) for node in graph.graph.nodes if node.op == "placeholder"]
@@ -32,7 +32,7 @@ def straight_line(graph: GraphModule) -> Callable[..., list[Tensor]]:
     head = ", ".join([*inputs, "*", *(f"{name}={name}" for name in bound)] if bound else inputs)
     text = "\n".join([f"def run({head}):", *(f"    {line}" for line in body)]) + "\n"
     file_name = f"{FILE_NAME} {id(bound):x}>"
-    # The traceback module reads source lines from this cache, which is how a failing operation is found.
+    # The traceback module reads source lines from this cache, so a failing operation can be found.
     linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
     exec(compile(text, file_name, "exec"), bound)
     function: Callable[..., list[Tensor]] = bound["run"]
@@ -41,9 +41,9 @@ def straight_line(graph: GraphModule) -> Callable[..., list[Tensor]]:
 
 
 class _Source:
-    """The lines of a graph's function, and what they use by name.
+    """The lines of a graph's function, and the values bound to its names.
 
-    Only identifiers and numbers get into the text, and identifiers are checked here once more: a graph may come from a file.
+    The text contains only identifiers and numbers, and identifiers are checked again: a graph may come from a file.
     """
 
     def __init__(self, graph: GraphModule) -> None:
@@ -78,7 +78,7 @@ class _Source:
         return f"{self._calls[target]}({', '.join(words)})"
 
     def _text(self, value: Any) -> str:
-        """A value as it is written in source; what is neither a number nor a list of them is bound to a name."""
+        """A value as source text; anything but numbers and lists is bound to a name."""
         match value:
             case Node():
                 return value.name
@@ -95,7 +95,7 @@ class _Source:
         return self._bind("_value", value)
 
     def _bind(self, name: str, value: Any) -> str:
-        """Give a value a name that nothing else in the function has."""
+        """Bind a value to a unique name."""
         unique, number = name, 0
         while unique in self._taken:
             number += 1
@@ -107,12 +107,12 @@ class _Source:
 
 def _identifier(name: str) -> str:
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
-        raise CaptureError(f"A graph uses the name {name!r}, which is not one in Python, so that it cannot be run.")
+        raise CaptureError(f"A graph cannot run: it uses the name {name!r}, which is not a Python identifier.")
     return name
 
 
 def _last_uses(graph: GraphModule) -> dict[Node, list[str]]:
-    """For each node, the names of values that nothing needs after it."""
+    """For each node, the names of values that are not needed after it."""
     seen: set[Node] = set()
     dropped: dict[Node, list[str]] = {}
     for node in reversed(graph.graph.nodes):

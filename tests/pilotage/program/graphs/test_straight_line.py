@@ -87,5 +87,5 @@ def test_text_that_is_no_name_gets_into_no_source(name):
     node = graph.create_node("call_function", torch.ops.aten.mul.Scalar, (values, 2), {}, "twice")
     node.kwargs = {name: 3}
     graph.output([node])
-    with pytest.raises(CaptureError, match="is not one in Python"):
+    with pytest.raises(CaptureError, match="is not a Python identifier"):
         straight_line(SimpleNamespace(graph=graph))
