@@ -27,7 +27,7 @@ ON_CARDS = (
     "tests/pilotage/equals_eager/test_on_cards.py",
     "tests/pilotage/strategies",
     "tests/pilotage/compiler/rewrites",
-    "tests/pilotage/compiler/test_draws.py",
+    "tests/pilotage/compiler/test_lowerings_draws.py",
     "tests/poptorch/test__poplar_executor_on_cards.py",
 )
 

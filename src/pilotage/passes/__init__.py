@@ -1,1 +1,1 @@
-"""From a program to another program: one file for each pass."""
+"""Passes from a program to another program, one file each."""

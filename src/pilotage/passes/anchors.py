@@ -1,4 +1,4 @@
-"""Values inside of a program that come back with its outputs."""
+"""Anchors: inner values that a program returns with its outputs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ aten = torch.ops.aten
 
 
 def tensor_names(program: Program) -> list[str]:
-    """Everything that can be anchored: labels first, then the operations under the names of the graph."""
+    """Everything that can be anchored: labels first, then operations by their scoped names."""
     nodes = _nodes(program)
     labels = [name for node in nodes for name in labels_of(node)]
     return [*labels, *_updated_here(program), *(scoped_name(node) for node in nodes if node.op == "call_function")]
 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:
-    """What to say of a name that no tensor has: programs have too many to list."""
+    """The error for an unknown tensor name; it lists only the closest names."""
     closest = difflib.get_close_matches(name, known, n=5, cutoff=0.0)
     return f"The program has no tensor named {name!r}. The closest of its {len(known)} names are: {', '.join(closest)}."
 
 
 def anchored(program: Program, names: Sequence[str]) -> Program:
-    """The program with these values behind its outputs, those of each micro-batch as they are at their place in the step.
+    """The program with these values after its outputs, each as it is at that point of the step.
 
-    Flags of floating-point exceptions have to come last.
+    Flags of floating-point exceptions must come last.
     """
     if not names:
         return program
@@ -71,7 +71,7 @@ def _with_outputs(source: GraphModule, program: Program, names: Sequence[str]) -
             anchors.append(graph.call_function(aten.clone.default, (copies[old],)))
         elif name in by_name:
             old = by_name[name]
-            # What is done to the value later in the step does not reach the copy.
+            # Later writes to the value do not change the copy.
             with graph.inserting_after(_end_of_arguments(copies[old])):
                 anchors.append(graph.call_function(aten.clone.default, (copies[old],)))
         else:
@@ -84,7 +84,7 @@ def _with_outputs(source: GraphModule, program: Program, names: Sequence[str]) -
 
 
 def _updated_here(program: Program) -> list[str]:
-    """Weights after their update, where one graph goes from inputs to new weights."""
+    """Labels of updated weights, if one graph goes from inputs to new weights."""
     return [updated(name) for name in program.layout.trained] if Action.TRAIN in program.computations else []
 
 
@@ -103,7 +103,7 @@ def _by_name(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def _end_of_arguments(node: Node) -> Node:
-    """The node after which a copy of this one may stand: arguments of a graph come before everything else."""
+    """The node after which a copy can be inserted: all arguments of a graph come first."""
     while node.op == "placeholder" and node.next.op == "placeholder":
         node = node.next
     return node
@@ -112,5 +112,5 @@ def _end_of_arguments(node: Node) -> Node:
 def _rank(node: Node) -> int:
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor):
-        raise CaptureError(f"{node.name} is not one tensor, and cannot be anchored. Anchor one of its items.")
+        raise CaptureError(f"{node.name} is not a single tensor and cannot be anchored. Anchor one of its items.")
     return value.dim()

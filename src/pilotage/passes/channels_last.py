@@ -1,4 +1,4 @@
-"""The same program with pictures stored channel by channel within each point, as convolutions often like them."""
+"""The same program in channels-last memory format, which is often faster for convolutions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotage.program.specification import TensorSpec
 aten = torch.ops.aten
 
 _CONVOLUTIONS = frozenset({aten.convolution.default, aten.convolution_backward.default})
-_STRIDES_BUILT_IN = frozenset(
+_STRIDE_DEPENDENT = frozenset(
     {
         aten.as_strided.default,
         aten.as_strided_.default,
@@ -25,21 +25,21 @@ _STRIDES_BUILT_IN = frozenset(
         aten.view_as_complex.default,
     }
 )
-_EXPECTED_ALIKE = {aten.native_group_norm.default: (0,), aten.native_group_norm_backward.default: (0, 1)}
-"""Kernels that read tensors as they lie, and get wrong results where one lies otherwise; autograd sees to it when it calls them."""
+_CONTIGUOUS_ARGUMENTS = {aten.native_group_norm.default: (0,), aten.native_group_norm_backward.default: (0, 1)}
+"""Kernels that assume contiguous arguments and silently give wrong results otherwise; autograd ensures it."""
 
 
 def has_channels_last(program: Program) -> bool:
-    """Whether there is anything to gain, and nothing that depends on how tensors are stored."""
+    """Whether a program has convolutions, and nothing that depends on strides."""
     graphs = [computation.graph for computation in program.computations.values()]
     if program.layout.replica_groups or any(graph is None for graph in graphs):
         return False
     targets = {node.target for graph in graphs if graph is not None for node in graph.graph.nodes}
-    return bool(targets & _CONVOLUTIONS) and not targets & _STRIDES_BUILT_IN
+    return bool(targets & _CONVOLUTIONS) and not targets & _STRIDE_DEPENDENT
 
 
 def in_channels_last(program: Program) -> Program:
-    """The program with weights and inputs of four dimensions stored channels-last."""
+    """The program with four-dimensional weights and inputs in channels-last format."""
     layout = _layout(program.layout)
     computations = {
         action: _computation(computation, program, layout) for action, computation in program.computations.items()
@@ -57,7 +57,7 @@ def _computation(computation: Computation, program: Program, layout: StateLayout
         if len(specification.shape) == 4 and position not in program.written_inputs:
             _store_channels_last(graph, node, placeholders[-1])
     for node in list(graph.graph.nodes):
-        for position in _EXPECTED_ALIKE.get(node.target, ()):
+        for position in _CONTIGUOUS_ARGUMENTS.get(node.target, ()):
             _store_as_captured(graph, node, position)
     graph.recompile()
     return replace(computation, graph=graph)

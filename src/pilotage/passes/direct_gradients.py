@@ -1,4 +1,4 @@
-"""Gradients that are computed where they are pooled, where a pool gets one gradient between updates."""
+"""Gradients written directly into their pools, for schedules with one gradient per update."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ aten = torch.ops.aten
 
 
 def with_direct_gradients(program: Program, schedule: Schedule) -> Program:
-    """The program with pools that are overwritten instead of emptied and added to; the same where that cannot be.
+    """The program with pools that are overwritten instead of zeroed and added to; unchanged if that is impossible.
 
-    Products of matrices, as the gradients of linear layers are, go into the pool without a stop. Made for processors:
-    where launches are slow, all pools are better handled by one operation.
+    Matrix products, such as the gradients of linear layers, are written into the pool without a temporary. This is for
+    CPUs: where kernel launches are slow, one operation on all pools is better.
     """
     if not _pools_one_gradient(schedule):
         return program
     gradient, update = program.computations[Action.ACCUMULATE], program.computations[Action.UPDATE]
-    direct, kept = _written_directly(gradient, program), _without_emptying(update, program)
+    direct, kept = _written_directly(gradient, program), _without_zeroing(update, program)
     if direct is None or kept is None:
         return program
     return replace(program, computations={**program.computations, Action.ACCUMULATE: direct, Action.UPDATE: kept})
@@ -40,7 +40,7 @@ def _pools_one_gradient(schedule: Schedule) -> bool:
 
 
 def _written_directly(computation: Computation, program: Program) -> Computation | None:
-    """The gradient step, in which each pool is written by one operation."""
+    """The gradient step with each pool written by one operation."""
     if computation.graph is None or program.layout.replica_groups:
         return None
     made = copied(computation.graph)
@@ -61,24 +61,24 @@ def _written_directly(computation: Computation, program: Program) -> Computation
 
 
 def _write(graph: Graph, pool: Node, gradient: Node, pooling: Node) -> list[Node]:
-    """Let a pool get its share of a gradient as soon as that is there; returns what is no longer needed."""
-    share = pooling.kwargs.get("alpha", 1)
-    replaced = _turned_product(gradient, pooling)
+    """Write a gradient into its pool as soon as it is computed; returns the nodes that are no longer needed."""
+    factor = pooling.kwargs.get("alpha", 1)
+    replaced = _transposed_product(gradient, pooling)
     with graph.inserting_after(gradient):
         if not replaced:
-            made = graph.call_function(aten.mul.out, (gradient, share), {"out": pool})
+            made = graph.call_function(aten.mul.out, (gradient, factor), {"out": pool})
         else:
-            # Where beta is zero what is in the pool plays no part, not even one that is no number.
-            factors = {"beta": 0, "alpha": share, "out": pool}
+            # With beta = 0 the old content of the pool is ignored, even NaN.
+            factors = {"beta": 0, "alpha": factor, "out": pool}
             made = graph.call_function(aten.addmm.out, (pool, *replaced[-1].args), factors)
     made.meta = dict((replaced or [gradient])[-1].meta)
     return replaced
 
 
-def _turned_product(gradient: Node, pooling: Node) -> list[Node]:
-    """The gradient down to the product of matrices that it is, which autograd turns around twice; empty where it is none.
+def _transposed_product(gradient: Node, pooling: Node) -> list[Node]:
+    """The chain from a gradient to its matrix product, through pairs of transposes; empty if it is something else.
 
-    None of these may be needed elsewhere: they are going to be replaced.
+    No node of the chain may have other users, since all of them will be replaced.
     """
     chain = [gradient]
     while chain[-1].target is aten.t.default:
@@ -91,15 +91,15 @@ def _turned_product(gradient: Node, pooling: Node) -> list[Node]:
     return chain if is_product and is_alone else []
 
 
-def _without_emptying(computation: Computation, program: Program) -> Computation | None:
-    """The update, which leaves the pools as they are."""
+def _without_zeroing(computation: Computation, program: Program) -> Computation | None:
+    """The update without zeroing the pools."""
     if computation.graph is None:
         return None
     made = copied(computation.graph)
     pools = [pool.node for pool in pools_of(computation, made, program.layout)]
-    emptying = [node for node in made.graph.nodes if node.target is aten._foreach_zero_.default]
-    if len(emptying) != 1 or list(emptying[0].args[0]) != pools:
+    zeroing = [node for node in made.graph.nodes if node.target is aten._foreach_zero_.default]
+    if len(zeroing) != 1 or list(zeroing[0].args[0]) != pools:
         return None
-    made.graph.erase_node(emptying[0])
+    made.graph.erase_node(zeroing[0])
     made.recompile()
     return replace(computation, graph=made)

@@ -1,4 +1,4 @@
-"""Gradients that are on their way to other instances while backward still computes the rest."""
+"""Starts the exchange of gradients between instances while backward still computes the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotage.program.program import Computation
 __all__ = ["PART_BYTES", "Part", "with_early_exchange"]
 
 PART_BYTES = 1 << 20
-"""The smallest part that is sent by itself: the latency of one more exchange has to be worth it."""
+"""The smallest part to exchange on its own: it must be worth the latency of one more exchange."""
 
 MOST_PARTS = 4
 
@@ -33,13 +33,13 @@ def with_early_exchange(
 ) -> GraphModule | None:
     """The graph of a gradient step that calls ``begin`` for each part of the flat buffer as soon as it is complete.
 
-    None where that would gain nothing, or where gradients are pooled in a way that does not allow it.
+    None if that would gain nothing, or if the way gradients are pooled does not allow it.
     """
     made = copied(graph)
     pools = pools_of(computation, made, layout)
     parts = _parts(pools, layout, part_bytes)
     if parts and (writers := writers_of(pools)) is not None:
-        # One part pays as well: it travels while the host finishes the step and prepares the next.
+        # Even a single part pays: it is exchanged while the host finishes the step and prepares the next.
         _follow_writers(made, parts, writers, begin)
     elif len(parts) > 1 and (pooling := pooling_of(pools)) is not None:
         _add_parts(made, parts, pooling, begin)
@@ -52,24 +52,24 @@ def with_early_exchange(
 def _follow_writers(
     made: GraphModule, parts: Sequence[_Portion], writers: Mapping[Node, Node], begin: Callable[[Part], None]
 ) -> None:
-    """Begin a part when all of its pools are written."""
+    """Begin a part after all its pools are written."""
     order = {node: number for number, node in enumerate(made.graph.nodes)}
     for part in parts:
         written = [writers[pool.node] for pool in part.pools if pool.node in writers]
-        # A part that gets no gradient is zero in all instances, but its sum has to be begun by all of them alike.
+        # A part without gradients is zero in all instances, but its sum is collective: all must begin it.
         complete = max(written or writers.values(), key=order.__getitem__)
         with made.graph.inserting_after(complete):
             made.graph.call_function(begin, (part.flat,))
 
 
 def _add_parts(made: GraphModule, parts: Sequence[_Portion], pooling: Node, begin: Callable[[Part], None]) -> None:
-    """Begin a part when all of its gradients are there, having added them to its pools."""
+    """Begin a part after its gradients are computed and added to its pools."""
     targets, additions = pooling.args
     addition_of: dict[Node, Node] = dict(zip(targets, additions, strict=True))  # type: ignore[arg-type]
     order = {node: number for number, node in enumerate(made.graph.nodes)}
     for part in parts:
         added = {pool.node: addition_of[pool.node] for pool in part.pools if pool.node in addition_of}
-        # A part that gets no gradient is zero in all instances, but its sum has to be begun by all of them alike.
+        # A part without gradients is zero in all instances, but its sum is collective: all must begin it.
         complete = max(added.values(), key=order.__getitem__, default=pooling)
         with made.graph.inserting_before(complete.next):
             if added:
@@ -80,7 +80,7 @@ def _add_parts(made: GraphModule, parts: Sequence[_Portion], pooling: Node, begi
 
 @dataclass(frozen=True)
 class _Portion:
-    """Neighbours in the flat buffer, which travel together."""
+    """Adjacent pools in the flat buffer, exchanged together."""
 
     pools: tuple[Pool, ...]
 
@@ -90,7 +90,7 @@ class _Portion:
 
 
 def _parts(pools: Sequence[Pool], layout: StateLayout, part_bytes: int) -> list[_Portion]:
-    """Parts of about the same size, from the end of the buffer: backward comes to the last layers first."""
+    """Parts of about the same size, from the end of the buffer: backward reaches the last layers first."""
     if layout.replica_groups or not pools:
         return []
     bytes_ = pools[-1].stop * layout.accumulation_type.itemsize

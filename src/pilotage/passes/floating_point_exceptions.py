@@ -1,7 +1,7 @@
-"""Operations whose result is no number: divisions by zero, overflows, roots of negative numbers, infinity minus infinity.
+"""Detects operations that produce NaN or infinity: division by zero, overflow, roots of negative numbers.
 
-A watched program tells of each operation whether it made a NaN from arguments without one, or an infinity from finite
-ones. Infinities that are written as such, in masks for instance, are left alone, and so is what comes of them.
+A watched program reports each operation that produces a NaN from arguments without one, or an infinity from finite
+ones. Literal infinities, as in masks, and what follows from them are not reported.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _COMPARISONS = frozenset(
 
 
 def watched(graph: GraphModule) -> tuple[GraphModule, tuple[str, ...]]:
-    """The graph with one more result, a flag for each operation that can fail, and the operations by name and line."""
+    """The graph with one more result, a flag for each operation that can fail, and the operations with their lines."""
     watch = _Watch()
     for node in graph.graph.nodes:
-        watch.take_over(node)
+        watch.copy(node)
     return GraphModule(graph, watch.graph), tuple(watch.operations)
 
 
 class _Watch:
-    """Writes a graph anew, with a look at every result."""
+    """Copies a graph, and adds a check of every result."""
 
     def __init__(self) -> None:
         self.graph = Graph()
         self.operations: list[str] = []
         self._copies: dict[Node, Node] = {}
         self._flags: dict[Node, tuple[Node, Node]] = {}
-        """Whether there is a NaN in a value, and whether there is an infinity; by the node of the original."""
+        """For each original node: whether its value contains a NaN, and whether it contains an infinity."""
         self._failures: list[Node] = []
 
-    def take_over(self, node: Node) -> None:
+    def copy(self, node: Node) -> None:
         if node.op == "output":
             results: Any = node.args[0]
             self.graph.output([*(self._copies[result] for result in results), self._verdict()])
@@ -121,7 +121,7 @@ def _is_float(node: Node) -> bool:
 
 
 def _computes(node: Node) -> bool:
-    """Whether a result is more than another look at an argument, or memory that is still to be filled."""
+    """Whether an operation computes, instead of returning a view or uninitialised memory."""
     if not isinstance(node.target, OpOverload) or "empty" in str(node.target):
         return False
     looks = any(argument.alias_info and not argument.alias_info.is_write for argument in node.target._schema.arguments)

@@ -1,4 +1,4 @@
-"""Values of forward that wait in the host's memory until backward needs them."""
+"""Offloads values of forward to host memory until backward needs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _copy_to = torch.ops.aten._to_copy.default
 
 
 def offloaded(program: Program, minimum: int) -> Program:
-    """The program whose values of so many elements or more go to the host after forward, and come back for backward."""
+    """The program with values of at least ``minimum`` elements moved to the host until backward needs them."""
     computations = {action: _computation(each, minimum) for action, each in program.computations.items()}
     return replace(program, computations=computations)
 
@@ -35,7 +35,7 @@ def _computation(computation: Computation, minimum: int) -> Computation:
 
 
 class _Offloading:
-    """Writes the ways to the host and back into a graph."""
+    """Adds copies to the host and back to a graph."""
 
     def __init__(self, graph: GraphModule, minimum: int) -> None:
         self._graph = graph.graph
@@ -47,16 +47,16 @@ class _Offloading:
         self._returned: dict[Node, Node] = {}
 
     def write(self) -> None:
-        """Let backward use what comes back from the host."""
+        """Let backward use the copies from the host."""
         for node in self._backward:
             for value in [each for each in node.all_input_nodes if is_forward(each)]:
-                if self._can_wait(_base(value)):
+                if self._can_be_offloaded(_base(value)):
                     with self._graph.inserting_before(node):
-                        back = self._brought_back(value)
+                        back = self._copied_back(value)
                     node.replace_input_with(value, back)
 
-    def _can_wait(self, base: Node) -> bool:
-        """Whether a value of forward is worth the way, and stays as it is until backward."""
+    def _can_be_offloaded(self, base: Node) -> bool:
+        """Whether a value of forward is large enough, and unchanged until backward."""
         value = base.meta.get("val")
         if not is_forward(base) or base in self._results or not isinstance(value, Tensor):
             return False
@@ -65,8 +65,8 @@ class _Offloading:
         written = self._memories.written(base, self._memories.position[base] + 1, self._last)
         return is_dense and is_here and value.numel() >= self._minimum and not written
 
-    def _brought_back(self, value: Node) -> Node:
-        """A value as backward finds it: a copy from the host, or the same view of one."""
+    def _copied_back(self, value: Node) -> Node:
+        """A value for backward: a copy from the host, or the same view of one."""
         if value in self._returned:
             return self._returned[value]
         if _base(value) is value:
@@ -76,7 +76,7 @@ class _Offloading:
         else:
             source = value.args[0]
             assert isinstance(source, Node)
-            before = self._brought_back(source)
+            before = self._copied_back(source)
             back = self._graph.node_copy(value, lambda _: before)
         back.meta = unmarked(value)
         self._returned[value] = back
@@ -84,7 +84,7 @@ class _Offloading:
 
 
 def _base(node: Node) -> Node:
-    """The value that this one is only another view of."""
+    """The base of a view."""
     while _is_view(node) and isinstance(node.args[0], Node) and node.all_input_nodes == [node.args[0]]:
         node = node.args[0]
     return node

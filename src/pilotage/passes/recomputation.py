@@ -1,8 +1,8 @@
-"""Computing values of forward again in backward, instead of keeping them until then.
+"""Recomputes values of forward in backward, instead of keeping them.
 
-Forward marks a few values to be kept. Whatever lies between them is dropped after its last use in forward, and computed
-again, from what was kept, right before backward needs it. What cannot be computed twice (random draws, what is written
-to in between) is kept as before. Results are the same to the last bit.
+Forward marks a few values to keep. Values between them are freed after their last use in forward, and recomputed from
+the kept ones right before backward needs them. What cannot be computed twice (random draws, values written to in
+between) is kept. Results are bitwise identical.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pilotage.program.program import Computation, Program
 
 
 def recomputed(program: Program, recomputation: Recomputation) -> Program:
-    """The program that keeps of forward what it is told to, and computes the rest again in backward."""
+    """The program that keeps only the marked values of forward, and recomputes the rest in backward."""
     if recomputation is Recomputation.NONE or not program.trains:
         return program
     by_stages = recomputation is Recomputation.STAGES
@@ -44,22 +44,22 @@ def _computation(computation: Computation, by_stages: bool) -> Computation:
 
 
 def _kept(graph: GraphModule, by_stages: bool) -> set[Node]:
-    return {node for node in graph.graph.nodes if is_kept(node) or (by_stages and _is_handed_on(node))}
+    return {node for node in graph.graph.nodes if is_kept(node) or (by_stages and _crosses_stages(node))}
 
 
-def _is_handed_on(node: Node) -> bool:
-    """Whether one stage of forward computes a value for another."""
+def _crosses_stages(node: Node) -> bool:
+    """Whether a stage of forward passes a value to another stage."""
     return is_forward(node) and any(is_forward(user) and stage_of(user) != stage_of(node) for user in node.users)
 
 
 def _is_needed_elsewhere(node: Node) -> bool:
-    """Whether another stage needs a value, in backward maybe: it would come too late if it were computed again here."""
+    """Whether another stage needs a value: recomputed here, it would come too late."""
     stages = {stage_of(user) for user in node.users if user.op == "call_function"}
     return not stages <= {stage_of(node), None}
 
 
 class _Recomputing:
-    """Writes the second computation of what is not kept into a graph."""
+    """Adds the recomputation of values that are not kept to a graph."""
 
     def __init__(self, graph: GraphModule, kept: set[Node]) -> None:
         self._graph = graph.graph
@@ -71,21 +71,21 @@ class _Recomputing:
         self._end_of_forward = max(map(self._position.__getitem__, forward), default=0)
         self._horizon = last_use_of_forward(self._graph)
         last_kept = max(map(self._position.__getitem__, kept))
-        # Behind the last kept value backward begins at once, and nothing would be saved.
+        # After the last kept value backward begins at once, so recomputation would save nothing.
         candidates = [node for node in forward if self._position[node] < last_kept]
         self._again: dict[Node, Node | None] = dict.fromkeys(
             self._computable(candidates, kept.union(nodes[-1].all_input_nodes))
         )
 
     def write(self) -> None:
-        """Let backward use what is computed again."""
+        """Let backward use the recomputed values."""
         for node in self._backward:
             needed = [value for value in node.all_input_nodes if value in self._again]
             for value in needed:
                 node.replace_input_with(value, self._computed_again(value, node))
 
     def _computable(self, candidates: list[Node], kept: set[Node]) -> set[Node]:
-        """The values that are computed again where backward needs them."""
+        """The values that can be recomputed for backward."""
         found: set[Node] = set()
         for node in candidates:
             if node in kept or _is_needed_elsewhere(node):
@@ -95,25 +95,25 @@ class _Recomputing:
         return found
 
     def _reads_the_same_twice(self, node: Node, computable: set[Node]) -> bool:
-        """Whether an operation finds in backward what it found in forward, and nobody writes to its result there."""
+        """Whether an operation reads the same values in backward, and its result is not written to there."""
         position, written = self._position[node], self._memories.written
         if written(node, self._end_of_forward + 1, self._horizon):
             return False
         if node.target is operator.getitem and node.args[0] not in computable:
-            # Taking one of several results a second time would keep all of them.
+            # Recomputing one item of several results would keep all of them.
             return False
         for value in node.all_input_nodes:
             if value in computable:
                 stale = written(value, self._position[value] + 1, position - 1)
             else:
-                # The second computation leaves running statistics alone.
+                # The recomputation does not touch running statistics.
                 stale = value not in hidden_writes(node) and written(value, position, self._horizon)
             if stale:
                 return False
         return True
 
     def _computed_again(self, value: Node, user: Node) -> Node:
-        """The second computation of a value, written before the operation that needs it."""
+        """The recomputation of a value, inserted before the operation that needs it."""
         with self._graph.inserting_before(user):
             for node in sorted(self._missing(value), key=self._position.__getitem__):
                 self._again[node] = self._copy(node)
@@ -161,7 +161,7 @@ def _can_run_twice(node: Node) -> bool:
 
 @cache
 def _without_writing(operation: OpOverload) -> OpOverload | None:
-    """The operation that returns a new tensor where this one changes its first argument."""
+    """The out-of-place variant of an in-place operation, or None."""
     namespace, _, name = operation._schema.name.partition("::")
     if not name.endswith("_") or name.endswith("__"):
         return None

@@ -1,4 +1,4 @@
-"""The look at the loss as an output, for code that cannot stop in the middle of a step."""
+"""Returns the check of the loss as an output, for code that cannot raise in the middle of a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pilotage.program.program import Computation, Program
 
 
 def with_returned_loss_check(program: Program) -> Program:
-    """The program whose steps return, as their last output, whether the loss is finite; as it is if it does not look."""
+    """The program whose steps return, as an extra last output, whether the loss is finite."""
     if not program.checks_loss:
         return program
     computations = {action: _computation(computation) for action, computation in program.computations.items()}

@@ -1,7 +1,7 @@
-"""A step cut into the parts that the stages of a pipeline compute.
+"""Cuts a step into the graphs that the stages of a pipeline run.
 
-Values that a stage needs from an earlier one are handed on from neighbour to neighbour. What a stage's backward needs of its own
-forward stays in the stage.
+Values that a stage needs from an earlier one are sent from neighbour to neighbour. What a stage's backward needs from
+its own forward stays in the stage.
 """
 
 from __future__ import annotations
@@ -22,54 +22,54 @@ from pilotage.program.specification import TensorSpec
 class StageGraph:
     """The forward or the backward of one stage.
 
-    The graph takes the stage's state, then what it gets (a micro-batch, or what forward has kept), then what it receives. It
-    returns what it sends, then outputs, then what it leaves behind (what backward needs, or gradients).
+    The graph takes the stage's state, then a micro-batch or the values kept by forward, then what it receives. It
+    returns what it sends, then outputs, then the values that backward needs, or gradients.
     """
 
     graph: GraphModule
     received: tuple[TensorSpec, ...]
     sent: tuple[TensorSpec, ...]
     outputs: tuple[int, ...]
-    """Which outputs of the whole step these are."""
+    """The positions of its outputs among those of the whole step."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageGraphs:
-    """What one stage computes of every micro-batch."""
+    """The graphs that one stage runs for every micro-batch."""
 
     forward: StageGraph
     backward: StageGraph | None
     """None in inference."""
 
     gradients: tuple[str, ...]
-    """The parameters of this stage that backward has gradients of, in its order."""
+    """The parameters of this stage with a gradient, in the order of backward."""
 
     inputs: tuple[int, ...]
-    """Inputs of a micro-batch that later stages than the first use."""
+    """Inputs of a micro-batch that stages after the first use."""
 
     owners: tuple[int, ...]
-    """The stage that has each output of the whole step."""
+    """The stage of each output of the whole step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepGraph:
-    """A whole step, as it is to be cut."""
+    """The graph of a whole step, to be cut."""
 
     graph: GraphModule
     state: Sequence[Node]
-    """Arguments that this stage has, in the order of its own state."""
+    """The arguments of this stage, in the order of its own state."""
 
     inputs: Sequence[Node]
     outputs: Sequence[Node]
     gradients: Sequence[tuple[str, Node, Node]]
-    """Parameters by name, each with its argument and its gradient."""
+    """The name, argument and gradient of each parameter."""
 
     everywhere: frozenset[Node]
-    """Arguments that all stages have, inputs of a micro-batch among them."""
+    """Arguments that all stages have, including inputs of a micro-batch."""
 
 
 def cut(step: StepGraph, phases: Phases, stage: int) -> StageGraphs:
-    """What one stage computes of a step."""
+    """Cut the graphs of one stage out of a step."""
     routes = _Routes(phases, step)
     own = [(name, gradient) for name, weight, gradient in step.gradients if phases.of_node[weight] == stage]
     forward = _stage_graph(routes, step, stage, [*step.inputs], routes.kept(stage))
@@ -81,21 +81,21 @@ def cut(step: StepGraph, phases: Phases, stage: int) -> StageGraphs:
         forward=forward,
         backward=backward,
         gradients=tuple(name for name, _ in own),
-        inputs=tuple(number for number, node in enumerate(step.inputs) if routes.is_used_behind_the_first(node)),
+        inputs=tuple(number for number, node in enumerate(step.inputs) if routes.is_used_after_the_first_stage(node)),
         owners=tuple(phases.stage(routes.source(node)) for node in step.outputs),
     )
 
 
 class _Routes:
-    """How each value comes to the phases that need it; the same for all stages, so that neighbours agree."""
+    """How each value gets to the phases that need it; the same in all stages, so that neighbours agree."""
 
     def __init__(self, phases: Phases, step: StepGraph) -> None:
         self._phases = phases
         self._everywhere = step.everywhere
         self.crossing: dict[int, list[Node]] = defaultdict(list)
-        """What each phase hands to the next one."""
+        """The values that each phase sends to the next one."""
         self._kept: dict[int, list[Node]] = defaultdict(list)
-        """What each forward keeps for its own backward."""
+        """The values that each forward keeps for its own backward."""
         self._later: set[Node] = set()
         for node in step.graph.graph.nodes:
             if node.op == "call_function":
@@ -107,15 +107,15 @@ class _Routes:
     def kept(self, stage: int) -> list[Node]:
         return self._kept[stage]
 
-    def is_used_behind_the_first(self, node: Node) -> bool:
+    def is_used_after_the_first_stage(self, node: Node) -> bool:
         return node in self._later
 
     def source(self, value: Node) -> int:
-        """The phase that a value comes from; the first one for what all of them have."""
+        """The phase that computes a value; the first one for values that all stages have."""
         return self._phases.of_node.get(value, 0)
 
-    def is_at_hand(self, value: Node, phase: int) -> bool:
-        """Whether a phase has a value among its own state, or computes it."""
+    def is_local(self, value: Node, phase: int) -> bool:
+        """Whether a phase computes a value or has it in its state."""
         if value.op == "call_function":
             return self._phases.of_node[value] == phase
         if value.op == "get_attr" or value in self._everywhere:
@@ -123,7 +123,7 @@ class _Routes:
         return self._phases.of_node[value] == self._phases.stage(phase)
 
     def changes(self, value: Node) -> bool:
-        """Whether the next micro-batch will find another value."""
+        """Whether the value changes before the next micro-batch."""
         return value in self._phases.written
 
     def _need(self, value: Node, phase: int) -> None:
@@ -132,16 +132,16 @@ class _Routes:
         if is_input and stage > 0:
             self._later.add(value)
         if phase >= stages and (is_input or value in self._phases.written):
-            # Forward has it as backward needs it; by the time of backward it is another micro-batch's.
+            # Backward needs the value of its own micro-batch, so forward keeps it.
             _add(self._kept[stage], value)
             return
-        if self.is_at_hand(value, phase):
+        if self.is_local(value, phase):
             return
         source = self._phases.of_node[value]
         if source > phase:
             raise CaptureError(
-                f"{value.name} is computed in stage {self._phases.stage(source)}, after stage {stage} needs it. Put the operations "
-                "around it in blocks whose order is that of forward."
+                f"{value.name} is computed in stage {self._phases.stage(source)}, after stage {stage} needs it. Order "
+                "the blocks around it as forward runs them."
             )
         if phase >= stages and source <= stage:
             _add(self._kept[stage], value)
@@ -153,7 +153,7 @@ class _Routes:
 
 
 def _stage_graph(routes: _Routes, step: StepGraph, phase: int, given: list[Node], left: list[Node]) -> StageGraph:
-    """Write the graph of one phase."""
+    """Build the graph of one phase."""
     received, sent = routes.crossing[phase - 1], routes.crossing[phase]
     outputs = [number for number, node in enumerate(step.outputs) if routes.source(node) == phase]
     writer = _Writer(routes, step, phase)
@@ -179,13 +179,13 @@ class _Writer:
         self._made: dict[Node, Node] = {}
 
     def take(self, node: Node) -> None:
-        """One more argument; it stands for a value from now on, whatever did so before."""
+        """Add an argument, which represents a value from now on."""
         self._made[node] = self.graph.placeholder(f"argument_{len(self.graph.nodes)}")
         self._made[node].meta = dict(node.meta)
 
     def compute(self) -> None:
         for node in self._step.graph.graph.nodes:
-            if node.op == "call_function" and self._routes.is_at_hand(node, self._phase):
+            if node.op == "call_function" and self._routes.is_local(node, self._phase):
                 self._made[node] = self.graph.node_copy(node, self.made)
 
     def made(self, node: Node) -> Node:
@@ -194,7 +194,7 @@ class _Writer:
         return self._made[node]
 
     def left(self, node: Node) -> Node:
-        """What backward gets of a value: where it is state that changes, a copy."""
+        """A value to keep for backward: a copy if it is state that changes."""
         made = self.made(node)
         return self.graph.call_function(torch.ops.aten.clone.default, (made,)) if self._routes.changes(node) else made
 

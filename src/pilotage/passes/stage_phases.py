@@ -1,7 +1,8 @@
-"""Which stage of a pipeline computes each value of a graph, and whether it does so in forward or in backward.
+"""Which stage of a pipeline computes each value of a graph, and whether in forward or backward.
 
-A micro-batch goes through the phases 0 to S - 1, the forwards of the S stages, and then through S to 2 S - 1, their backwards in
-reverse order. An operation is in the phase that its stage says, or in a later one if what it needs is not there before.
+A micro-batch goes through phases 0 to S - 1, the forwards of the S stages, and then through S to 2 S - 1, their
+backwards in reverse order. An operation is in the phase of its stage, or in a later one if its arguments are not ready
+before.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class Phases:
 
     stages: int
     of_node: Mapping[Node, int]
-    """Of operations, and of arguments that live in one stage."""
+    """The phase of each operation, and of each argument that belongs to one stage."""
 
     written: frozenset[Node]
-    """Arguments that the graph writes to, and values that lie in their memory."""
+    """Arguments that the graph writes to, and values that share their memory."""
 
     def stage(self, phase: int) -> int:
-        """The stage that a phase belongs to."""
+        """The stage of a phase."""
         return stage_of_phase(phase, self.stages)
 
     def backward(self, stage: int) -> int:
@@ -40,45 +41,45 @@ class Phases:
 
 
 def stage_of_phase(phase: int, stages: int) -> int:
-    """The stage that a phase belongs to."""
+    """The stage of a phase."""
     return min(phase, 2 * stages - 1 - phase)
 
 
 def stages_in(graph: Graph) -> int:
-    """How many stages a graph speaks of, counted from 0 to the last."""
+    """The number of stages in a graph, from 0 to the last one."""
     return 1 + max((stage for node in graph.nodes if (stage := stage_of(node)) is not None), default=0)
 
 
-def find_phases(graph: Graph, stages: int, *, homeless: frozenset[Node], trains: bool) -> Phases:
-    """Find the phase of every operation, and of every argument but those that all stages have."""
-    search = _Search(Memories(graph), stages, homeless, trains)
+def find_phases(graph: Graph, stages: int, *, everywhere: frozenset[Node], trains: bool) -> Phases:
+    """Find the phase of every operation, and of every argument that not all stages have."""
+    search = _Search(Memories(graph), stages, everywhere, trains)
     for node in graph.nodes:
         if node.op == "call_function":
             search.place(node)
     for node in graph.nodes:
-        if node.op == "placeholder" and node not in homeless:
-            # An argument that nothing needs has to be somewhere, too.
+        if node.op == "placeholder" and node not in everywhere:
+            # Unused arguments also need a stage.
             search.phases.setdefault(node, 0)
     return Phases(stages, search.phases, search.in_written_arguments(graph))
 
 
 class _Search:
-    def __init__(self, memories: Memories, stages: int, homeless: frozenset[Node], trains: bool) -> None:
+    def __init__(self, memories: Memories, stages: int, everywhere: frozenset[Node], trains: bool) -> None:
         self.phases: dict[Node, int] = {}
         self._written: set[Node] = set()
         self._stages = stages
-        self._homeless = homeless
+        self._everywhere = everywhere
         self._trains = trains
         self._memories = memories
         self._last_write: dict[Node, int] = {}
-        """The phase in which each memory was last written to."""
+        """The phase of the last write to each memory."""
 
     def place(self, node: Node) -> None:
         phase = self._phase(node)
         self.phases[node] = phase
         for value in node.all_input_nodes:
-            if value.op == "placeholder" and value not in self._homeless:
-                # Weights live where they are first used.
+            if value.op == "placeholder" and value not in self._everywhere:
+                # Weights belong to the stage of their first use.
                 self.phases.setdefault(value, stage_of_phase(phase, self._stages))
             self._refuse_stale_reading(node, value, phase)
         for value in written_arguments(node):
@@ -99,8 +100,8 @@ class _Search:
         wanted = 2 * self._stages - 1 - stage if is_backward else stage
         if earliest > wanted and not is_backward:
             raise CaptureError(
-                f"forward goes back to stage {stage} after it has been in stage {stage_of_phase(earliest, self._stages)}, and "
-                "the stages of a pipeline in processes of their own follow each other. Give each stage an IPU of its own, in "
+                f"forward returns to stage {stage} after stage {stage_of_phase(earliest, self._stages)}, but the "
+                "stages of a pipeline in separate processes must follow each other. Give each stage its own IPU, in "
                 f"ascending order.{_at(node)}"
             )
         return max(wanted, earliest)
@@ -110,23 +111,24 @@ class _Search:
         if memory.op == "placeholder":
             self._written.add(memory)
             home = self.phases.get(memory)
-            if memory in self._homeless or home != stage_of_phase(phase, self._stages):
+            if memory in self._everywhere or home != stage_of_phase(phase, self._stages):
                 raise CaptureError(
-                    f"forward writes to {memory.name} in stage {stage_of_phase(phase, self._stages)}, though it belongs to another "
-                    f"one, or to all. State that changes can be used in one stage of a pipeline alone.{_at(node)}"
+                    f"forward writes to {memory.name} in stage {stage_of_phase(phase, self._stages)}, but it belongs "
+                    "to another stage, or to all. State that changes can be used in only one stage of a pipeline."
+                    f"{_at(node)}"
                 )
         self._last_write[memory] = phase
 
     def _refuse_stale_reading(self, node: Node, value: Node, phase: int) -> None:
-        """What a later stage has written to is never sent back to the one that made it."""
+        """Raise for a read of a value after a later stage wrote to it: the write is never sent back."""
         written = self._last_write.get(self._memories.memory(value))
         if value.op != "call_function" or written is None or written <= self.phases[value] or phase == written:
             return
         if phase < written or phase >= self._stages:
             raise CaptureError(
                 f"A value of stage {stage_of_phase(self.phases[value], self._stages)} is changed in place in stage "
-                f"{stage_of_phase(written, self._stages)}, and its old memory is read afterwards. Use an operation that returns "
-                f"a new tensor.{_at(node)}"
+                f"{stage_of_phase(written, self._stages)}, and its old memory is read afterwards. Use an operation "
+                f"that returns a new tensor.{_at(node)}"
             )
 
 

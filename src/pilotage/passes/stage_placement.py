@@ -1,6 +1,6 @@
-"""The stages of a program on several devices: every operation runs where its stage is.
+"""Places the stages of a program on several devices: every operation runs on the device of its stage.
 
-What an operation needs from elsewhere is copied to it. Weights live where they are first used, and are updated there.
+Arguments on other devices are copied. Weights stay on the device of their first use, and are updated there.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Devices = Sequence[torch.device]
 
 @dataclass(frozen=True, slots=True)
 class PlacedProgram:
-    """A program whose operations say where they run, and where its state has to be."""
+    """A program with a device for each operation, and the devices of its state."""
 
     program: Program
     homes: Mapping[str, torch.device]
-    """Of parameters and buffers; what is not named here is on the first device."""
+    """The devices of parameters and buffers; everything else is on the first device."""
 
 
 def place(program: Program, devices: Devices) -> PlacedProgram:
-    """Share the stages of a program out to devices, the stage s to the device s modulo their number."""
+    """Place stage s of a program on device s modulo the number of devices."""
     forward = next(iter(program.computations.values()))
     if len(devices) < 2 or forward.graph is None or not _spans(forward.graph, devices):
         return PlacedProgram(program, {})
@@ -51,7 +51,7 @@ def place(program: Program, devices: Devices) -> PlacedProgram:
 
 
 def _spans(graph: GraphModule, devices: Devices) -> bool:
-    """Whether the stages of a graph come to lie on several devices."""
+    """Whether the stages of a graph are on several devices."""
     stages = {stage_of(node) for node in graph.graph.nodes} - {None}
     return len({stage % len(devices) for stage in stages if stage is not None} | {0}) > 1
 
@@ -68,7 +68,7 @@ def _placed(
 
 
 def _names(program: Program, computation: Computation) -> list[str | None]:
-    """Whose home decides for each piece of state that a computation takes: a slot lies with its parameter."""
+    """The parameter or buffer whose device each state tensor follows: a slot follows its parameter."""
     names: list[str | None] = []
     for section in computation.sections:
         match section:
@@ -82,7 +82,7 @@ def _names(program: Program, computation: Computation) -> list[str | None]:
 
 
 def _first_uses(graph: GraphModule, devices: Devices) -> Iterable[torch.device]:
-    """For each argument of a graph, the device of the first stage that uses it."""
+    """The device of the first stage that uses each argument of a graph."""
     order = {node: number for number, node in enumerate(graph.graph.nodes)}
     for argument in graph.graph.nodes:
         if argument.op != "placeholder":
@@ -93,7 +93,7 @@ def _first_uses(graph: GraphModule, devices: Devices) -> Iterable[torch.device]:
 
 
 def placed_graph(graph: GraphModule, devices: Devices, places: Devices) -> GraphModule:
-    """The same graph, with each operation on the device of its stage; its arguments are at these places."""
+    """The same graph with each operation on the device of its stage, and its arguments on ``places``."""
     placer = _Placer(devices)
     arguments = iter(places)
     for node in graph.graph.nodes:
@@ -110,7 +110,7 @@ def placed_graph(graph: GraphModule, devices: Devices, places: Devices) -> Graph
 
 
 class _Placer:
-    """Writes a graph anew, node by node, and knows where every value is."""
+    """Copies a graph node by node, and tracks the device of every value."""
 
     def __init__(self, devices: Devices) -> None:
         self.graph = Graph()
@@ -118,21 +118,21 @@ class _Placer:
         self._made: dict[Node, Node] = {}
         self._where: dict[Node, torch.device] = {}
         self._memory: dict[Node, Node] = {}
-        """The node that made the memory that a value lies in."""
+        """The node that allocated the memory of a value."""
         self._copies: dict[tuple[Node, torch.device], Node] = {}
         self._parts: dict[Node, list[tuple[Node, int]]] = {}
-        """Where each item of a list is now that was computed on several devices."""
+        """Where to find each item of a list that was computed on several devices."""
 
     def keep(self, node: Node, device: torch.device) -> None:
-        """Take over a value that is there without being computed."""
+        """Copy an argument or constant."""
         self._note(node, self.graph.node_copy(node), device)
 
     def finish(self, node: Node) -> None:
-        """Take over the results."""
+        """Copy the output node."""
         self.graph.node_copy(node, self._made.__getitem__)
 
     def call(self, node: Node) -> None:
-        """Take over an operation."""
+        """Copy an operation."""
         if node.target is operator.getitem:
             self._take_item(node)
         elif str(node.target).startswith("aten._foreach_") and len(self._by_device(node.args[0])) > 1:
@@ -141,7 +141,7 @@ class _Placer:
             self._call_at(node, self._device_for(node))
 
     def _call_at(self, node: Node, device: torch.device) -> None:
-        bound = set(self._bound_to_their_place(node))
+        bound = set(self._bound_to_device(node))
         there = {n: self._made[n] if n in bound else self._at(self._made[n], device) for n in node.all_input_nodes}
         made = self.graph.node_copy(node, there.__getitem__)
         asked = node.kwargs.get("device")
@@ -153,7 +153,7 @@ class _Placer:
         self._forget_copies(written_arguments(node))
 
     def _call_in_parts(self, node: Node) -> None:
-        """Run an operation on lists once for each device, with the items that are there."""
+        """Run an operation on lists once for each device, with the items on it."""
         size = len(items(node.args[0]))
         parts: list[tuple[Node, int]] = [(node, 0)] * size
         for device, positions in self._by_device(node.args[0]).items():
@@ -188,7 +188,7 @@ class _Placer:
         self._memory[made] = made if memory_of is None else self._memory[self._made[memory_of]]
 
     def _at(self, value: Node, device: torch.device) -> Node:
-        """A value as it is on a device, copied there if need be."""
+        """A value on a device, copied if necessary."""
         if self._where[value] == device:
             return value
         key = (value, device)
@@ -198,15 +198,15 @@ class _Placer:
         return self._copies[key]
 
     def _forget_copies(self, written: Iterable[Node]) -> None:
-        """A copy of what has been written to since is out of date."""
+        """Drop copies of values that were written to."""
         memories = {self._memory[self._made[node]] for node in written}
         self._copies = {key: copy for key, copy in self._copies.items() if self._memory[key[0]] not in memories}
 
     def _device_for(self, node: Node) -> torch.device:
-        bound = {self._where[self._made[value]] for value in self._bound_to_their_place(node)}
+        bound = {self._where[self._made[value]] for value in self._bound_to_device(node)}
         if len(bound) > 1:
             raise CaptureError(
-                f"The operation {node.target} writes to tensors of several stages at once, which lie on {len(bound)} devices. "
+                f"The operation {node.target} writes to tensors of several stages, which are on {len(bound)} devices. "
                 "Write to each of them in its own stage, or put the stages on one device."
             )
         if bound:
@@ -214,7 +214,7 @@ class _Placer:
         stage = stage_of(node)
         if stage is not None:
             return self._devices[stage % len(self._devices)]
-        # Updates belong to no stage: they go to the weights, and not the weights to them.
+        # Updates belong to no stage: they run on the device of the weights.
         places = [self._where[self._made[value]] for value in node.all_input_nodes if value in self._made]
         return next((place for place in places if place != self._devices[0]), self._devices[0])
 
@@ -224,8 +224,8 @@ class _Placer:
             found.setdefault(self._where[self._made[value]], []).append(position)
         return found
 
-    def _bound_to_their_place(self, node: Node) -> list[Node]:
-        """The arguments that no copy can stand for: those that are written to, and those that the result is a view of."""
+    def _bound_to_device(self, node: Node) -> list[Node]:
+        """The arguments that must not be copied: those that are written to, and bases of views."""
         return [*self._aliased(node), *hidden_writes(node)]
 
     @staticmethod

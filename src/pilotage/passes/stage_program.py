@@ -1,4 +1,4 @@
-"""From a whole program to that of one stage of a pipeline."""
+"""Cuts the program of one pipeline stage out of a whole program."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class StageProgram:
     """The program of one stage."""
 
     program: Program
-    """With the state of this stage alone; its update updates that."""
+    """The program with only the state of this stage, and an update of that state."""
 
     graphs: StageGraphs
     outputs: tuple[int, ...]
-    """Those results of the step that go to the host."""
+    """The results of the step that go to the host."""
 
     flag: int | None
-    """The result that tells whether the loss is finite, where there is one."""
+    """The result that says whether the loss is finite, if any."""
 
     homes: dict[str, int]
-    """The stage that each parameter and each buffer lives in."""
+    """The stage of each parameter and buffer."""
 
     divisor: int
-    """What pooled gradients are divided by before an update."""
+    """The divisor of pooled gradients at an update."""
 
     travelling: tuple[str, ...]
-    """Parameters that several stages use: they live in the first of these, and go to the others with each micro-batch."""
+    """Parameters that several stages use: the first of these owns them and sends them with each micro-batch."""
 
 
 def cut_program(program: Program, stage: int, stages: int, device: torch.device) -> StageProgram:
-    """What one of several stages runs and keeps of a program whose gradients come behind its outputs."""
+    """The program of one stage, cut from a program that returns gradients after its outputs."""
     _refuse(program)
     action, computation = next(iter(program.computations.items()))
     graph = computation.graph
@@ -60,7 +60,7 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
         str(name): node for (kind, name), node in arguments.items() if kind in (Section.PARAMETERS, Section.BUFFERS)
     }
     everywhere = frozenset(placeholders) - {*living.values()}
-    phases = find_phases(graph.graph, stages, homeless=everywhere, trains=program.trains)
+    phases = find_phases(graph.graph, stages, everywhere=everywhere, trains=program.trains)
     homes = {name: phases.of_node[node] for name, node in living.items()}
     own = _own(program, {name for name, home in homes.items() if home == stage})
     outputs, gradients = _results(program, graph.graph.output_node())
@@ -90,14 +90,14 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
 def _check_number(found: int, stages: int) -> None:
     if found != stages:
         raise OptionError(
-            f"The model has {found} {'stage' if found == 1 else 'stages'}, but poprun was started with --ipus-per-replica {stages}. "
-            f"Start it with --ipus-per-replica {found}, or divide the model into {stages} stages by poptorch.Block or "
-            "pilotage.enter_stage."
+            f"The model has {found} {'stage' if found == 1 else 'stages'}, but poprun was started with "
+            f"--ipus-per-replica {stages}. Start it with --ipus-per-replica {found}, or divide the model into "
+            f"{stages} stages with poptorch.Block or pilotage.enter_stage."
         )
 
 
 def _refuse(program: Program) -> None:
-    """Say what a pipeline of several processes cannot do."""
+    """Raise for features that a pipeline of several processes does not support."""
     problems = []
     if program.plan is not None and program.plan.automatic_loss_scaling:
         problems.append("find the loss scale by itself (setAutomaticLossScaling)")
@@ -106,11 +106,11 @@ def _refuse(program: Program) -> None:
     if program.written_inputs:
         problems.append("write to the inputs of forward")
     if problems:
-        raise CaptureError(f"A pipeline whose stages are processes of their own cannot {', nor '.join(problems)} yet.")
+        raise CaptureError(f"A pipeline whose stages are separate processes cannot yet {' or '.join(problems)}.")
 
 
 def _arguments(layout: StateLayout, sections: Iterable[Section]) -> list[tuple[Section, object]]:
-    """What the state that a step takes is called, in its order."""
+    """The names of a step's state, in order."""
     return [(section, name) for section in sections for name in _names(layout, section)]
 
 
@@ -127,7 +127,7 @@ def _names(layout: StateLayout, section: Section) -> Iterable[object]:
 
 
 def _own(program: Program, names: set[str]) -> Program:
-    """The program with the state of these names alone, and without the gradients among its outputs."""
+    """The program with only the state of these names, and without gradients among its outputs."""
     assert program.outputs is not None
     layout, count = program.layout, count_tensors(program.outputs)
     own = replace(
@@ -147,7 +147,7 @@ def _own(program: Program, names: set[str]) -> Program:
 
 
 def _update(computation: Computation, layout: StateLayout, device: torch.device) -> Computation:
-    """The update of one stage's weights, captured anew."""
+    """The update of one stage's weights, captured again."""
     step = computation.function
     assert isinstance(step, UpdateStep)
     groups = [
@@ -165,7 +165,7 @@ def _divisors(program: Program) -> Mapping[str, int]:
 
 
 def _results(program: Program, output: Node) -> tuple[list[Node], dict[str, Node]]:
-    """What a step returns to the host, and the gradients that stand behind the outputs and before the anchors."""
+    """The results for the host, and the gradients, which are between the outputs and the anchors."""
     assert program.outputs is not None
     returned: Any = output.args[0]
     results, count = list(returned), count_tensors(program.outputs)

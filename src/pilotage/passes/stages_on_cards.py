@@ -1,4 +1,4 @@
-"""All stages of a program, each for the card that it is going to run on."""
+"""Cuts a program into its stages, each for its own card."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pilotage.program.program import Program
 
 
 def stages_of(program: Program) -> int:
-    """How many stages a program has; one where it was not captured."""
+    """The number of stages of a program; 1 if it was not captured."""
     graph = next(iter(program.computations.values())).graph
     return 1 if graph is None else stages_in(graph.graph)
 
 
 def cut_for_cards(program: Program, cards: Sequence[torch.device]) -> list[StageProgram]:
-    """What each card runs of a program that was captured for the first of them, and returns its gradients."""
+    """The stage program of each card, from a program that was captured for the first card and returns gradients."""
     late = with_returned_loss_check(program)
     return [_moved(cut_program(late, stage, len(cards), cards[0]), cards[0], card) for stage, card in enumerate(cards)]
 

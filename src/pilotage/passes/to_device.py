@@ -1,4 +1,4 @@
-"""A captured program on another card than the one it was captured for."""
+"""Moves a captured program to another device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotage.program.program import Program
 
 
 def to_device(program: Program, source: torch.device, target: torch.device) -> Program:
-    """The same program with all that its graphs say about one device said about another."""
+    """The same program with every use of one device replaced by another."""
     if source == target:
         return program
     computations = {
@@ -28,7 +28,7 @@ def to_device(program: Program, source: torch.device, target: torch.device) -> P
 
 
 def graph_to_device(graph: GraphModule, source: torch.device, target: torch.device) -> GraphModule:
-    """A copy of a graph whose constants are on another device, and which makes its tensors there."""
+    """A copy of a graph with its constants and new tensors on another device."""
 
     def there(value: Any) -> Any:
         return target if value == source else value

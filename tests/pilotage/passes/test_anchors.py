@@ -136,7 +136,7 @@ def test_several_results_at_once_are_not_one_tensor():
     step = pilotage.inference(nn.BatchNorm1d(3))
     step.compile(torch.ones(2, 3))
     (name,) = (name for name in tensor_names(step._executor.session.program) if "batch_norm" in name)
-    with pytest.raises(CaptureError, match="not one tensor"):
+    with pytest.raises(CaptureError, match="not a single tensor"):
         Executor(nn.BatchNorm1d(3), execution=Execution(anchors=(name,))).compile(torch.ones(2, 3))
 
 

@@ -322,7 +322,7 @@ def returning(network, hidden):
 
 def test_a_forward_that_returns_to_an_earlier_stage_is_refused_with_its_line():
     module = Network(lambda n, x: x, lambda n, h: returning(n, torch.tanh(h)), layer=linear())
-    refuse(module, r"goes back to stage 0 after it has been in stage 1[^$]*test_cutting\.py")
+    refuse(module, r"returns to stage 0 after stage 1[^$]*test_stage_program\.py")
 
 
 def test_state_that_two_stages_change_is_refused():

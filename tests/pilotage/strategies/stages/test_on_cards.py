@@ -181,4 +181,4 @@ def test_what_is_no_pipeline_runs_stage_after_stage():
         step = trainer("cpu", cards, module, listeners=[events.append])
         results.append(([step(*batch) for batch in batches(4)], module.state_dict()))
     torch.testing.assert_close(results[1], results[0], rtol=1e-6, atol=1e-6)
-    assert any("goes back to stage 0" in event.message for event in events if isinstance(event, Noted))
+    assert any("returns to stage 0" in event.message for event in events if isinstance(event, Noted))
