@@ -9,7 +9,7 @@ from statistics import median
 
 import torch
 
-from benchmarks.cosmic_step import RATE, pictures, training_device
+from benchmarks.cosmic_step import RATE, pictures, training_executor
 from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import Precision
 
@@ -65,7 +65,7 @@ def _measured(network: str, rounds: int) -> tuple[float, float, float, float]:
     torch.cuda.reset_peak_memory_stats()
     batch = pictures(IMAGES)
     start = time.perf_counter()
-    device = training_device("cuda", Precision.bfloat16, network)
+    device = training_executor("cuda", Precision.bfloat16, network)
     built = time.perf_counter()
     device.train([batch], RATE)
     building, first = built - start, time.perf_counter() - built

@@ -16,15 +16,14 @@ from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import ComputeMode, Precision
 from cosmictagger.configuration.data import Generated
 from cosmictagger.configuration.network import A21, Network
-from cosmictagger.configuration.places import surroundings
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 from cosmictagger.data.generator.file import generated_file
-from cosmictagger.devices.base import Device
-from cosmictagger.devices.choosing import choose_device
-from cosmictagger.modes.sources import held, loader_for, training_events
+from cosmictagger.devices.choosing import device_for, environment_for
+from cosmictagger.devices.executor import Executor
+from cosmictagger.devices.loading import BatchLoader, Purpose
+from cosmictagger.modes.sources import held, training_events
 from cosmictagger.processes.together import Processes
-from cosmictagger.training.loop import Events
 
 TARGET = 0.9
 RATE = 3e-4
@@ -63,8 +62,8 @@ SIZES = {
 class Work:
     """One mode at work."""
 
-    device: Device
-    loader: Events
+    executor: Executor
+    loader: BatchLoader
     size: Size
     waits: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
@@ -75,7 +74,7 @@ class Work:
             start = time.perf_counter()
             batch = next(self.loader)
             self.waits.append(time.perf_counter() - start)
-            self.losses.append(self.device.train([batch], RATE).loss)
+            self.losses.append(self.executor.train([batch], RATE).loss)
         return self.size.steps * self.size.images
 
 
@@ -102,7 +101,7 @@ def measure(device: str, rounds: int) -> Table:
         details={
             "rates": {each.name: each.rates for each in contenders},
             "first_losses": {mode.name: run.losses[:3] for mode, run in runs.items()},
-            "placements": {mode.name: str(run.device.placement()) for mode, run in runs.items()},
+            "placements": {mode.name: str(run.executor.placement()) for mode, run in runs.items()},
         },
     )
 
@@ -112,10 +111,11 @@ def _run(mode: ComputeMode, size: Size, device: str, open_things: ExitStack) -> 
     options = Run(id=mode.name, compute_mode=mode, minibatch_size=size.images, precision=size.precision)
     chosen = Configuration(run=options, data=data, network=size.network)
     # As the command does before it imports anything of a vendor's.
-    os.environ.update({**surroundings(chosen), "PILOTAGE_BACKEND": device})
+    os.environ.update({**environment_for(chosen), "PILOTAGE_BACKEND": device})
     torch.manual_seed(0)
-    _, chosen_device = choose_device(chosen)
+    chosen_device = device_for(chosen)
+    executor = chosen_device.executor(chosen)
     file = open_things.enter_context(training_events(chosen))
-    loader = loader_for(chosen, held(chosen, file), "random_blocks", Processes())
+    loader = chosen_device.loader(chosen, held(chosen, file), "random_blocks", Processes(), Purpose.training)
     open_things.callback(loader.close)
-    return Work(chosen_device, loader, size)
+    return Work(executor, loader, size)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.cosmic_step import training_device
+from benchmarks.cosmic_step import training_executor
 from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import Precision
 from cosmictagger.data.files import EventFile
@@ -46,7 +46,7 @@ def measure(device: str, rounds: int) -> Table:
 
 
 def _losses(device: str, precision: Precision, path: Path) -> Iterator[float]:
-    trainer = training_device(device, precision, "a21")
+    trainer = training_executor(device, precision, "a21")
     open_loader = partial(Loader, minibatch_size=IMAGES, downsample=1, sparse=True, seed=7, workers=8)
     with EventFile(path) as file, open_loader(file) as loader:
         for step in range(STEPS):

@@ -12,10 +12,10 @@ from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import PRESETS
 from cosmictagger.data.events import Batch
-from cosmictagger.devices.base import Device
 from cosmictagger.devices.card import prepare_card
-from cosmictagger.devices.engine import EngineDevice
-from cosmictagger.devices.plain import PlainDevice
+from cosmictagger.devices.eager import EagerExecutor
+from cosmictagger.devices.engine import EngineExecutor
+from cosmictagger.devices.executor import Executor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBERS
@@ -35,7 +35,7 @@ def measure(device: str, rounds: int) -> Table:
     threads = torch.get_num_threads()
     torch.set_num_threads(THREADS)
     batch = pictures(images)
-    ours = training_device(device, precision, "a21")
+    ours = training_executor(device, precision, "a21")
     contenders = [
         Contender("plain eager, float32", _plain(batch, torch.device(device))),
         Contender(f"cosmictagger, {precision.name}", lambda: _step(ours, batch)),
@@ -63,7 +63,7 @@ def pictures(images: int) -> Batch:
     return Batch(image=charge, label=label, entries=entries, event_ids=np.zeros((images, 3), np.int64))
 
 
-def training_device(device: str, precision: Precision, preset: str) -> Device:
+def training_executor(device: str, precision: Precision, preset: str) -> Executor:
     """The device that a run of the program would train this network on, with weights that are always the same."""
     if device == "cuda":
         prepare_card()
@@ -72,12 +72,12 @@ def training_device(device: str, precision: Precision, preset: str) -> Device:
     network = build(PRESETS[preset], numbers.activations)
     optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), RATE)
     if device == "cpu":
-        return PlainDevice(network, optimizer, scheme, numbers, torch.device("cpu"))
-    return EngineDevice(network, optimizer, scheme, numbers, device)
+        return EagerExecutor(network, optimizer, scheme, numbers, torch.device("cpu"))
+    return EngineExecutor(network, optimizer, scheme, numbers, device)
 
 
-def _step(device: Device, batch: Batch) -> int:
-    device.train([batch], RATE)
+def _step(executor: Executor, batch: Batch) -> int:
+    executor.train([batch], RATE)
     return len(batch.entries)
 
 

@@ -54,17 +54,16 @@ def _run(given: list[str]) -> None:
     recipe, overrides = split_recipe(given)
     composing = _hydra()
     chosen = composing.configuration(overrides, recipe)
-    from cosmictagger.configuration.places import surroundings
+    from cosmictagger.configuration.checks import BEFORE_IMPORTS, check
+    from cosmictagger.devices.choosing import device_for, environment_for
 
-    os.environ.update(surroundings(chosen))
-    from cosmictagger.configuration.checks import check
-
+    check(chosen, BEFORE_IMPORTS)
+    os.environ.update(environment_for(chosen))
     check(chosen)
     folder = Path(chosen.output_dir)
-    from cosmictagger.processes.joining import join
     from cosmictagger.records.process_log import process_log
 
-    processes = join(chosen.run)
+    processes = device_for(chosen).join(chosen.run)
     with process_log(folder, writes=processes.writes) as log:
         log.info("Dumping launch arguments.")
         log.info(" ".join([sys.argv[0], *given]))

@@ -12,7 +12,7 @@ from cosmictagger.configuration.network import A21
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 from cosmictagger.data.events import Batch
-from cosmictagger.devices.choosing import choose_device
+from cosmictagger.devices.choosing import device_for
 from cosmictagger.errors import DeviceError
 from cosmictagger.processes.agreement import Agreement
 from cosmictagger.processes.together import Processes
@@ -26,7 +26,8 @@ def ipu(kind=OptimizerKind.adam, precision=Precision.float32):
     torch.manual_seed(0)
     run = Run(id="x", compute_mode=ComputeMode.IPU, precision=precision)
     mode = Train(optimizer=Optimizer(name=kind))
-    return choose_device(Configuration(run=run, mode=mode, network=SMALL))
+    chosen = Configuration(run=run, mode=mode, network=SMALL)
+    return device_for(chosen).executor(chosen)
 
 
 def batch():
@@ -36,16 +37,15 @@ def batch():
     return Batch((image).numpy(), (image * 3).byte().numpy(), entries, torch.zeros(1, 3).long().numpy())
 
 
-def report(device):
-    return "\n".join(placement_lines(device.placement(), asked="IPU", samples=1))
+def report(executor):
+    return "\n".join(placement_lines(executor.placement(), asked="IPU", samples=1))
 
 
 # A wrapper that is lost by .to(device)
 
 
 def test_moving_the_wrapped_network_is_refused():
-    network, _ = ipu()
-    wrapped = poptorch.inferenceModel(network)
+    wrapped = poptorch.inferenceModel(ipu().network)
     with pytest.raises(PilotageError, match=r"\.to\(\) was called on a wrapped model"):
         wrapped.to(torch.device("cpu"))
 
@@ -73,27 +73,27 @@ def wrapper_with_its_own_optimizer(monkeypatch):
 @pytest.mark.parametrize("kind", OptimizerKind)
 def test_an_optimizer_that_never_steps_is_named(wrapper_with_its_own_optimizer, monkeypatch, kind):
     monkeypatch.setattr(poptorch.PoplarExecutor, "setOptimizer", lambda self, optimizer: None)
-    _, device = ipu(kind)
-    device.train([batch()], 1e-3)
-    name = type(device._optimizer).__name__
-    assert f"PROBLEM.........: optimizer: {name} was asked for and never stepped" in report(device)
+    executor = ipu(kind)
+    executor.train([batch()], 1e-3)
+    name = type(executor._optimizer).__name__
+    assert f"PROBLEM.........: optimizer: {name} was asked for and never stepped" in report(executor)
 
 
 def test_the_configured_optimizer_goes_before_the_wrappers(wrapper_with_its_own_optimizer):
-    _, device = ipu()
-    device.train([batch()], 1e-3)
-    assert "PROBLEM" not in report(device)
-    assert "optimizer.......: Adam, stepped 1 times" in report(device)
+    executor = ipu()
+    executor.train([batch()], 1e-3)
+    assert "PROBLEM" not in report(executor)
+    assert "optimizer.......: Adam, stepped 1 times" in report(executor)
 
 
 # A precision that is ignored
 
 
 def test_a_precision_that_nothing_follows_is_named():
-    network, device = ipu(precision=Precision.float16)
-    network.float().compute_type = torch.float32
-    device.train([batch()], 1e-3)
-    said = report(device)
+    executor = ipu(precision=Precision.float16)
+    executor.network.float().compute_type = torch.float32
+    executor.train([batch()], 1e-3)
+    said = report(executor)
     assert "precision.......: float32 activations, float32 weights" in said
     assert "PROBLEM.........: precision: float16 activations were asked for, and float32 activations computed" in said
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from cosmictagger.configuration.choices import ConvMode, DistributedMode, ModeKind, Norm
+from cosmictagger.configuration.compute_mode import known, options, precision, present, processes
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.members import members
 from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
-from cosmictagger.configuration.places import places, processes
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.weights import weights
 from cosmictagger.errors import ConfigurationError
@@ -26,9 +27,13 @@ READS = (ModeKind.inference, ModeKind.visualize)
 """Modes that read held-out events alone."""
 
 
-def check(chosen: Configuration) -> None:
-    """Raise the first refusal."""
-    for rule in RULES:
+Rule: TypeAlias = Callable[[Configuration], Iterator[str]]
+"""Yields a message for each problem."""
+
+
+def check(chosen: Configuration, rules: Sequence[Rule] | None = None) -> None:
+    """Raise the first problem that some rules find, or that any rule finds."""
+    for rule in RULES if rules is None else rules:
         for message in rule(chosen):
             raise ConfigurationError(message)
 
@@ -42,13 +47,6 @@ def _framework(chosen: Configuration) -> Iterator[str]:
         yield "framework.sparse=true is not there: networks are dense. Leave it out."
     if framework.distributed_mode is DistributedMode.horovod:
         yield "framework.distributed_mode=horovod is not there. Leave it out, or say DDP."
-
-
-def _precision(chosen: Configuration) -> Iterator[str]:
-    from cosmictagger.training.precision import refusal
-
-    if message := refusal(chosen.run.precision, chosen.run.compute_mode, chosen.mode.name):
-        yield message
 
 
 def _counts(chosen: Configuration) -> Iterator[str]:
@@ -168,16 +166,18 @@ def files_used(chosen: Configuration) -> tuple[str, ...]:
             return ("aux_file",)
 
 
-RULES: tuple[Callable[[Configuration], Iterator[str]], ...] = (
-    members,
-    _framework,
-    _counts,
-    places,
+BEFORE_IMPORTS: tuple[Rule, ...] = (members, _framework, _counts, known)
+"""Rules that need neither torch nor a vendor's package."""
+
+RULES: tuple[Rule, ...] = (
+    *BEFORE_IMPORTS,
+    present,
+    options,
     processes,
-    _precision,
+    precision,
     _mode,
     _network,
     _files,
     weights,
 )
-"""In the order in which they are asked."""
+"""All rules, in the order in which they apply."""

@@ -89,6 +89,7 @@ class Loader:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
         self._coming: deque[Future[AnyBatch]] = deque()
         self._batches = 0
+        self.joined = 1
         self.seed = seed or _seed_from_clock()
 
     def __iter__(self) -> Iterator[AnyBatch]:

@@ -1,90 +1,36 @@
-"""The seam between the loop and whatever computes."""
+"""What every compute mode offers: the only place where they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from torch import Tensor
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
 
-from cosmictagger.data.events import AnyBatch
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """What one training step found."""
-
-    loss: float
-    metrics: Tensor
-    """The numbers named by `cosmictagger.training.metrics.KEYS`, then those of the network's heads."""
-
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    """How long its parts took, as far as they can be told apart: forward, loss, backward, optimizer, metrics, compilation."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation:
-    """What the network makes of one batch."""
-
-    loss: float
-    metrics: Tensor
-    prediction: Tensor
-    """The class of each pixel, uint8 (N, 3 planes, H, W), on the host."""
-
-    compilation: float = 0.0
-    """Seconds that were spent on compiling for it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placement:
-    """Where and how the work was really done."""
-
-    device: str
-    backend: str
-    tier: str
-    precision: str
-    optimizer: str
-    updates: int
-    """How often the optimizer has really stepped in this run."""
-
-    compilation_seconds: float = 0.0
-    peak_memory_bytes: int | None = None
-    compiled: bool = False
-    """Whether steps ran as a compiled program, and not operation by operation."""
-
-    instances: int = 1
-    """Processes that share each update."""
-
-    replicas: int = 1
-    """Copies of the network in each of them."""
-
-    exchange: str = "none: one instance"
-    """How gradients came together, and how that was checked."""
-
-    problems: tuple[str, ...] = ()
-    """What was asked for and did not happen."""
+if TYPE_CHECKING:
+    from cosmictagger.data.loader import Source
+    from cosmictagger.devices.executor import Executor
+    from cosmictagger.devices.loading import BatchLoader, Purpose
+    from cosmictagger.processes.together import Processes
 
 
 class Device(Protocol):
-    """Trains and evaluates one network; everything that differs between devices is behind these five methods."""
+    """One compute mode. Creating a device imports neither torch nor a vendor's package."""
 
-    def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
-        """Sum the gradients of some batches and update the weights once."""
+    def environment(self, chosen: Configuration) -> dict[str, str]:
+        """Variables to set before torch or a vendor's package is imported."""
         ...
 
-    def evaluate(self, batch: AnyBatch) -> Evaluation:
-        """Predict, and compare with the labels."""
+    def join(self, run: Run) -> Processes:
+        """Connect to the other processes of the run, if any."""
         ...
 
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint has to hold: ``state_dict`` and ``optimizer``, on the host."""
+    def loader(
+        self, chosen: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
+    ) -> BatchLoader:
+        """This process's share of the batches, in the form that suits the device."""
         ...
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state; one without an optimizer gives weights alone."""
-        ...
-
-    def placement(self) -> Placement:
-        """Where and how the work was really done."""
+    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+        """Build the configured network, ready to train and evaluate."""
         ...

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.data.events import AnyBatch
-from cosmictagger.devices.base import Evaluation, Outcome, Placement
+from cosmictagger.devices.executor import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import joined_tensors, tensors
 from cosmictagger.devices.learnt import as_slots, as_torch
 from cosmictagger.devices.observing import Observed
@@ -38,7 +38,7 @@ class MarkedStep(TrainingStep):
         return metrics, pilotage.mark_loss(loss if self.instances == 1 else loss / self.instances)
 
 
-class EngineDevice:
+class EngineExecutor:
     """Whole-step programs on a device of the engine; on a card they are replayed as one CUDA graph."""
 
     def __init__(
@@ -53,7 +53,7 @@ class EngineDevice:
         instances: int = 1,
         share: Callable[[nn.Module], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._network, self._optimizer = network, optimizer
+        self.network, self._optimizer = network, optimizer
         self._observed, self._share = Observed(network, numbers), share
         self._backend, self._accumulation, self._instances = backend, accumulation, instances
         self._device = torch.device(backend)
@@ -109,7 +109,7 @@ class EngineDevice:
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
         before = self._evaluation.record.compilation_seconds
-        with torch.inference_mode(False), self._share(self._network):
+        with torch.inference_mode(False), self._share(self.network):
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
         return Evaluation(
             loss=float(loss),
@@ -123,11 +123,11 @@ class EngineDevice:
         learnt: Any = self._restored or {}
         if self._training is not None and self._optimizer is not None and self._training.record.updates:
             learnt = as_torch(self._training.optimizer_state_dict(), self._step, self._optimizer)
-        return on_host({"state_dict": self._network.state_dict(), "optimizer": learnt})
+        return on_host({"state_dict": self.network.state_dict(), "optimizer": learnt})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from such a state."""
-        load_weights(self._network, state["state_dict"])
+        load_weights(self.network, state["state_dict"])
         self._restored = dict(state["optimizer"]) if state.get("optimizer") else None
 
     def placement(self) -> Placement:

@@ -1,21 +1,49 @@
-"""Gaudi, through nothing but Habana's documented interface."""
+"""run.compute_mode=HPU: Gaudi, through nothing but Habana's documented interface."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from typing import TYPE_CHECKING
 
-import torch
-
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.devices.torch_device import TorchDevice
 from cosmictagger.errors import DeviceError
+from pilotage import World
+
+if TYPE_CHECKING:
+    from cosmictagger.devices.executor import Executor
+    from cosmictagger.processes.together import Processes
 
 
-def gaudi() -> tuple[torch.device, str, Callable[[], object]]:
-    """The device, what it calls itself, and what ends a graph of lazy mode."""
-    try:
-        import habana_frameworks.torch.core as htcore
-    except ImportError as error:
-        raise DeviceError(f"run.compute_mode=HPU cannot be: {error}") from None
-    hpu = torch.get_device_module("hpu")
-    if not hpu.is_available():
-        raise DeviceError("run.compute_mode=HPU cannot be: habana_frameworks finds no card. Say run.compute_mode=CPU.")
-    return torch.device("hpu"), hpu.get_device_name(), htcore.mark_step
+class GaudiDevice(TorchDevice):
+    """A Gaudi card, real or emulated."""
+
+    def environment(self, chosen: Configuration) -> dict[str, str]:
+        """Habana's package reads its execution mode when it is imported."""
+        return {"PT_HPU_LAZY_MODE": "1" if chosen.run.lazy_mode else "0"}
+
+    def exchange(self, world: World) -> tuple[str, str]:
+        """HCCL exchanges gradients."""
+        # Habana's library finds its card by these, which mpirun does not set.
+        os.environ["ID"] = os.environ["LOCAL_RANK"] = str(world.local_rank)
+        import habana_frameworks.torch.distributed.hccl  # noqa: F401
+
+        return "hpu", "hccl"
+
+    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+        """Execute eagerly, or as lazy graphs that end at each ``mark_step``."""
+        import torch
+
+        from cosmictagger.devices.eager import eager_executor
+
+        try:
+            import habana_frameworks.torch.core as htcore
+        except ImportError as error:
+            raise DeviceError(f"run.compute_mode=HPU cannot be: {error}") from None
+        hpu = torch.get_device_module("hpu")
+        if not hpu.is_available():
+            raise DeviceError(
+                "run.compute_mode=HPU cannot be: habana_frameworks finds no card. Say run.compute_mode=CPU."
+            )
+        device, name = torch.device("hpu"), hpu.get_device_name()
+        return eager_executor(chosen, device, processes, boundary=htcore.mark_step, name=name)

@@ -14,8 +14,8 @@ from cosmictagger.data.detector import NEUTRINO
 from cosmictagger.data.events import Batch
 from cosmictagger.data.files import EventFile
 from cosmictagger.data.truth_arrays import truths_of
-from cosmictagger.devices.base import Device, Evaluation
-from cosmictagger.devices.choosing import choose_device
+from cosmictagger.devices.choosing import device_for
+from cosmictagger.devices.executor import Evaluation, Executor
 from cosmictagger.errors import ConfigurationError
 from cosmictagger.networks.uresnet import stack_planes
 from cosmictagger.records.checkpoints import load, weights_of_run
@@ -46,14 +46,14 @@ class Judged:
         return torch.from_numpy((self.batch.label == NEUTRINO).sum((1, 2, 3)))
 
 
-def trained_device(chosen: Configuration, folder: Path) -> Device:
-    """A device with the weights that are configured, or with the run's own."""
+def trained_executor(chosen: Configuration, folder: Path) -> Executor:
+    """An executor with the weights that are configured, or with the run's own."""
     path = weights_of_run(chosen.mode.weights_location, folder)
-    _, device = choose_device(chosen)
+    executor = device_for(chosen).executor(chosen)
     state = load(path)
-    device.restore({"state_dict": state["state_dict"]})
+    executor.restore({"state_dict": state["state_dict"]})
     LOGGER.info("Weights of %s, step %s", path, state.get("global_step", "unknown"))
-    return device
+    return executor
 
 
 def entries_from(file: EventFile, start: int, most: int) -> list[int]:
@@ -63,7 +63,7 @@ def entries_from(file: EventFile, start: int, most: int) -> list[int]:
     return list(range(start, min(len(file), start + most)))
 
 
-def judge(device: Device, file: EventFile, entries: list[int], chosen: Configuration) -> Iterator[Judged]:
+def judge(executor: Executor, file: EventFile, entries: list[int], chosen: Configuration) -> Iterator[Judged]:
     """Predict batch by batch; the last one is filled up with its first event, and cut again."""
     size = chosen.run.minibatch_size
     for first in range(0, len(entries), size):
@@ -73,7 +73,7 @@ def judge(device: Device, file: EventFile, entries: list[int], chosen: Configura
         given = replace(batch, image=np.log1p(batch.image)) if chosen.data.img_transform else batch
         if chosen.network.event_label or chosen.network.vertex:
             given = replace(given, truths=truths_of(file, batch, chosen.data.downsample))
-        yield _cut(batch, device.evaluate(given), len(wanted))
+        yield _cut(batch, executor.evaluate(given), len(wanted))
 
 
 def _cut(batch: Batch, found: Evaluation, count: int) -> Judged:

@@ -11,7 +11,7 @@ from cosmictagger.configuration.mode import Inference
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.predictions import PredictionWriter
 from cosmictagger.errors import ConfigurationError
-from cosmictagger.modes.evaluation import Judged, entries_from, judge, trained_device
+from cosmictagger.modes.evaluation import Judged, entries_from, judge, trained_executor
 from cosmictagger.modes.sources import held_out_events
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.process_log import LOGGER, QUIET_ON_TERMINALS
@@ -35,7 +35,7 @@ def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
         raise ConfigurationError(
             "mode=inference needs events to read, and data=synthetic has none. Say data=generated or data=real."
         )
-    device = trained_device(chosen, folder)
+    executor = trained_executor(chosen, folder)
     size, keys = chosen.run.minibatch_size, head_keys(chosen.network)
     with source as file:
         entries = entries_from(file, chosen.mode.start_index, chosen.run.iterations * size)
@@ -46,7 +46,7 @@ def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
             table = MetricTable(folder / "ana_metrics.csv")
             start = time.perf_counter()
             with progress(len(entries), "inference") as bar:
-                for number, judged in enumerate(judge(device, file, entries, chosen)):
+                for number, judged in enumerate(judge(executor, file, entries, chosen)):
                     writer.write(judged.batch, judged.prediction.numpy())
                     found.append(judged)
                     _note(table, chosen.mode, number, judged, keys)
@@ -64,7 +64,7 @@ def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
         LOGGER.info("  Average/%s: %.4f", name, clear[f"Average/{name}"])
     for line in throughput.lines():
         LOGGER.info(line)
-    placement = device.placement()
+    placement = executor.placement()
     asked = f"{chosen.run.compute_mode.name}, {chosen.run.precision.name}"
     for line in placement_lines(placement, asked=asked, samples=len(entries)):
         LOGGER.info(line)

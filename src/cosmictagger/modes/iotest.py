@@ -1,22 +1,71 @@
-"""mode=iotest."""
+"""mode=iotest: how fast events are read, with nothing done to them."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from cosmictagger.configuration.mode import Iotest
 from cosmictagger.configuration.root import Configuration
-from cosmictagger.data.iotest import measure_reading
 from cosmictagger.data.synthetic import SyntheticEvents
-from cosmictagger.modes.sources import reading_loader, training_events
+from cosmictagger.devices.choosing import device_for
+from cosmictagger.devices.loading import BatchLoader, Purpose
+from cosmictagger.modes.sources import training_events
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.process_log import LOGGER
 
 
 def iotest(chosen: Configuration, folder: Path, processes: Processes) -> None:
-    """Read batches and say how fast that goes; every one of them is decoded."""
+    """Read and decode batches and log how fast that goes."""
     assert isinstance(chosen.mode, Iotest)
     source = training_events(chosen)
     order = "serial_access" if isinstance(source, SyntheticEvents) else "random_blocks"
-    with reading_loader(chosen, source, order, processes) as loader:
+    loader = device_for(chosen).loader(chosen, source, order, processes, Purpose.reading)
+    with closing(loader):
         measure_reading(loader, chosen.run.iterations, log=LOGGER.info)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadingReport:
+    """What reading gave; the first batch, which nothing was prefetched for, is timed apart."""
+
+    images: int
+    seconds: float
+    first_batch_seconds: float
+    images_per_second: float
+    """Over all batches, the first included."""
+    steady_images_per_second: float
+    """Without the first batch."""
+
+
+def measure_reading(loader: BatchLoader, iterations: int, *, log: Callable[[str], object] = print) -> ReadingReport:
+    """Fetch the given number of batches and say how long each one took."""
+    begin = time.perf_counter()
+    first = 0.0
+    for iteration in range(iterations):
+        start = time.perf_counter()
+        next(loader)
+        took = time.perf_counter() - start
+        first = took if iteration == 0 else first
+        log(f"{iteration}: Time to fetch a minibatch of data: {took:.4f}s")
+    seconds = time.perf_counter() - begin
+    report = _report(loader.minibatch_size, iterations, seconds, first)
+    log(f"Total IO Time: {report.seconds:.4f}s")
+    log(f"Total images read per batch: {loader.minibatch_size}")
+    log(f"Average Image IO Throughput: {report.images_per_second:.2f} images/s")
+    return report
+
+
+def _report(minibatch_size: int, iterations: int, seconds: float, first: float) -> ReadingReport:
+    images = minibatch_size * iterations
+    rest = seconds - first
+    return ReadingReport(
+        images=images,
+        seconds=seconds,
+        first_batch_seconds=first,
+        images_per_second=images / seconds if seconds else 0.0,
+        steady_images_per_second=(images - minibatch_size) / rest if rest and iterations > 1 else 0.0,
+    )

@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
-from cosmictagger.devices.choosing import choose_device
+from cosmictagger.devices.choosing import device_for
+from cosmictagger.devices.loading import Purpose
 from cosmictagger.modes.resuming import Resumption, check_seed, found_state, is_restarted
-from cosmictagger.modes.sources import held, held_out_events, loader_for, training_events
+from cosmictagger.modes.sources import held, held_out_events, training_events
 from cosmictagger.networks.uresnet import UResNet, parameter_count
 from cosmictagger.processes.agreement import Agreement
 from cosmictagger.processes.together import Processes
@@ -42,15 +42,17 @@ def _training(
     checkpoints = Checkpoints(folder / "checkpoints", instance=processes.rank if processes.per_instance_files else None)
     if processes.writes or processes.per_instance_files:
         checkpoints.sweep()
-    network, device = choose_device(chosen, processes)
+    device = device_for(chosen)
+    executor = device.executor(chosen, processes)
+    network = executor.network
     LOGGER.info("Total number of trainable parameters in this network: %d", parameter_count(network))
     source, aux = training_events(chosen), held_out_events(chosen)
     order = "random_blocks" if aux else "serial_access"
-    loader = loader_for(chosen, held(chosen, source), order, processes)
+    loader = device.loader(chosen, held(chosen, source), order, processes, Purpose.training)
     open_things.callback(loader.close)
     held_out = None
     if aux is not None:
-        held_out = loader_for(chosen, held(chosen, aux), "random_blocks", processes, training=False)
+        held_out = device.loader(chosen, held(chosen, aux), "random_blocks", processes, Purpose.validation)
         open_things.callback(held_out.close)
     images = chosen.run.minibatch_size * mode.optimizer.gradient_accumulation
     found = found_state(checkpoints, mode.weights_location, processes)
@@ -58,13 +60,13 @@ def _training(
         check_learnt(mode.optimizer.name, found.state.get("optimizer"))
         check_seed(chosen.data.seed, found)
     training = Training(
-        device=device,
+        executor=executor,
         loader=loader,
         held_out=held_out,
         schedule=Schedule(peak=mode.optimizer.learning_rate, minibatch_size=images, events=loader.events),
         checkpoints=checkpoints,
         journal=_journal(chosen, mode, folder, images, found, processes),
-        periods=_periods(chosen, mode, processes),
+        periods=_periods(chosen, mode, loader.joined, processes),
         agreement=Agreement(processes, _parameters(network)),
         keys=KEYS + head_keys(chosen.network),
         trace_folder=folder / "profiles" if chosen.run.profile and processes.writes else None,
@@ -93,13 +95,11 @@ def _journal(
     )
 
 
-def _periods(chosen: Configuration, mode: Train, processes: Processes) -> Periods:
-    joined = chosen.run.compute_mode is ComputeMode.IPU
+def _periods(chosen: Configuration, mode: Train, joined: int, processes: Processes) -> Periods:
     return Periods(
         validation=chosen.run.aux_iterations,
         checkpoint=mode.checkpoint_iteration,
-        # PopTorch's loader brings everything that one call consumes.
-        accumulation=1 if joined else mode.optimizer.gradient_accumulation,
+        accumulation=mode.optimizer.gradient_accumulation // joined,
         share=chosen.run.minibatch_size // processes.size,
         pictures=None if mode.no_summary_images else 1,
     )
@@ -111,7 +111,7 @@ def _parameters(network: UResNet) -> frozenset[str]:
 
 def _finish(chosen: Configuration, training: Training, folder: Path) -> None:
     training.journal.profile.save(folder / "profiles", asdict(chosen), rank=training.processes.rank)
-    found = training.device.placement()
+    found = training.executor.placement()
     placement = replace(found, instances=training.processes.size, exchange=training.agreement.in_words(found.replicas))
     everybodys = training.processes.gather(placement.problems)
     placement = replace(placement, problems=tuple(dict.fromkeys(each for some in everybodys for each in some)))

@@ -9,7 +9,7 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import Array
 from cosmictagger.data.files import EventFile
 from cosmictagger.displays.event import draw_event
-from cosmictagger.modes.evaluation import entries_from, judge, trained_device
+from cosmictagger.modes.evaluation import entries_from, judge, trained_executor
 from cosmictagger.modes.sources import held_out_events
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints
@@ -31,8 +31,8 @@ def visualize(chosen: Configuration, folder: Path, processes: Processes) -> None
 
 
 def _draw_judged(chosen: Configuration, folder: Path, file: EventFile, entries: list[int]) -> None:
-    device = trained_device(chosen, folder)
-    for judged in judge(device, file, entries, chosen):
+    executor = trained_executor(chosen, folder)
+    for judged in judge(executor, file, entries, chosen):
         for image, label, prediction, entry in zip(
             judged.batch.image,
             judged.batch.label,

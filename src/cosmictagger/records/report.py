@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cosmictagger.devices.base import Placement
+from cosmictagger.devices.executor import Placement
 from cosmictagger.records.whole_files import write_whole
 
 

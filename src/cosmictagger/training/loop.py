@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from cosmictagger.data.events import AnyBatch
-from cosmictagger.devices.base import Device, Outcome
+from cosmictagger.devices.executor import Executor, Outcome
 from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.loading import BatchLoader
 from cosmictagger.processes.agreement import Agreement
 from cosmictagger.processes.together import Processes
 from cosmictagger.records.checkpoints import Checkpoints
@@ -43,41 +44,20 @@ class Periods:
     """None draws none."""
 
 
-class Events(Protocol):
-    """Batches without end, and the place among them."""
-
-    @property
-    def events(self) -> int:
-        """Events of the source: an epoch."""
-        ...
-
-    def __next__(self) -> AnyBatch:
-        """The next batch of this process."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Where the sequence stands."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on where the state was taken."""
-        ...
-
-
 @dataclass(kw_only=True)
 class Training:
     """A training under way: everything that a checkpoint has to bring back is reachable from here."""
 
-    device: Device
-    loader: Events
-    held_out: Events | None
+    executor: Executor
+    loader: BatchLoader
+    held_out: BatchLoader | None
     schedule: Schedule
     checkpoints: Checkpoints
     journal: Journal
     periods: Periods
     agreement: Agreement
     keys: tuple[str, ...] = KEYS
-    """The names of the numbers that the device finds."""
+    """The names of the numbers that the executor returns."""
 
     trace_folder: Path | None = None
     step: int = 0
@@ -117,12 +97,12 @@ class Training:
         with traced(self.trace_folder or Path(), self.step, wanted=self.trace_folder is not None and number < TRACED):
             batches = watch.time("io", lambda: [next(self.loader) for _ in range(self.periods.accumulation)])
             rate = self.schedule.rate(self.step)
-            outcome = watch.time("train", lambda: self._shared(self.device.train(batches, rate)))
+            outcome = watch.time("train", lambda: self._shared(self.executor.train(batches, rate)))
         self._entries = batches[0].entries[: self.periods.share].tolist()
         watch.time("log", lambda: self._note(outcome, batches, rate, watch, bar))
         self.step += 1
         if number == 0 and self.processes.shares:
-            self.agreement.check(self.step, self._entries, self.device.state()["state_dict"])
+            self.agreement.check(self.step, self._entries, self.executor.state()["state_dict"])
         if self.step % self.periods.checkpoint == 0:
             watch.time("checkpoint", self.save)
         seconds = watch.total()
@@ -157,7 +137,7 @@ class Training:
         """Compare one batch of held-out events with its labels; returns the seconds that compiling for it took."""
         assert self.held_out is not None
         batch = next(self.held_out)
-        found = self.device.evaluate(batch)
+        found = self.executor.evaluate(batch)
         shared = self._shared(Outcome(loss=found.loss, metrics=found.metrics))
         self.journal.note("test", self.step, self._values(shared.metrics, shared.loss))
         return found.compilation
@@ -166,7 +146,7 @@ class Training:
         return {**dict(zip(self.keys, metrics.tolist(), strict=True)), "loss": loss}
 
     def _draw(self, kind: str, batch: AnyBatch) -> None:
-        prediction = self.device.evaluate(batch).prediction[0].numpy()
+        prediction = self.executor.evaluate(batch).prediction[0].numpy()
         label = tensors(batch, torch.device("cpu"))[1]
         self.journal.draw(kind, self.step, prediction, label[0].numpy())
 
@@ -189,7 +169,7 @@ class Training:
         return {
             "global_step": self.step,
             "began": self.began,
-            **self.device.state(),
+            **self.executor.state(),
             "scheduler": {"last_epoch": self.step, "peak": float(self.schedule.peak)},
             "data": {"train": self.loader.state(), "held_out": held_out, "samples": self.samples},
             "random": torch.get_rng_state(),
@@ -197,7 +177,7 @@ class Training:
 
     def restore(self, state: dict[str, Any], *, everything: bool = True, restarted: bool = False) -> None:
         """Go on from a checkpoint; without ``everything``, the data begin anew. ``restarted`` runs make up for an attempt."""
-        self.device.restore({**state, "state_dict": self._own_weights(state)})
+        self.executor.restore({**state, "state_dict": self._own_weights(state)})
         self.step = int(state["global_step"])
         self.began = int(state.get("began", 0)) if restarted else self.step
         if not everything or "data" not in state:

@@ -1,4 +1,4 @@
-"""Which numbers a run computes with, and which combinations there are."""
+"""The number types that a run computes with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cosmictagger.configuration.choices import ComputeMode, ModeKind, Precision
+from cosmictagger.configuration.choices import Precision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,29 +29,6 @@ NUMBERS = {
     Precision.bfloat16: Numbers(activations=torch.bfloat16),
     Precision.float16: Numbers(activations=torch.float16, weights=torch.float16),
 }
-
-
-def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
-    """Why a precision cannot be had there; None if it can."""
-    if precision is Precision.mixed and compute_mode is ComputeMode.CPU:
-        return "run.precision=mixed is float16 with loss scaling, which a CPU has no fast arithmetic for. Use bfloat16 or float32."
-    if precision is Precision.mixed and compute_mode is ComputeMode.HPU:
-        return "run.precision=mixed is float16 with loss scaling; Gaudi's own way is bfloat16. Use bfloat16 or float32."
-    if precision is Precision.bfloat16 and compute_mode is ComputeMode.IPU and _has_ipu():
-        return "run.precision=bfloat16 cannot be: an IPU has no such numbers. Use mixed, float16 or float32."
-    if precision is Precision.float16 and mode is ModeKind.train and compute_mode is not ComputeMode.IPU:
-        return (
-            "run.precision=float16 keeps the weights in float16, too, where Adam's small updates vanish: it is for inference. "
-            "Train with mixed or bfloat16."
-        )
-    return None
-
-
-def _has_ipu() -> bool:
-    """Whether PopTorch computes on an IPU; behind our drop-in there is another device, which may have more numbers."""
-    import poptorch
-
-    return bool(poptorch.ipuHardwareIsAvailable())
 
 
 def word(kind: torch.dtype) -> str:

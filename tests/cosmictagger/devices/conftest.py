@@ -10,7 +10,7 @@ import torch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import A21
 from cosmictagger.data.events import Batch, Truths
-from cosmictagger.devices.plain import PlainDevice
+from cosmictagger.devices.eager import EagerExecutor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBERS
@@ -40,7 +40,7 @@ def network(precision=Precision.float32, kind=NETWORK, **options):
 def plain(kind=OptimizerKind.adam, precision=Precision.float32, device="cpu", **options):
     net = network(precision)
     optimizer = build_optimizer(kind, net.parameters(), 1e-3)
-    return PlainDevice(net, optimizer, FOCAL, NUMBERS[precision], torch.device(device), **options)
+    return EagerExecutor(net, optimizer, FOCAL, NUMBERS[precision], torch.device(device), **options)
 
 
 def losses(device, count=3, *, accumulation=1, joined=False):

@@ -6,13 +6,15 @@ import pytest
 import torch
 
 from cosmictagger.configuration.choices import ComputeMode, ModeKind, OptimizerKind, Precision
+from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.mode import Inference, Optimizer, Train
 from cosmictagger.configuration.network import A21
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
-from cosmictagger.devices.choosing import choose_device
-from cosmictagger.devices.plain import PlainDevice
+from cosmictagger.devices.choosing import device_for, environment_for
+from cosmictagger.devices.eager import EagerExecutor
 from cosmictagger.errors import ConfigurationError
+from pilotage import World
 
 SMALL = replace(A21, depth=0, n_initial_filters=2, bottleneck_deepest=2)
 
@@ -21,28 +23,69 @@ def configured(mode, **run):
     return Configuration(run=Run(id="x", **run), mode=mode, network=SMALL)
 
 
+def executor_of(mode, **run):
+    chosen = configured(mode, **run)
+    return device_for(chosen).executor(chosen)
+
+
 def test_a_processor_is_served_plainly_with_the_configured_optimizer():
     mode = Train(optimizer=Optimizer(name=OptimizerKind.rmsprop))
-    _, device = choose_device(configured(mode, compute_mode=ComputeMode.CPU))
-    assert isinstance(device, PlainDevice)
-    assert device.placement().optimizer == "RMSprop"
+    executor = executor_of(mode, compute_mode=ComputeMode.CPU)
+    assert isinstance(executor, EagerExecutor)
+    assert executor.placement().optimizer == "RMSprop"
 
 
 def test_float16_holds_its_weights_in_float16():
     mode = Inference(name=ModeKind.inference)
-    network, device = choose_device(configured(mode, precision=Precision.float16))
-    assert {parameter.dtype for parameter in network.parameters()} == {torch.float16}
-    assert device.placement().precision == "float16 activations, float16 weights (not run)"
+    executor = executor_of(mode, precision=Precision.float16)
+    assert {parameter.dtype for parameter in executor.network.parameters()} == {torch.float16}
+    assert executor.placement().precision == "float16 activations, float16 weights (not run)"
 
 
 def test_a_mode_without_a_device_is_refused():
     with pytest.raises(ConfigurationError, match="DPCPP is not there"):
-        choose_device(configured(Train(), compute_mode=ComputeMode.DPCPP))
+        executor_of(Train(), compute_mode=ComputeMode.DPCPP)
 
 
 def test_an_ipu_gets_a_wrapped_network_with_the_configured_optimizer():
     mode = Train(optimizer=Optimizer(name=OptimizerKind.rmsprop))
-    _, device = choose_device(configured(mode, compute_mode=ComputeMode.IPU, num_replicas=2))
-    placement = device.placement()
+    executor = executor_of(mode, compute_mode=ComputeMode.IPU, num_replicas=2)
+    placement = executor.placement()
     assert (placement.optimizer, placement.replicas, placement.compiled) == ("RMSprop", 2, False)
     assert "poptorch" in placement.backend
+
+
+@pytest.mark.parametrize(("lazy", "value"), [(True, "1"), (False, "0")])
+def test_lazy_mode_is_said_before_habanas_package_is_imported(lazy, value):
+    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.HPU, lazy_mode=lazy))
+    assert environment_for(chosen)["PT_HPU_LAZY_MODE"] == value
+
+
+def test_an_ipus_tier_is_pinned_unless_somebody_pins_another(monkeypatch):
+    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.IPU))
+    assert environment_for(chosen)["PILOTAGE_TIER"] == "graph"
+    monkeypatch.setenv("PILOTAGE_TIER", "eager")
+    assert environment_for(chosen)["PILOTAGE_TIER"] == "eager"
+    chosen.framework = Torch(environment_variables={"PILOTAGE_TIER": "compiled"})
+    assert environment_for(chosen)["PILOTAGE_TIER"] == "compiled"
+
+
+@pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5,6", "5"), ("7", "7")])
+def test_each_process_sees_a_card_of_its_own(monkeypatch, visible, own):
+    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.GPU, distributed=True))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert "CUDA_VISIBLE_DEVICES" not in environment_for(chosen)
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert environment_for(chosen)["CUDA_VISIBLE_DEVICES"] == own
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (ComputeMode.CPU, ("cpu", "gloo")),
+        (ComputeMode.GPU, ("cuda", "nccl")),
+    ],
+)
+def test_each_kind_of_device_has_its_own(mode, expected):
+    assert device_for(configured(Train(), compute_mode=mode)).exchange(World()) == expected

@@ -9,8 +9,8 @@ import torch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import A21
 from cosmictagger.data.events import Batch
-from cosmictagger.devices.engine import EngineDevice
-from cosmictagger.devices.plain import PlainDevice
+from cosmictagger.devices.eager import EagerExecutor
+from cosmictagger.devices.engine import EngineExecutor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBERS
@@ -35,11 +35,11 @@ def parts(kind):
 
 
 def device(kind=OptimizerKind.adam):
-    return EngineDevice(*parts(kind), NUMBERS[Precision.float32], "cpu")
+    return EngineExecutor(*parts(kind), NUMBERS[Precision.float32], "cpu")
 
 
 def plain(kind=OptimizerKind.adam):
-    return PlainDevice(*parts(kind), NUMBERS[Precision.float32], torch.device("cpu"))
+    return EagerExecutor(*parts(kind), NUMBERS[Precision.float32], torch.device("cpu"))
 
 
 @pytest.mark.slow

@@ -14,9 +14,11 @@ from cosmictagger.data.events import Batch, PaddedBatch
 from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import HeldEvents
 from cosmictagger.data.synthetic import SyntheticEvents
+from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.inputs import tensors
+from cosmictagger.devices.loading import Purpose
 from cosmictagger.modes import sources
-from cosmictagger.modes.sources import held, loader_for, training_events
+from cosmictagger.modes.sources import held, training_events
 from cosmictagger.processes.together import Processes
 from pilotage import World
 
@@ -27,6 +29,10 @@ HOST = torch.device("cpu")
 def chosen(few_events):
     data = Generated(data_directory=str(few_events), events=4, aux_events=4, downsample=5, seed=3, generator_seed=2)
     return Configuration(run=Run(id="x", minibatch_size=4), data=data)
+
+
+def loader_for(chosen, source, order, processes=None, purpose=Purpose.training):
+    return device_for(chosen).loader(chosen, source, order, processes or Processes(), purpose)
 
 
 def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(chosen, monkeypatch):
@@ -41,9 +47,7 @@ def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(chosen, monkey
 def test_what_is_kept_gives_the_very_batches_of_the_file(chosen):
     with training_events(chosen) as file:
         assert isinstance(file, EventFile)
-        ours, theirs = (
-            loader_for(chosen, source, "random_blocks", Processes()) for source in (held(chosen, file), file)
-        )
+        ours, theirs = (loader_for(chosen, source, "random_blocks") for source in (held(chosen, file), file))
         for _ in range(3):
             one, other = next(ours), next(theirs)
             for name in ("image", "label", "entries"):
@@ -68,8 +72,8 @@ def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_pictures(chosen, 
     chosen = replace(chosen, run=replace(chosen.run, compute_mode=ComputeMode.IPU), data=data)
     with training_events(chosen) as file:
         training, validation = (
-            loader_for(chosen, file, "serial_access", Processes(), training=is_training)
-            for is_training in (True, False)
+            loader_for(chosen, file, "serial_access", purpose=purpose)
+            for purpose in (Purpose.training, Purpose.validation)
         )
         sent, shown = next(training), next(validation)
         assert (type(sent), type(shown)) == (kind, Batch)

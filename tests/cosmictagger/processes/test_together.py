@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from cosmictagger.configuration.run import Run
-from cosmictagger.processes.joining import join
+from cosmictagger.devices.cpu import CpuDevice
 from cosmictagger.processes.together import Processes
 
 SCRIPT = """
 import json, os, torch
 os.environ.update(given)
 from cosmictagger.configuration.run import Run
-from cosmictagger.processes.joining import join
-together = join(Run(distributed=True))
+from cosmictagger.devices.cpu import CpuDevice
+together = CpuDevice().join(Run(distributed=True))
 rank = together.rank
 answer = (
     together.mean(torch.tensor([float(rank), 4.0])).tolist(),
@@ -38,7 +38,7 @@ open(f"{folder}/{rank}.json", "w").write(json.dumps(answer))
 
 
 def test_alone_everything_comes_back_as_it_was():
-    together = join(Run(distributed=False))
+    together = CpuDevice().join(Run(distributed=False))
     assert together == Processes()
     assert together.mean(torch.ones(2)).tolist() == [1, 1]
     assert together.gather("x") == ["x"]

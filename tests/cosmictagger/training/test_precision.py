@@ -1,10 +1,9 @@
-"""Each precision does what it says, or is refused."""
+"""Each precision does what it says, no more."""
 
-import pytest
 import torch
 
-from cosmictagger.configuration.choices import ComputeMode, ModeKind, Precision
-from cosmictagger.training.precision import NUMBERS, refusal
+from cosmictagger.configuration.choices import Precision
+from cosmictagger.training.precision import NUMBERS
 
 
 def test_master_weights_are_float32_except_where_float16_is_all():
@@ -13,18 +12,3 @@ def test_master_weights_are_float32_except_where_float16_is_all():
     }
     assert NUMBERS[Precision.bfloat16].activations is torch.bfloat16
     assert NUMBERS[Precision.mixed].scales_loss
-
-
-@pytest.mark.parametrize(
-    ("precision", "compute_mode", "mode", "refused"),
-    [
-        (Precision.mixed, ComputeMode.CPU, ModeKind.train, True),
-        (Precision.mixed, ComputeMode.GPU, ModeKind.train, False),
-        (Precision.float16, ComputeMode.GPU, ModeKind.train, True),
-        (Precision.float16, ComputeMode.CPU, ModeKind.inference, False),
-        (Precision.bfloat16, ComputeMode.CPU, ModeKind.train, False),
-        (Precision.float32, ComputeMode.CPU, ModeKind.train, False),
-    ],
-)
-def test_what_cannot_be_done_is_refused(precision, compute_mode, mode, refused):
-    assert (refusal(precision, compute_mode, mode) is not None) is refused

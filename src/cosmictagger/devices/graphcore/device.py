@@ -1,194 +1,49 @@
-"""Steps computed by PopTorch: loss, backward and update inside one compiled model."""
+"""run.compute_mode=IPU."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+import os
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
 
-import pilotage
-import poptorch
-from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind
-from cosmictagger.data.events import AnyBatch, PaddedBatch
-from cosmictagger.devices.base import Evaluation, Outcome, Placement
-from cosmictagger.devices.graphcore.learnt import as_poptorch, as_torch, has_stepped
-from cosmictagger.devices.graphcore.model import LossInForward
-from cosmictagger.devices.inputs import joined_tensors, tensors, truth_tensors
-from cosmictagger.devices.observing import Observed
-from cosmictagger.devices.weights import load_weights, on_host
-from cosmictagger.errors import DeviceError
-from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.records.process_log import LOGGER
-from cosmictagger.training.loss import BalancedLoss
-from cosmictagger.training.optimizer import set_rate
-from cosmictagger.training.precision import Numbers
-from cosmictagger.training.step import EvaluationStep
+if TYPE_CHECKING:
+    from cosmictagger.data.loader import Source
+    from cosmictagger.devices.executor import Executor
+    from cosmictagger.devices.loading import BatchLoader, Purpose
+    from cosmictagger.processes.together import Processes
 
-HOST = torch.device("cpu")
+TIER = "PILOTAGE_TIER"
 
 
 class GraphcoreDevice:
-    """A network wrapped by ``poptorch.trainingModel`` and by ``poptorch.inferenceModel``."""
+    """An IPU, or the device that Pilotage's drop-in finds behind PopTorch's interface."""
 
-    def __init__(
-        self,
-        network: UResNet,
-        optimizer: torch.optim.Optimizer | None,
-        kind: OptimizerKind,
-        scheme: LossBalanceScheme,
-        numbers: Numbers,
-        *,
-        training_options: poptorch.Options,
-        inference_options: poptorch.Options,
-        accumulation: int = 1,
-        replicas: int = 1,
-        share: Callable[[nn.Module], AbstractContextManager[None]] | None = None,
-    ) -> None:
-        self._network, self._optimizer, self._kind = network, optimizer, kind
-        self._accumulation, self._replicas, self._share = accumulation, replicas, share
-        self._loss_calculator = BalancedLoss(scheme)
-        self._observed = Observed(network, numbers)
-        self._module = LossInForward(network, accumulation)
-        network.eval()
-        self._inference = _wrapped(poptorch.inferenceModel(EvaluationStep(network, scheme), inference_options))
-        network.train()
-        self._training: poptorch.PoplarExecutor | None = None
-        if optimizer is not None:
-            self._training = _wrapped(poptorch.trainingModel(self._module, training_options, optimizer))
-        self._updates = self._updates_before = 0
-        self._weights_are_new = False
-        self._seconds = 0.0
+    def environment(self, chosen: Configuration) -> dict[str, str]:
+        """Pin the tier, unless the user has: results must not depend on when a faster executable is ready."""
+        tier = chosen.framework.environment_variables.get(TIER, os.environ.get(TIER, "graph"))
+        return {TIER: str(tier)}
 
-    def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
-        """Run one call of the training model on batches that are joined in the order of their accumulation."""
-        assert self._training is not None
-        assert self._optimizer is not None
-        given = self._arguments(batches)
-        set_rate(self._optimizer, rate)
-        # PopTorch reads an optimizer here and nowhere else.
-        self._training.setOptimizer(self._optimizer)
-        compilation = self._compile(given)
-        metrics, loss = self._training(*given)
-        self._updates += 1
-        self._weights_are_new = True
-        return Outcome(
-            loss=float(loss.float().mean()) / self._accumulation,
-            metrics=_averaged(metrics, self._accumulation * self._replicas),
-            seconds={"compilation": compilation} if compilation else {},
-        )
+    def join(self, run: Run) -> Processes:
+        """Connect to the other instances, if any: through PopDist where poprun started them."""
+        from cosmictagger.devices.graphcore.instances import join_instances
 
-    def _arguments(self, batches: Sequence[AnyBatch]) -> tuple[Any, ...]:
-        """What ``forward`` is given; filled pixels become pictures on the device."""
-        first = batches[0]
-        if len(batches) == 1 and isinstance(first, PaddedBatch):
-            self._module.spreading.picture = first.shape[1:]
-            index, charge, labels = map(torch.from_numpy, (first.index, first.charge, first.label))
-            return ((index, charge), self._loss_calculator, labels, *truth_tensors(first, HOST))
-        images, labels, *truths = joined_tensors(batches, HOST)
-        return (images, self._loss_calculator, labels, *truths)
+        return join_instances()
 
-    def _compile(self, given: tuple[Any, ...]) -> float:
-        """Compile before the first step; returns how long it took."""
-        assert self._training is not None
-        if self._training.isCompiled():
-            return 0.0
-        start = time.perf_counter()
-        self._network.train()
-        self._training.compile(*given)
-        took = time.perf_counter() - start
-        self._seconds += took
-        LOGGER.info("Compilation before the first step took %.2f s", took)
-        return took
+    def loader(
+        self, chosen: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
+    ) -> BatchLoader:
+        """Batches through PopTorch's data loader, each with everything that one call consumes."""
+        from cosmictagger.devices.graphcore.loading import poptorch_loader
+        from cosmictagger.devices.loading import Purpose, event_loader
 
-    def evaluate(self, batch: AnyBatch) -> Evaluation:
-        """Predict by the inference model, and compare with the labels."""
-        given = tensors(batch, HOST)
-        if self._training is not None and self._weights_are_new:
-            self._training.copyWeightsToHost()
-        with nullcontext() if self._share is None else self._share(self._network):
-            compilation = self._compile_inference(given)
-            if (self._weights_are_new or self._share is not None) and not compilation:
-                self._inference.copyWeightsToDevice()
-            prediction, metrics, loss = self._inference(*given)
-        self._weights_are_new = False
-        return Evaluation(
-            loss=float(loss.float().mean()),
-            metrics=_averaged(metrics, self._replicas),
-            prediction=prediction,
-            compilation=compilation,
-        )
+        if purpose is Purpose.reading:
+            return event_loader(chosen, source, order, processes)
+        return poptorch_loader(chosen, source, order, processes, training=purpose is Purpose.training)
 
-    def _compile_inference(self, given: tuple[Tensor, ...]) -> float:
-        if self._inference.isCompiled():
-            return 0.0
-        start = time.perf_counter()
-        self._network.eval()
-        self._inference.compile(*given)
-        self._network.train()
-        took = time.perf_counter() - start
-        self._seconds += took
-        return took
+    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+        """Wrap the network with PopTorch's training and inference models."""
+        from cosmictagger.devices.graphcore.executor import poptorch_executor
 
-    def state(self) -> dict[str, Any]:
-        """Weights, and what the optimizer has learnt on the device."""
-        learnt: Any = {}
-        if self._training is not None and self._training.isCompiled():
-            self._training.copyWeightsToHost()
-        if self._optimizer is not None and self._optimizer.state_dict().get("ipu_state"):
-            updates = self._updates_before + self._updates
-            learnt = as_torch(self._optimizer.state_dict(), self._kind, self._module, updates)
-        return on_host({"state_dict": self._network.state_dict(), "optimizer": learnt})
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
-        load_weights(self._network, state["state_dict"])
-        for model in (self._training, self._inference):
-            if model is not None and model.isCompiled():
-                model.copyWeightsToDevice()
-        if self._optimizer is not None and state.get("optimizer"):
-            learnt, own = state["optimizer"], self._optimizer.state_dict()
-            self._optimizer.load_state_dict(as_poptorch(learnt, own, self._kind, self._module))
-            self._updates_before = int(max((float(each["step"]) for each in learnt["state"].values()), default=0))
-
-    def placement(self) -> Placement:
-        """Where and how the work was really done."""
-        model = self._inference if self._training is None else self._training
-        record = pilotage.record_of(model)
-        hardware = poptorch.ipuHardwareIsAvailable()
-        places = sorted(record.steps) if record is not None else [("IPU" if hardware else "unknown", "compiled")]
-        return Placement(
-            device=", ".join(sorted({device for device, _ in places})) or "not run",
-            backend=f"poptorch {poptorch.__version__}, {'IPU' if hardware else 'no IPU: Pilotage behind the drop-in'}",
-            tier=", ".join(sorted({tier for _, tier in places})) or "not run",
-            precision=self._observed.precision,
-            optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
-            updates=self._updates if record is None else record.updates,
-            compilation_seconds=self._seconds,
-            compiled=model.isCompiled(),
-            replicas=self._replicas,
-            problems=(*self._observed.problems, *self._lost_updates()),
-        )
-
-    def _lost_updates(self) -> tuple[str, ...]:
-        """Whether the wrapper's updates were those of the configured optimizer."""
-        if self._optimizer is None or not self._updates or has_stepped(self._optimizer.state_dict()):
-            return ()
-        name = type(self._optimizer).__name__
-        return (f"optimizer: {name} was asked for and never stepped: the wrapper trains with another one",)
-
-
-def _wrapped(model: Any) -> poptorch.PoplarExecutor:
-    if not isinstance(model, poptorch.PoplarExecutor):
-        raise DeviceError(
-            f"PopTorch gave back a bare {type(model).__name__}, which would train on the host. Nothing may unwrap the model."
-        )
-    return model
-
-
-def _averaged(metrics: Tensor, parts: int) -> Tensor:
-    """The mean of the numbers that each accumulated batch of each replica gave."""
-    return metrics.view(parts, -1).float().mean(0)
+        return poptorch_executor(chosen, processes)

@@ -10,8 +10,20 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 import poptorch
+from cosmictagger.configuration.mode import Train
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.detector import PLANES
 from cosmictagger.data.events import AnyBatch, Batch, PaddedBatch, SparseBatch, Truths
-from cosmictagger.data.loader import Loader
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.loader import Loader, Source
+from cosmictagger.devices.graphcore.options import options_for
+from cosmictagger.devices.loading import event_loader, planes_first
+from cosmictagger.processes.together import Processes
+from cosmictagger.training.precision import NUMBERS
+
+BYTES_PER_IMAGE_PIXEL, BYTES_PER_FILLED_PIXEL = 5, 9
+"""Charge and label of each pixel; a filled pixel that is sent by itself also needs its index."""
 
 
 class CombinedBatches(IterableDataset[tuple[Tensor, ...]]):
@@ -31,7 +43,7 @@ class PopTorchLoader:
     """A loader of events whose batches go through ``poptorch.DataLoader``; threads of its own have read them before."""
 
     def __init__(self, loader: Loader, options: poptorch.Options, accumulation: int = 1) -> None:
-        self._loader = loader
+        self._loader, self.joined = loader, accumulation
         # The entries of each process are its share already, and batches have the size of a call.
         batches = CombinedBatches(loader, accumulation)
         self._batches = iter(
@@ -55,6 +67,11 @@ class PopTorchLoader:
         """Events of the source: an epoch."""
         return self._loader.events
 
+    @property
+    def minibatch_size(self) -> int:
+        """Events of a minibatch, over all processes."""
+        return self._loader.minibatch_size
+
     def close(self) -> None:
         """Stop the reading."""
         self._loader.close()
@@ -66,6 +83,26 @@ class PopTorchLoader:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where the state was taken."""
         self._loader.restore(state)
+
+
+def poptorch_loader(
+    chosen: Configuration, source: Source, order: str, processes: Processes, *, training: bool
+) -> PopTorchLoader:
+    """The batches of a source, each with everything that one call of the model consumes."""
+    pixels = pixels_to_send(chosen, source) if training else None
+    accumulation = chosen.mode.optimizer.gradient_accumulation if training and isinstance(chosen.mode, Train) else 1
+    numbers = NUMBERS[chosen.run.precision]
+    options = options_for(chosen.run, numbers, [], accumulation=accumulation, training=training)
+    return PopTorchLoader(event_loader(chosen, source, order, processes, pixels=pixels), options, accumulation)
+
+
+def pixels_to_send(chosen: Configuration, source: Source) -> int | None:
+    """How many filled pixels of each event to send; None if whole images are smaller."""
+    if not planes_first(chosen) or not isinstance(source, EventFile | HeldEvents):
+        return None
+    height, width = (side >> chosen.data.downsample for side in source.shape)
+    image, filled = PLANES * height * width * BYTES_PER_IMAGE_PIXEL, source.most_pixels * BYTES_PER_FILLED_PIXEL
+    return source.most_pixels if filled < image else None
 
 
 def _parts(batch: AnyBatch) -> tuple[Tensor, ...]:

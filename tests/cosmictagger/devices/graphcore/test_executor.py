@@ -10,7 +10,7 @@ import poptorch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.run import Run
 from cosmictagger.data.events import PaddedBatch
-from cosmictagger.devices.graphcore.device import GraphcoreDevice
+from cosmictagger.devices.graphcore.executor import PopTorchExecutor
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.graphcore.stages import begin_stages
 from cosmictagger.training.optimizer import build_optimizer
@@ -34,7 +34,7 @@ def graphcore_device(
     net, numbers = small.network(precision), NUMBERS[precision]
     names = begin_stages(net, stages)
     run = Run(num_replicas=replicas)
-    return GraphcoreDevice(
+    return PopTorchExecutor(
         net,
         build_optimizer(kind, net.parameters(), 1e-3, poptorch.optim),
         kind,

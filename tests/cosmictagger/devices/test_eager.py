@@ -9,8 +9,8 @@ import torch
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import A21
 from cosmictagger.data.events import Batch
-from cosmictagger.devices.engine import EngineDevice
-from cosmictagger.devices.plain import PlainDevice
+from cosmictagger.devices.eager import EagerExecutor
+from cosmictagger.devices.engine import EngineExecutor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBERS
@@ -38,11 +38,11 @@ def parts(kind=OptimizerKind.adam, precision=Precision.float32):
 
 
 def plain(kind=OptimizerKind.adam, precision=Precision.float32):
-    return PlainDevice(*parts(kind, precision), FOCAL, NUMBERS[precision], CPU)
+    return EagerExecutor(*parts(kind, precision), FOCAL, NUMBERS[precision], CPU)
 
 
 def engine(kind=OptimizerKind.adam, precision=Precision.float32, accumulation=1):
-    return EngineDevice(*parts(kind, precision), FOCAL, NUMBERS[precision], "cpu", accumulation)
+    return EngineExecutor(*parts(kind, precision), FOCAL, NUMBERS[precision], "cpu", accumulation)
 
 
 def losses(device, count=3, *, accumulation=1):

@@ -1,10 +1,13 @@
-from cosmictagger.data.iotest import measure_reading
+from cosmictagger.data.files import EventFile
+from cosmictagger.data.generator.file import generated_file
 from cosmictagger.data.loader import Loader
+from cosmictagger.modes.iotest import measure_reading
 
 
-def test_reading_is_measured_and_told_in_the_familiar_lines(generated):
+def test_reading_is_measured_and_told_in_the_familiar_lines(few_events):
     lines = []
-    with Loader(generated, minibatch_size=2, downsample=3) as loader:
+    file = EventFile(generated_file(few_events, events=4, seed=2))
+    with file, Loader(file, minibatch_size=2, downsample=3) as loader:
         report = measure_reading(loader, 4, log=lines.append)
     assert report.images == 8
     assert report.seconds > 0

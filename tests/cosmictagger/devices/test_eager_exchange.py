@@ -20,27 +20,28 @@ from cosmictagger.configuration.run import Run
 from cosmictagger.configuration.network import A21
 from cosmictagger.configuration.mode import Train
 from cosmictagger.data.events import Batch
-from cosmictagger.devices.choosing import choose_device
-from cosmictagger.processes.joining import join
+from cosmictagger.devices.choosing import device_for
 from dataclasses import replace
 from pilotage import PilotageError
 
 folder, accident = sys.argv[1:]
 run = Run(id="x", compute_mode=ComputeMode.CPU, distributed=True)
-together = join(run)
 small = replace(A21, depth=0, n_initial_filters=2, bottleneck_deepest=2, blocks_deepest_layer=1)
-_, device = choose_device(Configuration(run=run, mode=Train(), network=small), together)
+chosen = Configuration(run=run, mode=Train(), network=small)
+device = device_for(chosen)
+together = device.join(run)
+executor = device.executor(chosen, together)
 image = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(together.rank))
 labels = torch.zeros(1, 3).long().numpy()
 batch = Batch(image.numpy(), (image * 3).byte().numpy(), torch.arange(1).numpy(), labels)
-device.train([batch], 1e-3)
+executor.train([batch], 1e-3)
 pids = together.gather(os.getpid())
 if together.rank == 1:
     signal.pause() if accident == "silence" else os.kill(os.getpid(), signal.SIGKILL)
 # Those who start slowly were waited for; now there is nothing to wait for.
 dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1 if accident == "silence" else 120))
 try:
-    device.train([batch], 1e-3)
+    executor.train([batch], 1e-3)
 except PilotageError as error:
     with open(f"{folder}/{together.rank}.json", "w") as file:
         json.dump(str(error), file)

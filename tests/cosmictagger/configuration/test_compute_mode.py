@@ -1,11 +1,10 @@
-"""Processes and surroundings that a configuration asks for."""
+"""Devices, processes and precisions that do not go together are refused."""
 
 import pytest
 
-from cosmictagger.configuration.choices import ComputeMode, ModeKind
-from cosmictagger.configuration.framework import Torch
+from cosmictagger.configuration.choices import ComputeMode, ModeKind, Precision
+from cosmictagger.configuration.compute_mode import present, processes, refusal
 from cosmictagger.configuration.mode import Inference, Train
-from cosmictagger.configuration.places import places, processes, surroundings
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 
@@ -54,30 +53,21 @@ def test_other_modes_run_in_one_process(monkeypatch):
     assert "runs in one process" in refusals(Inference(name=ModeKind.inference), distributed=True)[0]
 
 
-@pytest.mark.parametrize(("lazy", "value"), [(True, "1"), (False, "0")])
-def test_lazy_mode_is_said_before_habanas_package_is_imported(lazy, value):
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.HPU, lazy_mode=lazy))
-    assert surroundings(chosen)["PT_HPU_LAZY_MODE"] == value
-
-
-def test_an_ipus_tier_is_pinned_unless_somebody_pins_another(monkeypatch):
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.IPU))
-    assert surroundings(chosen)["PILOTAGE_TIER"] == "graph"
-    monkeypatch.setenv("PILOTAGE_TIER", "eager")
-    assert surroundings(chosen)["PILOTAGE_TIER"] == "eager"
-    chosen.framework = Torch(environment_variables={"PILOTAGE_TIER": "compiled"})
-    assert surroundings(chosen)["PILOTAGE_TIER"] == "compiled"
-
-
 def test_an_xpu_that_is_absent_is_refused():
     chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.XPU))
-    assert "finds no XPU" in next(places(chosen))
+    assert "finds no XPU" in next(present(chosen))
 
 
-@pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5,6", "5"), ("7", "7")])
-def test_each_process_sees_a_card_of_its_own(monkeypatch, visible, own):
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.GPU, distributed=True))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert "CUDA_VISIBLE_DEVICES" not in surroundings(chosen)
-    told(monkeypatch, {**TORCHRUN, "LOCAL_RANK": "1"})
-    assert surroundings(chosen)["CUDA_VISIBLE_DEVICES"] == own
+@pytest.mark.parametrize(
+    ("precision", "compute_mode", "mode", "refused"),
+    [
+        (Precision.mixed, ComputeMode.CPU, ModeKind.train, True),
+        (Precision.mixed, ComputeMode.GPU, ModeKind.train, False),
+        (Precision.float16, ComputeMode.GPU, ModeKind.train, True),
+        (Precision.float16, ComputeMode.CPU, ModeKind.inference, False),
+        (Precision.bfloat16, ComputeMode.CPU, ModeKind.train, False),
+        (Precision.float32, ComputeMode.CPU, ModeKind.train, False),
+    ],
+)
+def test_what_cannot_be_done_is_refused(precision, compute_mode, mode, refused):
+    assert (refusal(precision, compute_mode, mode) is not None) is refused

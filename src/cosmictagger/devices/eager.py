@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from cosmictagger.configuration.choices import LossBalanceScheme
+from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import AnyBatch
-from cosmictagger.devices.base import Evaluation, Outcome, Placement
+from cosmictagger.devices.executor import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors
 from cosmictagger.devices.observing import Observed
+from cosmictagger.devices.setup import network_setup
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.processes.together import Processes
@@ -27,7 +29,7 @@ from cosmictagger.training.step import EvaluationStep, TrainingStep
 _BUFFER_OPTIONS = ("forward_sync_buffers", "broadcast_buffers")
 
 
-class PlainDevice:
+class EagerExecutor:
     """Torch's own eager execution on one device; also the only one that scales losses.
 
     Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
@@ -49,7 +51,7 @@ class PlainDevice:
         boundary: Callable[[], object] | None = None,
         name: str | None = None,
     ) -> None:
-        self._network, self._name = network.to(device), name
+        self.network, self._name = network.to(device), name
         self._optimizer = optimizer
         self._evaluation = EvaluationStep(network, scheme)
         self._step: nn.Module = TrainingStep(network, scheme)
@@ -67,7 +69,7 @@ class PlainDevice:
         """Sum the gradients of some batches and update the weights once."""
         assert self._optimizer is not None
         set_rate(self._optimizer, rate)
-        self._network.train()
+        self.network.train()
         self._optimizer.zero_grad(set_to_none=True)
         watch = _StopWatch()
         last = len(batches) - 1
@@ -102,8 +104,8 @@ class PlainDevice:
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
-        self._network.eval()
-        with self._processes.shared_buffers(self._network):
+        self.network.eval()
+        with self._processes.shared_buffers(self.network):
             with torch.inference_mode():
                 prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
             self._mark()
@@ -112,12 +114,12 @@ class PlainDevice:
     def state(self) -> dict[str, Any]:
         """Weights, and what optimizer and loss scale have learnt."""
         optimizer = {} if self._optimizer is None else self._optimizer.state_dict()
-        state = {"state_dict": self._network.state_dict(), "optimizer": optimizer}
+        state = {"state_dict": self.network.state_dict(), "optimizer": optimizer}
         return on_host(state | ({"loss_scale": self._scaler.state_dict()} if self._numbers.scales_loss else {}))
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from such a state."""
-        load_weights(self._network, state["state_dict"])
+        load_weights(self.network, state["state_dict"])
         if self._optimizer is not None and state.get("optimizer"):
             self._optimizer.load_state_dict(dict(state["optimizer"]))
         if self._numbers.scales_loss and state.get("loss_scale"):
@@ -125,7 +127,7 @@ class PlainDevice:
 
     def placement(self) -> Placement:
         """Where and how the work was really done."""
-        first = next(self._network.parameters())
+        first = next(self.network.parameters())
         peak = torch.cuda.max_memory_allocated(first.device) if first.is_cuda else None
         return Placement(
             device=f"{first.device} ({self._name})" if self._name else str(first.device),
@@ -137,6 +139,29 @@ class PlainDevice:
             peak_memory_bytes=peak,
             problems=self._observed.problems,
         )
+
+
+def eager_executor(
+    chosen: Configuration,
+    device: torch.device,
+    processes: Processes | None = None,
+    *,
+    boundary: Callable[[], object] | None = None,
+    name: str | None = None,
+) -> EagerExecutor:
+    """The configured network, executed eagerly on a device."""
+    setup = network_setup(chosen, processes)
+    return EagerExecutor(
+        setup.network,
+        setup.optimizer(),
+        setup.scheme,
+        setup.numbers,
+        device,
+        processes=setup.processes,
+        broadcast_buffers=chosen.run.broadcast_buffers,
+        boundary=boundary,
+        name=name,
+    )
 
 
 def _buffers(broadcast: bool) -> dict[str, Any]:

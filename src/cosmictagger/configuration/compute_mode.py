@@ -1,0 +1,140 @@
+"""Rules about the compute mode: devices, processes and precisions that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pilotage
+from cosmictagger.configuration.choices import ComputeMode, ModeKind, Precision
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
+from cosmictagger.errors import ConfigurationError
+from pilotage import World
+
+LAUNCH = "Start it by torchrun, mpirun, srun or poprun"
+
+
+def known(chosen: Configuration) -> Iterator[str]:
+    """Refuse a name that only the original knows."""
+    if chosen.run.compute_mode is ComputeMode.DPCPP:
+        yield _unusable(chosen.run, "that was an earlier name of Intel's devices, which are XPU today")
+
+
+def present(chosen: Configuration) -> Iterator[str]:
+    """Refuse a device that this machine or installation does not have."""
+    problem = None
+    match chosen.run.compute_mode:
+        case ComputeMode.CPU:
+            pass
+        case ComputeMode.GPU:
+            problem = _missing_card()
+        case ComputeMode.XPU:
+            import torch
+
+            problem = None if torch.xpu.is_available() else f"torch {torch.__version__} finds no XPU"
+        case ComputeMode.HPU:
+            if find_spec("habana_frameworks") is None:
+                problem = (
+                    "there is no habana_frameworks; the distribution pilotage-dropins has one that emulates the card"
+                )
+        case ComputeMode.IPU:
+            if find_spec("poptorch") is None or find_spec("popdist") is None:
+                problem = "there is no poptorch or no popdist; the distribution pilotage-dropins has both"
+        case other:
+            raise ConfigurationError(f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU.")
+    if problem:
+        yield _unusable(chosen.run, problem)
+
+
+def _unusable(run: Run, problem: str) -> str:
+    return f"run.compute_mode={run.compute_mode.name} cannot be: {problem}. Say run.compute_mode=CPU."
+
+
+def _missing_card() -> str | None:
+    import torch
+
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without CUDA"
+    return None if torch.cuda.is_available() else "no CUDA device answers"
+
+
+def options(chosen: Configuration) -> Iterator[str]:
+    """Refuse options that belong to another compute mode."""
+    run = chosen.run
+    if run.horovod_num_groups:
+        yield "run.horovod_num_groups belongs to horovod, which is not there. Leave it at 0."
+    if run.lazy_mode and run.compute_mode is not ComputeMode.HPU:
+        yield "run.lazy_mode=true belongs to run.compute_mode=HPU. Leave it false."
+    for name in ("num_replicas", "stages"):
+        value = getattr(run, name)
+        if value < 1:
+            yield f"run.{name} is {value}. It has to be at least 1."
+        if value != 1 and run.compute_mode is not ComputeMode.IPU:
+            yield f"run.{name}={value} belongs to run.compute_mode=IPU. Leave it at 1."
+    if run.stages > 2 * chosen.network.depth + 2:
+        yield f"run.stages={run.stages} is more than a network of depth {chosen.network.depth} can be cut into."
+
+
+def processes(chosen: Configuration) -> Iterator[str]:
+    """Refusals of processes that would not train one network together."""
+    run, world = chosen.run, pilotage.world_here()
+    instances = run.compute_mode is ComputeMode.IPU and world.launcher == "poprun"
+    if run.distributed and world.launcher == "nobody":
+        yield f"run.distributed=true, and nothing says which process this is. {LAUNCH}, or say run.distributed=false."
+    if world.size > 1 and not run.distributed and not instances:
+        yield (
+            f"{world.launcher} has started {world.size} processes, and run.distributed=false: each would train a network of "
+            "its own into the same folder. Say run.distributed=true, or start one."
+        )
+    if world.stage is not None:
+        yield (
+            "poprun --ipus-per-replica gives each stage a process of its own, and CosmicTagger keeps its stages in one. Leave the "
+            "option out; run.stages splits the network where there is no poprun."
+        )
+    if instances and run.stages > 1:
+        yield f"run.stages={run.stages} is for one process so far, and poprun has started {world.size}. Leave it at 1."
+    if world.size > 1 and chosen.mode.name is not ModeKind.train:
+        yield f"mode={chosen.mode.name.name} runs in one process, and {world.launcher} has started {world.size}."
+    shares = world.size * replicas_here(run, world)
+    if run.minibatch_size % shares:
+        yield (
+            f"run.minibatch_size={run.minibatch_size} cannot be shared equally by {world.size} processes with "
+            f"{shares // world.size} replicas each. Take a multiple of {shares}."
+        )
+
+
+def replicas_here(run: Run, world: World) -> int:
+    """Replicas in each process."""
+    if run.compute_mode is not ComputeMode.IPU:
+        return 1
+    return world.replicas_per_instance if world.launcher == "poprun" else run.num_replicas
+
+
+def precision(chosen: Configuration) -> Iterator[str]:
+    """Refuse a precision that the device or the mode does not support."""
+    if message := refusal(chosen.run.precision, chosen.run.compute_mode, chosen.mode.name):
+        yield message
+
+
+def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
+    """Why a precision cannot be had there; None if it can."""
+    if precision is Precision.mixed and compute_mode is ComputeMode.CPU:
+        return "run.precision=mixed is float16 with loss scaling, which a CPU has no fast arithmetic for. Use bfloat16 or float32."
+    if precision is Precision.mixed and compute_mode is ComputeMode.HPU:
+        return "run.precision=mixed is float16 with loss scaling; Gaudi's own way is bfloat16. Use bfloat16 or float32."
+    if precision is Precision.bfloat16 and compute_mode is ComputeMode.IPU and _has_ipu():
+        return "run.precision=bfloat16 cannot be: an IPU has no such numbers. Use mixed, float16 or float32."
+    if precision is Precision.float16 and mode is ModeKind.train and compute_mode is not ComputeMode.IPU:
+        return (
+            "run.precision=float16 keeps the weights in float16, too, where Adam's small updates vanish: it is for inference. "
+            "Train with mixed or bfloat16."
+        )
+    return None
+
+
+def _has_ipu() -> bool:
+    """Whether PopTorch computes on an IPU; behind our drop-in there is another device, which may have more numbers."""
+    import poptorch
+
+    return bool(poptorch.ipuHardwareIsAvailable())

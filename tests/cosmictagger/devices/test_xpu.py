@@ -1,0 +1,16 @@
+"""Intel's cards."""
+
+import pytest
+import torch.distributed as dist
+
+from cosmictagger.devices.xpu import XpuDevice
+from cosmictagger.errors import DeviceError
+from pilotage import World
+
+
+def test_intels_cards_take_torchs_own_or_intels(monkeypatch):
+    monkeypatch.setattr(dist, "is_xccl_available", lambda: True)
+    assert XpuDevice().exchange(World()) == ("xpu", "xccl")
+    monkeypatch.setattr(dist, "is_xccl_available", lambda: False)
+    with pytest.raises(DeviceError, match="oneccl_bindings_for_pytorch"):
+        XpuDevice().exchange(World())
