@@ -10,8 +10,8 @@ from statistics import fmean
 from benchmarks.cosmic_step import training_executor
 from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import Precision
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generated_file
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 
 STEPS = 500

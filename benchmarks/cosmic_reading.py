@@ -8,9 +8,9 @@ from pathlib import Path
 
 from benchmarks.contest import Contender, take_turns
 from benchmarks.report import Row, Table
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generated_file
 from cosmictagger.data.generator.progress import terminal_progress
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 
 EVENTS = 200

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pilotage
-from cosmictagger.data.errors import DataError
 from cosmictagger.errors import ConfigurationError, CosmicTaggerError
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(_usage())
             return 0
         _run(given)
-    except (CosmicTaggerError, DataError, pilotage.PilotageError) as error:
+    except (CosmicTaggerError, pilotage.PilotageError) as error:
         print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

@@ -9,6 +9,7 @@ class CosmicTaggerError(Exception):
     CosmicTaggerError
     ├── ConfigurationError   an option, or a combination of options, that cannot be
     ├── CheckpointError      weights that are missing, damaged or of another network
+    ├── DataError            a file, an event or a request for events that cannot be served
     └── DeviceError          the device cannot do what it was asked for
     """
 
@@ -19,6 +20,10 @@ class ConfigurationError(CosmicTaggerError):
 
 class CheckpointError(CosmicTaggerError):
     """Weights that are missing, damaged or of another network."""
+
+
+class DataError(CosmicTaggerError):
+    """A file, an event or a request for events that cannot be served."""
 
 
 class DeviceError(CosmicTaggerError):

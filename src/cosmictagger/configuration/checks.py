@@ -119,8 +119,8 @@ def _network(chosen: Configuration) -> Iterator[str]:
 
 
 def _files(chosen: Configuration) -> Iterator[str]:
-    from cosmictagger.data.errors import DataError
-    from cosmictagger.data.files import EventFile, check_minibatch
+    from cosmictagger.data.larcv.event_file import EventFile, check_minibatch
+    from cosmictagger.errors import DataError
 
     data, needed = chosen.data, chosen.run.minibatch_size
     if isinstance(data, Generated):

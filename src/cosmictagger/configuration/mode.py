@@ -66,7 +66,7 @@ class Inference(Mode):
 
 @dataclass
 class Visualize(Mode):
-    """Pictures of events: charge, label and prediction."""
+    """Images of events: charge, label and prediction."""
 
     name: ModeKind = ModeKind.visualize
     start_index: int = 0

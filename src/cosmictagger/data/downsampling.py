@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cosmictagger.data.detector import MAX_DOWNSAMPLE
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, SparseEvent, SparsePlane
+from cosmictagger.errors import DataError
 
 
 def check_downsample(downsample: int, shape: tuple[int, int]) -> None:

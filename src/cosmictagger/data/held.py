@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch, SparseBatch
-from cosmictagger.data.files import EventFile
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.truth import NeutrinoTruth
+from cosmictagger.errors import DataError
 
 BYTES_PER_PIXEL = 13
 

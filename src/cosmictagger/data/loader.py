@@ -16,12 +16,12 @@ import numpy as np
 from cosmictagger.data.canvases import Canvases
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.downsampling import check_downsample
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import AnyBatch, Array, Batch, SparseBatch
-from cosmictagger.data.files import check_minibatch
+from cosmictagger.data.larcv.event_file import check_minibatch
 from cosmictagger.data.orders import ORDERS, entries_of
 from cosmictagger.data.padding import padded
 from cosmictagger.data.truth_arrays import truths_of
+from cosmictagger.errors import DataError
 
 DATA_FORMATS = ("channels_first", "channels_last")
 _FEWEST_THREADS, _MOST_THREADS = 2, 6

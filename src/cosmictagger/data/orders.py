@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array
+from cosmictagger.errors import DataError
 
 
 def entries_of(order: str, batch: int, *, events: int, minibatch_size: int, seed: int) -> Array:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, PaddedBatch, SparseBatch
+from cosmictagger.errors import DataError
 
 
 def padded(

@@ -48,7 +48,7 @@ def planes_first(picture: Tensor) -> Tensor:
 
 
 def spread(picture: Sequence[int], index: Tensor, values: Tensor) -> Tensor:
-    """Pictures of several events from equally many filled pixels of each (N, pixels), the same where one comes again."""
+    """Images of several events from equally many filled pixels of each (N, pixels), the same where one comes again."""
     flat = torch.zeros(index.shape[0], math.prod(picture), dtype=values.dtype, device=values.device)
     return flat.scatter_(1, index.long(), values).view(-1, *picture)
 

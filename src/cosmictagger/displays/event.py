@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosmictagger.data.detector import COSMIC, NEUTRINO, PLANES
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array
 from cosmictagger.data.truth import NeutrinoTruth
 from cosmictagger.displays import rendering
 from cosmictagger.displays.panels import Panel, colour_bar, draw, legend
 from cosmictagger.displays.windows import Window, window_around
+from cosmictagger.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ import torch
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.detector import NEUTRINO
 from cosmictagger.data.events import Batch
-from cosmictagger.data.files import EventFile
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.truth_arrays import truths_of
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.executor import Evaluation, Executor

@@ -9,7 +9,7 @@ import torch
 
 from cosmictagger.configuration.mode import Inference
 from cosmictagger.configuration.root import Configuration
-from cosmictagger.data.predictions import PredictionWriter
+from cosmictagger.data.larcv.predictions import PredictionWriter
 from cosmictagger.errors import ConfigurationError
 from cosmictagger.modes.evaluation import Judged, entries_from, judge, trained_executor
 from cosmictagger.modes.sources import held_out_events

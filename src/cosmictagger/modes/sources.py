@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.root import Configuration
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import BYTES_PER_PIXEL, HeldEvents
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Source
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.errors import ConfigurationError

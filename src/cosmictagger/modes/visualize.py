@@ -7,7 +7,7 @@ from pathlib import Path
 from cosmictagger.configuration.mode import Visualize
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import Array
-from cosmictagger.data.files import EventFile
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.displays.event import draw_event
 from cosmictagger.modes.evaluation import entries_from, judge, trained_executor
 from cosmictagger.modes.sources import held_out_events

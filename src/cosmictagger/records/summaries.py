@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cosmictagger.errors import ConfigurationError
 
 PICTURE_PERIOD = 25
-"""Pictures are written whenever so many steps are done."""
+"""Images are written whenever so many steps are done."""
 
 
 class Summaries:

@@ -9,9 +9,9 @@ from omegaconf import OmegaConf
 
 from cosmictagger.configuration.checks import check
 from cosmictagger.configuration.compose import configuration
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generate_file
-from cosmictagger.data.predictions import PredictionWriter
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.data.larcv.predictions import PredictionWriter
 from cosmictagger.errors import ConfigurationError
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generate_file
+from cosmictagger.data.larcv.event_file import EventFile
 
 EVENTS = 5
 

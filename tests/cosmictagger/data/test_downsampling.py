@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import SparseEvent, SparsePlane
+from cosmictagger.errors import DataError
 
 SHAPE = (32, 64)
 DOWNSAMPLES = st.integers(0, 4)

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from cosmictagger.data.errors import DataError
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
+from cosmictagger.errors import DataError
 
 
 def test_held_events_are_the_files_events(generated):

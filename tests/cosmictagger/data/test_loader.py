@@ -4,10 +4,10 @@ import json
 import numpy as np
 import pytest
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Batch, SparseBatch
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.orders import ORDERS
+from cosmictagger.errors import DataError
 
 
 def take(loader, count):

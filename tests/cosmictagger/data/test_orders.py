@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.orders import ORDERS, entries_of
+from cosmictagger.errors import DataError
 
 SIZES = st.integers(1, 40).flatmap(lambda events: st.tuples(st.just(events), st.integers(1, events)))
 

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import PaddedBatch, SparseBatch
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.padding import padded
 from cosmictagger.devices.inputs import tensors
+from cosmictagger.errors import DataError
 
 SHAPE = (3, 3, 4, 5)
 

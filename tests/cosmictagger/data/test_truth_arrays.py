@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generated_file
 from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.truth import COSMIC_ONLY, event_class
 from cosmictagger.data.truth_arrays import ABSENT, neutrino_pixels, truths_of

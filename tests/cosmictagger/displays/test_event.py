@@ -5,11 +5,11 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.image import imread
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.generator.event import generate_event
 from cosmictagger.data.truth import truth_from_row
 from cosmictagger.displays.event import draw_event
 from cosmictagger.displays.rendering import COSMIC_COLOUR, MISSED_COLOUR, NEUTRINO_COLOUR
+from cosmictagger.errors import DataError
 
 pytestmark = pytest.mark.slow
 

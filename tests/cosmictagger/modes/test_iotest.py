@@ -1,5 +1,5 @@
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generated_file
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 from cosmictagger.modes.iotest import measure_reading
 

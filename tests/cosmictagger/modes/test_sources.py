@@ -11,8 +11,8 @@ from cosmictagger.configuration.data import Generated
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 from cosmictagger.data.events import Batch, PaddedBatch
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.inputs import tensors

@@ -41,7 +41,7 @@ def first_event(downsample):
     place = Path(os.environ.get("COSMICTAGGER_REAL_FILE", ""))
     if not place.is_file():
         return generated_event(downsample)
-    with pytest.importorskip("cosmictagger.data.files").EventFile(place) as file:
+    with pytest.importorskip("cosmictagger.data.larcv.event_file").EventFile(place) as file:
         return downsample_event(file.event(0), downsample).dense()
 
 
@@ -101,7 +101,7 @@ def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(p
 @pytest.mark.parametrize("downsample", [3, 2, 1])
 @pytest.mark.parametrize("preset", ["a21", "uresnet"])
 def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downsample, threads, plain_network):
-    # Pictures can be halved five times at downsample 3, and six times, as the presets do, at the others.
+    # Images can be halved five times at downsample 3, and six times, as the presets do, at the others.
     options = replace(PRESETS[preset], depth=5) if downsample == 3 else PRESETS[preset]
     ours, plain = errors(plain_network, options, first_event(downsample))
     assert ours <= MOST * plain

@@ -22,7 +22,7 @@ _RADIOACTIVE_MEV = 0.25
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GeneratedEvent:
-    """Pictures and the truth behind them."""
+    """Images and the truth behind them."""
 
     pictures: SparseEvent
     particles: Array

@@ -12,11 +12,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from cosmictagger.data import layout
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.generator.event import GeneratedEvent, generate_event
 from cosmictagger.data.generator.progress import Progress
-from cosmictagger.data.writer import EventWriter, pixel_ids
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.writer import EventWriter, pixel_ids
+from cosmictagger.errors import DataError
 
 GENERATOR_VERSION = 2
 """Part of the name of a generated file: events of another version are other events."""

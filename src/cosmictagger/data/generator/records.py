@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosmictagger.data import layout
 from cosmictagger.data.events import Array
 from cosmictagger.data.generator.neutrinos import Interaction, Particle
+from cosmictagger.data.larcv import layout
 
 _MASSES = {11: 0.511, 13: 105.7, 111: 135.0, 211: 139.6, 2112: 939.6, 2212: 938.3}
 _NO_PARENT = 2**32 - 1

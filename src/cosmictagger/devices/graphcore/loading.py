@@ -14,8 +14,8 @@ from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.events import AnyBatch, Batch, PaddedBatch, SparseBatch, Truths
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader, Source
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.loading import event_loader, planes_first

@@ -6,10 +6,10 @@ import h5py
 import numpy as np
 import pytest
 
-from cosmictagger.data.errors import DataError
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.event import generate_event
 from cosmictagger.data.generator.file import GENERATOR_VERSION, generate_file, generated_file
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.errors import DataError
 
 
 def test_a_file_holds_its_events_in_order_and_reports_progress(tmp_path):
@@ -39,7 +39,7 @@ def test_workers_change_nothing_in_the_file(tmp_path):
 
 UNGUARDED = """
 import sys
-from cosmictagger.data.errors import DataError
+from cosmictagger.errors import DataError
 from cosmictagger.data.generator import file
 try:
     getattr(file, sys.argv[1])(sys.argv[2], events=10, seed=2, workers=2)

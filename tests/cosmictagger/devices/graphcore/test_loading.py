@@ -5,8 +5,8 @@ import pytest
 
 import poptorch
 from cosmictagger.data.events import PaddedBatch
-from cosmictagger.data.files import EventFile
 from cosmictagger.data.generator.file import generated_file
+from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.graphcore.loading import PopTorchLoader

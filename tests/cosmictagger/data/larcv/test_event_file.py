@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from cosmictagger.data import layout
-from cosmictagger.data.errors import DataError
-from cosmictagger.data.files import EventFile, check_minibatch
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.event_file import EventFile, check_minibatch
+from cosmictagger.errors import DataError
 
 DOWNSAMPLES = [0, 1, 2, 3, 7]
 
@@ -227,7 +227,7 @@ def test_a_minibatch_that_the_file_cannot_fill_is_refused():
 
 def test_importing_the_data_part_imports_nothing_heavy():
     program = (
-        "import sys, cosmictagger.data.predictions, cosmictagger.data.loader, cosmictagger.data.generator.file\n"
+        "import sys, cosmictagger.data.larcv.predictions, cosmictagger.data.loader, cosmictagger.data.generator.file\n"
         "import cosmictagger.displays.event\n"
         "print([name for name in ('h5py', 'torch', 'matplotlib', 'tqdm') if name in sys.modules])"
     )

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cosmictagger.data import layout
 from cosmictagger.data.detector import HEIGHT, PLANES, WIDTH
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, PlaneClusters
+from cosmictagger.data.larcv import layout
+from cosmictagger.errors import DataError
 
 
 class EventWriter:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosmictagger.data.inflating import ChunkError, fastest_inflate, python_inflate
+from cosmictagger.data.larcv.decompression import ChunkError, fastest_inflate, python_inflate
 
 INFLATES = [python_inflate, fastest_inflate()]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosmictagger.data import layout
 from cosmictagger.data.canvases import Canvases
 from cosmictagger.data.detector import COSMIC, NEUTRINO, PLANES
 from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch, SparseBatch, SparseEvent, SparsePlane
-from cosmictagger.data.pictures import Pictures, open_table
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.images import ProducerImages, open_table
+from cosmictagger.data.larcv.truth_tables import TruthTables
 from cosmictagger.data.truth import NeutrinoTruth, truth_from_row
-from cosmictagger.data.truth_tables import TruthTables
+from cosmictagger.errors import DataError
 
 if TYPE_CHECKING:
     import h5py
@@ -34,7 +34,7 @@ class EventFile:
         self._canvases = Canvases()
         self._file = _open(self.path)
         try:
-            self._image, self._label = (Pictures(self.path, self._file, producer) for producer in (image, label))
+            self._image, self._label = (ProducerImages(self.path, self._file, producer) for producer in (image, label))
             self._truth = TruthTables(self.path, self._file)
             self._event_ids = self._read_event_ids()
             self._check_agreement()

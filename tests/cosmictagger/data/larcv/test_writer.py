@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosmictagger.data import layout
-from cosmictagger.data.errors import DataError
-from cosmictagger.data.files import EventFile
-from cosmictagger.data.writer import EventWriter, pixel_ids
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.data.larcv.writer import EventWriter, pixel_ids
+from cosmictagger.errors import DataError
 
 SHAPE = (16, 32)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array
-from cosmictagger.data.inflating import ChunkError, fastest_inflate
+from cosmictagger.data.larcv.decompression import ChunkError, fastest_inflate
+from cosmictagger.errors import DataError
 
 if TYPE_CHECKING:
     import h5py

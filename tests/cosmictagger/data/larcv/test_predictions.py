@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from cosmictagger.data.errors import DataError
-from cosmictagger.data.files import EventFile
-from cosmictagger.data.predictions import PredictionWriter
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.data.larcv.predictions import PredictionWriter
+from cosmictagger.errors import DataError
 
 
 @pytest.mark.parametrize("downsample", [pytest.param(0, marks=pytest.mark.slow), 2])

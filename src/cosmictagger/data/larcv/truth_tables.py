@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosmictagger.data import layout
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.events import Array
-from cosmictagger.data.pictures import open_table
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.images import open_table
 
 if TYPE_CHECKING:
     import h5py

@@ -7,13 +7,13 @@ from types import TracebackType
 
 import numpy as np
 
-from cosmictagger.data import layout
 from cosmictagger.data.detector import NEUTRINO, PLANES
 from cosmictagger.data.downsampling import check_downsample
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array, Batch
-from cosmictagger.data.files import EventFile
-from cosmictagger.data.writer import EventWriter
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.data.larcv.writer import EventWriter
+from cosmictagger.errors import DataError
 
 PRODUCERS = (layout.IMAGE_PRODUCER, layout.LABEL_PRODUCER, layout.PREDICTION_PRODUCER)
 

@@ -1,7 +1,7 @@
 import h5py
 import pytest
 
-from cosmictagger.data import layout
+from cosmictagger.data.larcv import layout
 
 TABLES = {
     "Events/event_id": layout.EVENT_ID,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosmictagger.data import layout
-from cosmictagger.data.errors import DataError
-from cosmictagger.data.tables import Table
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.tables import Table
+from cosmictagger.errors import DataError
 
 ROWS = 2500
 WAYS = {

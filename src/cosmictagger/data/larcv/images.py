@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosmictagger.data import layout
 from cosmictagger.data.detector import PLANES
-from cosmictagger.data.errors import DataError
 from cosmictagger.data.events import Array
-from cosmictagger.data.tables import Table
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.tables import Table
+from cosmictagger.errors import DataError
 
 if TYPE_CHECKING:
     import h5py
@@ -34,7 +34,7 @@ def open_table(path: Path, file: h5py.File, name: str, row: np.dtype[np.void]) -
     return Table(path, dataset, row)
 
 
-class Pictures:
+class ProducerImages:
     """Voxels of each event and plane of one producer."""
 
     def __init__(self, path: Path, file: h5py.File, producer: str) -> None:
