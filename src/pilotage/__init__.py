@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pilotage.door import CompiledModel, inference, record_of, training
     from pilotage.program.graphs.forward_marks import keep_for_backward
     from pilotage.program.graphs.origins import enter_stage
+    from pilotage.whole_files import write_whole
 
 __version__ = VERSION
 
@@ -45,6 +46,7 @@ __all__ = [
     "record_of",
     "training",
     "world_here",
+    "write_whole",
 ]
 
 _HOMES = {
@@ -65,6 +67,7 @@ _HOMES = {
     "record_of": "pilotage.door",
     "training": "pilotage.door",
     "world_here": "pilotage.distributed.environments",
+    "write_whole": "pilotage.whole_files",
 }
 
 

@@ -256,7 +256,6 @@ def interrupted(phrase, words):
 KILLER = """
 import io, os, signal, sys
 import torch
-from cosmictagger.records import whole_files
 real_fsync, real_save, chosen, seen = os.fsync, torch.save, int(sys.argv[1]), 0
 
 def die():
@@ -278,7 +277,7 @@ def save(state, file):
         die()
     file.write(whole.getvalue())
 
-whole_files.os.fsync, torch.save = fsync, save
+os.fsync, torch.save = fsync, save
 from cosmictagger.command import main
 sys.exit(main(sys.argv[2:]))
 """

@@ -67,6 +67,37 @@ def test_a_file_is_forced_to_the_disk_before_it_gets_its_name_and_then_its_folde
     assert done == [folder / "file"]
 
 
+def test_a_function_that_fails_half_way_keeps_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    write_whole(path, b"old")
+
+    def fail(file):
+        file.write(b"new, half")
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_whole(path, fail)
+    assert path.read_bytes() == b"old"
+    write_whole(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"new"
+
+
+def test_new_folders_are_forced_to_the_disk_too(tmp_path, monkeypatch):
+    done, fsync = [], os.fsync
+
+    def noted(handle):
+        fsync(handle)
+        done.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    folder = tmp_path / "run" / "checkpoints"
+    write_whole(folder / "file", b"content")
+    *_, unfinished, last = done
+    assert set(done) == {tmp_path, folder.parent, unfinished, folder}
+    assert (unfinished.parent, last) == (folder, folder)
+    assert unfinished.name.startswith(".file.")
+
+
 @pytest.mark.slow
 def test_two_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
     target = tmp_path / "file"

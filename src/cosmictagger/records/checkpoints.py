@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from cosmictagger.errors import CheckpointError
-from cosmictagger.records.whole_files import SUFFIX, write_whole
+from pilotage import write_whole
 
 INDEX = "checkpoint"
 _NAME = re.compile(r"model-(\d+)(?:-(\d+))?\.ckpt")
@@ -72,10 +71,11 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Remove what a crash of this instance left half-written."""
-        ends = "ckpt" if self.instance is None else f"-{self.instance}.ckpt"
-        for part in [*self.folder.glob(f"*{ends}{SUFFIX}"), self.folder / f"{self._index()}{SUFFIX}"]:
-            with contextlib.suppress(FileNotFoundError):
-                part.unlink()
+        checkpoints = "*ckpt" if self.instance is None else f"*-{self.instance}.ckpt"
+        for name in (checkpoints, self._index()):
+            for pattern in (f".{name}.*.part", f"{name}.part"):
+                for unfinished in self.folder.glob(pattern):
+                    unfinished.unlink(missing_ok=True)
 
 
 def find(location: str) -> Path:

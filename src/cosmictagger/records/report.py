@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cosmictagger.devices.executor import Placement
-from cosmictagger.records.whole_files import write_whole
+from pilotage import write_whole
 
 
 def placement_lines(placement: Placement, *, asked: str, samples: int) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
-from cosmictagger.records.whole_files import write_whole
+from pilotage import write_whole
 
 
 class MetricTable:

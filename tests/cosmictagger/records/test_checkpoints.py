@@ -42,10 +42,20 @@ def test_the_checkpoint_written_last_stays_where_abandoned_ones_have_higher_step
 def test_a_half_written_file_is_no_checkpoint_and_is_swept_away(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(1, state(1))
-    (tmp_path / "model-2.ckpt.part").write_bytes(b"half")
+    for name in ("model-2.ckpt.part", ".model-3.ckpt.0a1b2c3d.part", ".checkpoint.0a1b2c3d.part"):
+        (tmp_path / name).write_bytes(b"half")
     assert checkpoints.latest().name == "model-1.ckpt"
     checkpoints.sweep()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "model-1.ckpt"]
+
+
+def test_an_instance_sweeps_only_its_own_files(tmp_path):
+    names = {f".model-2-{number}.ckpt.0a1b2c3d.part" for number in range(2)}
+    names |= {".checkpoint.0a1b2c3d.part", ".checkpoint-1.0a1b2c3d.part"}
+    for name in names:
+        (tmp_path / name).write_bytes(b"half")
+    Checkpoints(tmp_path, instance=1).sweep()
+    assert {path.name for path in tmp_path.iterdir()} == {".model-2-0.ckpt.0a1b2c3d.part", ".checkpoint.0a1b2c3d.part"}
 
 
 def test_a_checkpoint_holds_plain_data_alone(tmp_path):
