@@ -36,6 +36,7 @@ def truths_of(source: Knowing, batch: Batch | SparseBatch, downsample: int) -> T
 def neutrino_pixels(batch: Batch | SparseBatch) -> Array:
     """How many pixels of each event are labelled as neutrino, over all planes."""
     if isinstance(batch, Batch):
-        return (batch.label == NEUTRINO).reshape(len(batch.entries), -1).sum(1)
+        counts: Array = (batch.label == NEUTRINO).reshape(len(batch.entries), -1).sum(1)
+        return counts
     size = int(np.prod(batch.shape[1:]))
     return np.bincount(batch.index[batch.label == NEUTRINO] // size, minlength=len(batch.entries))

@@ -51,7 +51,7 @@ class EngineExecutor:
         accumulation: int = 1,
         *,
         instances: int = 1,
-        share: Callable[[nn.Module], AbstractContextManager[None]] = nullcontext,
+        share: Callable[[nn.Module], AbstractContextManager[None]] | None = None,
     ) -> None:
         self.network, self._optimizer = network, optimizer
         self._observed, self._share = Observed(network, numbers), share
@@ -109,7 +109,7 @@ class EngineExecutor:
     def evaluate(self, batch: AnyBatch) -> Evaluation:
         """Predict, and compare with the labels."""
         before = self._evaluation.record.compilation_seconds
-        with torch.inference_mode(False), self._share(self.network):
+        with torch.inference_mode(False), nullcontext() if self._share is None else self._share(self.network):
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
         return Evaluation(
             loss=float(loss),
@@ -120,7 +120,7 @@ class EngineExecutor:
 
     def state(self) -> dict[str, Any]:
         """Weights, and what the optimizer has learnt on the device."""
-        learnt: Any = self._restored or {}
+        learnt: dict[str, Any] = self._restored or {}
         if self._training is not None and self._optimizer is not None and self._training.record.updates:
             learnt = as_torch(self._training.optimizer_state_dict(), self._step, self._optimizer)
         return on_host({"state_dict": self.network.state_dict(), "optimizer": learnt})

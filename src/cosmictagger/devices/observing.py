@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.training.precision import Numbers, word
@@ -19,7 +17,7 @@ class Observed:
         self._kinds: set[torch.dtype] = set()
         network.net_core.register_forward_hook(self._look)
 
-    def _look(self, module: nn.Module, inputs: Any, output: Any) -> None:
+    def _look(self, module: nn.Module, inputs: tuple[object, ...], output: Tensor) -> None:
         self._kinds.add(output.dtype)
 
     @property

@@ -45,12 +45,16 @@ def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
     network.load_state_dict(given)
 
 
-def on_host(value: Any) -> Any:
-    """The same nested value with its tensors detached and on the host."""
+def on_host(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a nested state with its tensors detached and on the host."""
+    return {key: _on_host(value) for key, value in state.items()}
+
+
+def _on_host(value: object) -> object:
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, Mapping):
-        return {key: on_host(part) for key, part in value.items()}
+        return on_host(value)
     if isinstance(value, list | tuple):
-        return [on_host(part) for part in value]
+        return [_on_host(part) for part in value]
     return value

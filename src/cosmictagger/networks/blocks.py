@@ -153,6 +153,7 @@ def normalized(
     slope: float,
 ) -> Tensor:
     """Normalise by the statistics of each part of a stack, and let them move the running ones one after another."""
+    y: Tensor
     y, mean, variance, _ = normalize_planes(x, shift, norm.weight, norm.bias, residual, groups, slope, norm.eps)
     with torch.no_grad():
         count = x.numel() // x.shape[1] // groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 from torch import Tensor
 
@@ -21,11 +21,11 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def kernels() -> Any:
+def kernels() -> ModuleType:
     """The module with the kernels of the normalisation, which imports Triton."""
     return importlib.import_module("cosmictagger.networks.triton_norm")
 
 
-def resizing() -> Any:
+def resizing() -> ModuleType:
     """The module with the kernels that halve and double."""
     return importlib.import_module("cosmictagger.networks.triton_resizing")

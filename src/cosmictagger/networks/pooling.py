@@ -20,13 +20,15 @@ from cosmictagger.networks import cards
 
 def halve(x: Tensor) -> Tensor:
     """The largest of each two by two pixels."""
-    return _halved(x) if cards.serve(x) else F.max_pool2d(x, 2)
+    halved: Tensor = _halved(x) if cards.serve(x) else F.max_pool2d(x, 2)
+    return halved
 
 
 def double(x: Tensor) -> Tensor:
     """Twice the size by bilinear interpolation."""
     if cards.serve(x):
-        return _doubled(x)
+        doubled: Tensor = _doubled(x)
+        return doubled
     return F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
 
 

@@ -45,7 +45,7 @@ def normalize(
         if other is not None:
             value += other
         out.copy_(value if slope == 1.0 else leaky_relu_(value, slope))
-    return y, *(each.to(weight.dtype) for each in (mean, variance, inverse))
+    return y, mean.to(weight.dtype), variance.to(weight.dtype), inverse.to(weight.dtype)
 
 
 def normalize_backward(
@@ -93,7 +93,9 @@ class _Cut:
     def rows(self, x: Tensor) -> tuple[Tensor, ...]:
         """A tensor in blocks of rows: (planes, rows, numbers of a row) each."""
         x = x.contiguous(memory_format=torch.channels_last)
-        return x.permute(0, 2, 3, 1).view(self.planes, self._height, self._width).split(self._rows, 1)
+        blocks: tuple[Tensor, ...]
+        blocks = x.permute(0, 2, 3, 1).view(self.planes, self._height, self._width).split(self._rows, 1)
+        return blocks
 
     def difference(self, rows: Tensor, centre: Tensor) -> Tensor:
         """Rows less a centre; the same place in memory serves every block."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Bar(Protocol):
     """What is told about progress."""
 
-    def update(self, count: int) -> Any:
+    def update(self, count: int) -> object:
         """Count on."""
 
-    def set_postfix_str(self, text: str) -> Any:
+    def set_postfix_str(self, text: str) -> object:
         """Show the newest numbers."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from cosmictagger.data.events import Array
 from cosmictagger.records.process_log import LOGGER, QUIET_ON_TERMINALS
 from cosmictagger.records.profile import StepProfile
 from cosmictagger.records.summaries import Summaries
@@ -49,15 +49,17 @@ class Journal:
         if step % self._logging == 0:
             self._log(kind, step, values, io, seconds)
 
-    def draw(self, kind: str, step: int, prediction: Any, label: Any) -> None:
+    def draw(self, kind: str, step: int, prediction: Array, label: Array) -> None:
         """Add pictures of one event."""
         if self._summaries:
             self._summaries[kind].draw(step, prediction, label)
 
     def close(self) -> None:
         """Close all files."""
-        for each in (*self._tables.values(), *self._summaries.values()):
-            each.close()
+        for table in self._tables.values():
+            table.close()
+        for summaries in self._summaries.values():
+            summaries.close()
 
     def _log(self, kind: str, step: int, values: Mapping[str, float], io: float, seconds: float) -> None:
         now = time.perf_counter()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -23,6 +23,8 @@ from cosmictagger.records.trace import TRACED, traced
 from cosmictagger.training.journal import Journal
 from cosmictagger.training.metrics import KEYS
 from cosmictagger.training.schedule import Schedule
+
+Result = TypeVar("Result")
 
 _STATISTICS = "statistics"
 """Under this name a checkpoint of several processes holds what each of them has beside the weights."""
@@ -202,7 +204,7 @@ class _Parts:
         self.seconds: dict[str, float] = {}
         self._start = time.perf_counter()
 
-    def time(self, part: str, do: Callable[[], Any]) -> Any:
+    def time(self, part: str, do: Callable[[], Result]) -> Result:
         start = time.perf_counter()
         result = do()
         self.seconds[part] = time.perf_counter() - start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ RMSPROP_EPSILON = 1e-4
 
 
 def build_optimizer(
-    kind: OptimizerKind, parameters: Iterable[torch.nn.Parameter], rate: float, family: Any = torch.optim
+    kind: OptimizerKind, parameters: Iterable[torch.nn.Parameter], rate: float, family: ModuleType = torch.optim
 ) -> torch.optim.Optimizer:
     """Adam as torch has it, or RMSprop with the original's epsilon; ``family`` may be ``poptorch.optim`` instead."""
     match kind:

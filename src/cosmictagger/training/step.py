@@ -74,4 +74,5 @@ class EvaluationStep(nn.Module):
 
 def by_event(prediction: Tensor) -> Tensor:
     """(N, 3, H, W) from classes that are stacked plane by plane."""
-    return prediction.unflatten(0, (PLANES, -1)).transpose(0, 1).contiguous()
+    planes: Tensor = prediction.unflatten(0, (PLANES, -1))
+    return planes.transpose(0, 1).contiguous()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from typing import cast
 
 Inflate = Callable[[bytes, int], bytes]
 """Takes compressed bytes and the number of bytes that they hold."""
@@ -20,10 +21,13 @@ def fastest_inflate() -> Inflate:
     except ModuleNotFoundError:
         return python_inflate
 
+    # The package declares its exception class as an instance.
+    refused = cast("type[Exception]", isal_zlib.error)
+
     def inflate(data: bytes, size: int) -> bytes:
         try:
             return bytes(isal_zlib.decompress(data, bufsize=size))
-        except isal_zlib.error as error:
+        except refused as error:
             raise ChunkError(str(error)) from error
 
     return inflate

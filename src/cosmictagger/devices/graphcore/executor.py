@@ -140,7 +140,7 @@ class PopTorchExecutor:
 
     def state(self) -> dict[str, Any]:
         """Weights, and what the optimizer has learnt on the device."""
-        learnt: Any = {}
+        learnt: dict[str, Any] = {}
         if self._training is not None and self._training.isCompiled():
             self._training.copyWeightsToHost()
         if self._optimizer is not None and self._optimizer.state_dict().get("ipu_state"):
@@ -205,7 +205,7 @@ def poptorch_executor(chosen: Configuration, processes: Processes | None = None)
     )
 
 
-def _wrapped(model: Any) -> poptorch.PoplarExecutor:
+def _wrapped(model: object) -> poptorch.PoplarExecutor:
     if not isinstance(model, poptorch.PoplarExecutor):
         raise DeviceError(
             f"PopTorch gave back a bare {type(model).__name__}, which would train on the host. Nothing may unwrap the model."
