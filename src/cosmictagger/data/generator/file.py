@@ -43,7 +43,8 @@ def _alone(path: Path) -> Iterator[None]:
     """Keep the other processes of this machine from the same work."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_suffix(".lock").open("w")
+        # Opened without truncating: another program may keep something in the lock file.
+        lock = path.with_suffix(".lock").open("a")
     except OSError as error:
         raise DataError(
             f"{path.parent} cannot be written to ({error.strerror}), and generated events are kept there. Name another "

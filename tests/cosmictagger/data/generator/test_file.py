@@ -71,6 +71,13 @@ def test_a_generated_file_is_made_once(tmp_path):
     assert path.stat().st_mtime_ns == made
 
 
+def test_a_lock_file_keeps_its_content(tmp_path):
+    lock = tmp_path / f"generated_v{GENERATOR_VERSION}_seed3_1.lock"
+    lock.write_text("host 7")
+    generated_file(tmp_path, events=1, seed=3)
+    assert lock.read_text() == "host 7"
+
+
 @pytest.mark.parametrize("wrong", [{"events": 0}, {"seed": -1}, {"workers": 0}])
 def test_what_cannot_be_generated_is_refused(tmp_path, wrong):
     with pytest.raises(DataError, match="must be at least 1"):
