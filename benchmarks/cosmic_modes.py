@@ -22,8 +22,8 @@ from cosmictagger.data.generator.file import generated_file
 from cosmictagger.devices.choosing import device_for, environment_for
 from cosmictagger.devices.executor import Executor
 from cosmictagger.devices.loading import BatchLoader, Purpose
-from cosmictagger.modes.sources import held, training_events
-from cosmictagger.processes.together import Processes
+from cosmictagger.modes.sources import cached, training_events
+from cosmictagger.processes.process_group import Processes
 
 TARGET = 0.9
 RATE = 3e-4
@@ -109,13 +109,13 @@ def measure(device: str, rounds: int) -> Table:
 def _run(mode: ComputeMode, size: Size, device: str, open_things: ExitStack) -> Work:
     data = Generated(data_directory=str(FOLDER), events=size.events, downsample=size.downsample, seed=7)
     options = Run(id=mode.name, compute_mode=mode, minibatch_size=size.images, precision=size.precision)
-    chosen = Configuration(run=options, data=data, network=size.network)
+    config = Configuration(run=options, data=data, network=size.network)
     # As the command does before it imports anything of a vendor's.
-    os.environ.update({**environment_for(chosen), "PILOTAGE_BACKEND": device})
+    os.environ.update({**environment_for(config), "PILOTAGE_BACKEND": device})
     torch.manual_seed(0)
-    chosen_device = device_for(chosen)
-    executor = chosen_device.executor(chosen)
-    file = open_things.enter_context(training_events(chosen))
-    loader = chosen_device.loader(chosen, held(chosen, file), "random_blocks", Processes(), Purpose.training)
+    chosen_device = device_for(config)
+    executor = chosen_device.executor(config)
+    file = open_things.enter_context(training_events(config))
+    loader = chosen_device.loader(config, cached(config, file), "random_blocks", Processes(), Purpose.training)
     open_things.callback(loader.close)
     return Work(executor, loader, size)

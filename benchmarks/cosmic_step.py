@@ -18,7 +18,7 @@ from cosmictagger.devices.engine import EngineExecutor
 from cosmictagger.devices.executor import Executor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBER_TYPES
 
 SIZE = (640, 1024)
 THREADS = 2
@@ -68,7 +68,7 @@ def training_executor(device: str, precision: Precision, preset: str) -> Executo
     if device == "cuda":
         prepare_card()
     torch.manual_seed(0)
-    numbers, scheme = NUMBERS[precision], LossBalanceScheme.focal
+    numbers, scheme = NUMBER_TYPES[precision], LossBalanceScheme.focal
     network = build(PRESETS[preset], numbers.activations)
     optimizer = build_optimizer(OptimizerKind.adam, network.parameters(), RATE)
     if device == "cpu":

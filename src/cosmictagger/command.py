@@ -15,7 +15,7 @@ from cosmictagger.errors import ConfigurationError, CosmicTaggerError
 
 if TYPE_CHECKING:
     from cosmictagger.configuration.root import Configuration
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 USAGE = """\
 cosmictagger [--config-name RECIPE] mode=MODE run.id=NAME [GROUP=MEMBER] [GROUP.FIELD=VALUE] ...
@@ -52,36 +52,36 @@ def _run(given: list[str]) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     recipe, overrides = split_recipe(given)
     composing = _hydra()
-    chosen = composing.configuration(overrides, recipe)
+    config = composing.configuration(overrides, recipe)
     from cosmictagger.configuration.checks import BEFORE_IMPORTS, check
     from cosmictagger.devices.choosing import device_for, environment_for
 
-    check(chosen, BEFORE_IMPORTS)
-    os.environ.update(environment_for(chosen))
-    check(chosen)
-    folder = Path(chosen.output_dir)
+    check(config, BEFORE_IMPORTS)
+    os.environ.update(environment_for(config))
+    check(config)
+    folder = Path(config.output_dir)
     from cosmictagger.records.process_log import process_log
 
-    processes = device_for(chosen).join(chosen.run)
+    processes = device_for(config).join(config.run)
     with process_log(folder, writes=processes.writes) as log:
         log.info("Dumping launch arguments.")
         log.info(" ".join([sys.argv[0], *given]))
         log.info("-- CONFIG --")
-        for line in composing.resolved_lines(chosen):
+        for line in composing.resolved_lines(config):
             log.info(line)
-        _seed(chosen, processes)
+        _seed(config, processes)
         try:
-            _mode(chosen)(chosen, folder, processes)
+            _mode(config)(config, folder, processes)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(_what_the_same_command_does(chosen, folder)) from None
+            raise KeyboardInterrupt(_what_the_same_command_does(config, folder)) from None
     processes.leave()
 
 
-def _what_the_same_command_does(chosen: Configuration, folder: Path) -> str:
+def _what_the_same_command_does(config: Configuration, folder: Path) -> str:
     from cosmictagger.configuration.choices import ModeKind
     from cosmictagger.records.checkpoints import Checkpoints
 
-    if chosen.mode.name is not ModeKind.train:
+    if config.mode.name is not ModeKind.train:
         return "the same command begins anew"
     latest = Checkpoints(folder / "checkpoints").latest()
     if latest is None:
@@ -116,22 +116,22 @@ def _hydra() -> ModuleType:
     return compose
 
 
-def _seed(chosen: Configuration, processes: Processes) -> None:
+def _seed(config: Configuration, processes: Processes) -> None:
     import torch
 
     from cosmictagger.records.process_log import LOGGER
 
-    if chosen.run.threads:
-        torch.set_num_threads(chosen.run.threads)
-    seed = processes.first(chosen.framework.seed or time.time_ns() % 2**31)
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    seed = processes.broadcast(config.framework.seed or time.time_ns() % 2**31)
     torch.manual_seed(seed)
     LOGGER.info("Seed of weights and random streams: %d", seed)
 
 
-def _mode(chosen: Configuration) -> Callable[[Configuration, Path, Processes], None]:
+def _mode(config: Configuration) -> Callable[[Configuration, Path, Processes], None]:
     from cosmictagger.configuration.choices import ModeKind
 
-    match chosen.mode.name:
+    match config.mode.name:
         case ModeKind.train:
             from cosmictagger.modes.train import train
 

@@ -25,7 +25,7 @@ OPTIONS = (
     "framework.seed=1",
     "run.minibatch_size=4",
 )
-"""Small pictures and a small network: enough to see tracks found, on any laptop."""
+"""Small images and a small network: enough to see tracks found, on any laptop."""
 
 STEPS = 240
 WANTED_RISE = 0.2

@@ -35,7 +35,7 @@ TINY = (
 
 @pytest.fixture
 def run(tmp_path, few_events, capsys):
-    """Runs the command with small pictures and an output folder of the test's own."""
+    """Runs the command with small images and an output folder of the test's own."""
 
     def go(*words, folder="run"):
         place = (f"output_dir={tmp_path / folder}", "run.id=x", f"data.data_directory={few_events}")

@@ -14,8 +14,8 @@ from cosmictagger.configuration.run import Run
 from cosmictagger.data.events import Batch
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.errors import DeviceError
-from cosmictagger.processes.agreement import Agreement
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.consistency import ConsistencyCheck
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.report import placement_lines
 from pilotage import PilotageError, World
 
@@ -26,8 +26,8 @@ def ipu(kind=OptimizerKind.adam, precision=Precision.float32):
     torch.manual_seed(0)
     run = Run(id="x", compute_mode=ComputeMode.IPU, precision=precision)
     mode = Train(optimizer=Optimizer(name=kind))
-    chosen = Configuration(run=run, mode=mode, network=SMALL)
-    return device_for(chosen).executor(chosen)
+    config = Configuration(run=run, mode=mode, network=SMALL)
+    return device_for(config).executor(config)
 
 
 def batch():
@@ -116,16 +116,16 @@ def two(entries, checksums):
 
 def test_different_weights_end_the_run():
     weights = {"w": torch.ones(3)}
-    agreement = Agreement(two([1], {"w": 5}), ["w"])
+    consistency = ConsistencyCheck(two([1], {"w": 5}), ["w"])
     with pytest.raises(DeviceError, match="gradients are not exchanged"):
-        agreement.check(1, [0], weights)
-    assert "NOT CHECKED" in agreement.in_words(1)
+        consistency.check(1, [0], weights)
+    assert "NOT CHECKED" in consistency.describe(1)
 
 
 def test_shared_events_end_the_run():
-    agreement = Agreement(two([0], {}), [])
+    consistency = ConsistencyCheck(two([0], {}), [])
     with pytest.raises(DeviceError, match="both given event 0"):
-        agreement.check(1, [0], {})
+        consistency.check(1, [0], {})
 
 
 @pytest.mark.timeout(1500)

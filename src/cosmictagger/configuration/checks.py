@@ -18,7 +18,7 @@ from cosmictagger.configuration.weights import weights
 from cosmictagger.errors import ConfigurationError
 
 HALVINGS = 7
-"""How often 1280 pixels can be halved into picture and network alike."""
+"""How often 1280 pixels can be halved into image and network alike."""
 
 VERTEX_HALVINGS = 2
 """Where the vertex is looked for, above the deepest level."""
@@ -31,15 +31,15 @@ Rule: TypeAlias = Callable[[Configuration], Iterator[str]]
 """Yields a message for each problem."""
 
 
-def check(chosen: Configuration, rules: Sequence[Rule] | None = None) -> None:
+def check(config: Configuration, rules: Sequence[Rule] | None = None) -> None:
     """Raise the first problem that some rules find, or that any rule finds."""
     for rule in RULES if rules is None else rules:
-        for message in rule(chosen):
+        for message in rule(config):
             raise ConfigurationError(message)
 
 
-def _framework(chosen: Configuration) -> Iterator[str]:
-    framework = chosen.framework
+def _framework(config: Configuration) -> Iterator[str]:
+    framework = config.framework
     if not isinstance(framework, Torch):
         yield f"framework={framework.name} is not there: this CosmicTagger computes with torch. Leave framework out, or say framework=torch."
         return
@@ -49,8 +49,8 @@ def _framework(chosen: Configuration) -> Iterator[str]:
         yield "framework.distributed_mode=horovod is not there. Leave it out, or say DDP."
 
 
-def _counts(chosen: Configuration) -> Iterator[str]:
-    run, network, data = chosen.run, chosen.network, chosen.data
+def _counts(config: Configuration) -> Iterator[str]:
+    run, network, data = config.run, config.network, config.data
     at_least_one = {
         "run.minibatch_size": run.minibatch_size,
         "run.iterations": run.iterations,
@@ -58,23 +58,23 @@ def _counts(chosen: Configuration) -> Iterator[str]:
         "network.n_initial_filters": network.n_initial_filters,
         "network.bottleneck_deepest": network.bottleneck_deepest,
     }
-    if isinstance(chosen.mode, Train):
+    if isinstance(config.mode, Train):
         at_least_one |= {
-            "mode.checkpoint_iteration": chosen.mode.checkpoint_iteration,
-            "mode.optimizer.gradient_accumulation": chosen.mode.optimizer.gradient_accumulation,
+            "mode.checkpoint_iteration": config.mode.checkpoint_iteration,
+            "mode.optimizer.gradient_accumulation": config.mode.optimizer.gradient_accumulation,
         }
-    if isinstance(chosen.mode, Train | Inference):
+    if isinstance(config.mode, Train | Inference):
         at_least_one |= {
-            "mode.summary_iteration": chosen.mode.summary_iteration,
-            "mode.logging_iteration": chosen.mode.logging_iteration,
+            "mode.summary_iteration": config.mode.summary_iteration,
+            "mode.logging_iteration": config.mode.logging_iteration,
         }
-    if isinstance(chosen.mode, Visualize):
-        at_least_one |= {"mode.events": chosen.mode.events}
+    if isinstance(config.mode, Visualize):
+        at_least_one |= {"mode.events": config.mode.events}
     at_least_zero = {
         "data.downsample": data.downsample,
         "data.seed": data.seed,
         "data.workers": data.workers,
-        "framework.seed": chosen.framework.seed,
+        "framework.seed": config.framework.seed,
         "run.threads": run.threads,
         "network.depth": network.depth,
         "network.blocks_per_layer": network.blocks_per_layer,
@@ -89,16 +89,16 @@ def _counts(chosen: Configuration) -> Iterator[str]:
                 yield f"{name} is {value}. It has to be at least {least}."
 
 
-def _mode(chosen: Configuration) -> Iterator[str]:
-    mode = chosen.mode
+def _mode(config: Configuration) -> Iterator[str]:
+    mode = config.mode
     if isinstance(mode, Iotest) and mode.start_index:
         yield f"mode.start_index={mode.start_index} has no meaning for mode=iotest, which draws events at random. Leave it at 0."
     if isinstance(mode, Train) and not 0 < mode.optimizer.learning_rate < math.inf:
         yield f"mode.optimizer.learning_rate is {mode.optimizer.learning_rate}. It has to be above 0, and finite."
 
 
-def _network(chosen: Configuration) -> Iterator[str]:
-    network, downsample = chosen.network, chosen.data.downsample
+def _network(config: Configuration) -> Iterator[str]:
+    network, downsample = config.network, config.data.downsample
     if network.depth + downsample > HALVINGS:
         yield (
             f"network.depth={network.depth} and data.downsample={downsample} add up to {network.depth + downsample}, and 1280 pixels "
@@ -109,30 +109,30 @@ def _network(chosen: Configuration) -> Iterator[str]:
     if network.block_concat and network.conv_mode is ConvMode.conv_3D:
         yield "network.block_concat=true is for network.conv_mode=conv_2D: in 3D the deepest block always joins the planes."
     if network.filter_size_deepest % 2 == 0 or network.filter_size_deepest < 1:
-        yield f"network.filter_size_deepest is {network.filter_size_deepest}. It has to be odd, so that pictures keep their size."
+        yield f"network.filter_size_deepest is {network.filter_size_deepest}. It has to be odd, so that images keep their size."
     if network.vertex and network.depth < VERTEX_HALVINGS:
         yield f"network.vertex=true looks {VERTEX_HALVINGS} levels above the deepest, and network.depth is {network.depth}."
-    if (network.event_label or network.vertex) and isinstance(chosen.data, Synthetic):
+    if (network.event_label or network.vertex) and isinstance(config.data, Synthetic):
         yield "network.event_label and network.vertex need events with a neutrino, and data=synthetic is noise."
     if network.weight_decay:
         yield f"network.weight_decay={network.weight_decay} was TensorFlow's alone; torch never had it. Leave it at 0."
 
 
-def _files(chosen: Configuration) -> Iterator[str]:
+def _files(config: Configuration) -> Iterator[str]:
     from cosmictagger.data.larcv.event_file import EventFile, check_minibatch
     from cosmictagger.errors import DataError
 
-    data, needed = chosen.data, chosen.run.minibatch_size
+    data, needed = config.data, config.run.minibatch_size
     if isinstance(data, Generated):
         for name, events in (("events", data.events), ("aux_events", data.aux_events)):
-            if events < needed and (name == "aux_events" or chosen.mode.name not in READS):
+            if events < needed and (name == "aux_events" or config.mode.name not in READS):
                 yield f"run.minibatch_size is {needed}, and data.{name} is {events}. Take smaller batches or draw more events."
         return
     if not isinstance(data, Real):
-        if chosen.mode.name is ModeKind.visualize:
+        if config.mode.name is ModeKind.visualize:
             yield "data=synthetic is noise and has nothing to show. Say data=generated or data=real."
         return
-    for name in files_used(chosen):
+    for name in files_used(config):
         path = Path(data.data_directory) / getattr(data, name)
         if not path.is_file():
             yield f"There is no file {path}. Set data.data_directory and data.{name}, or say data=generated."
@@ -140,24 +140,24 @@ def _files(chosen: Configuration) -> Iterator[str]:
         try:
             with EventFile(path) as file:
                 check_minibatch(path, len(file), needed)
-                yield from _halvings(chosen, path, file.shape)
+                yield from _halvings(config, path, file.shape)
         except DataError as error:
             yield str(error)
 
 
-def _halvings(chosen: Configuration, path: Path, shape: tuple[int, int]) -> Iterator[str]:
-    """Refuse a network that is too deep for the pictures of a file, which need not be the detector's own."""
-    wanted = chosen.network.depth + chosen.data.downsample
-    if isinstance(chosen.mode, Train | Inference) and any(side % 2**wanted for side in shape):
+def _halvings(config: Configuration, path: Path, shape: tuple[int, int]) -> Iterator[str]:
+    """Refuse a network that is too deep for the images of a file, which need not be the detector's own."""
+    wanted = config.network.depth + config.data.downsample
+    if isinstance(config.mode, Train | Inference) and any(side % 2**wanted for side in shape):
         yield (
-            f"{path} holds pictures of {shape[0]} x {shape[1]}, which cannot be halved {wanted} times, "
-            f"network.depth={chosen.network.depth} and data.downsample={chosen.data.downsample}. Take less of either."
+            f"{path} holds images of {shape[0]} x {shape[1]}, which cannot be halved {wanted} times, "
+            f"network.depth={config.network.depth} and data.downsample={config.data.downsample}. Take less of either."
         )
 
 
-def files_used(chosen: Configuration) -> tuple[str, ...]:
+def files_used(config: Configuration) -> tuple[str, ...]:
     """Which of ``file`` and ``aux_file`` a run reads."""
-    match chosen.mode.name:
+    match config.mode.name:
         case ModeKind.train:
             return ("file", "aux_file")
         case ModeKind.iotest:

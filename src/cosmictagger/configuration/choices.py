@@ -80,21 +80,21 @@ class GrowthRate(Enum):
 
 
 class DownSampling(Enum):
-    """How a level halves the picture."""
+    """How a level halves the image."""
 
     convolutional = 0
     max_pooling = 1
 
 
 class UpSampling(Enum):
-    """How a level doubles the picture."""
+    """How a level doubles the image."""
 
     convolutional = 0
     interpolation = 1
 
 
 class ConvMode(Enum):
-    """Whether the planes are three pictures or three layers of one volume."""
+    """Whether the planes are three images or three layers of one volume."""
 
     conv_2D = 0  # noqa: N815
     conv_3D = 1  # noqa: N815

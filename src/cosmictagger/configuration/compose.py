@@ -49,17 +49,17 @@ def configuration(overrides: Sequence[str], recipe: str = "config") -> Configura
         if wanted not in (filled, Network().data_format):
             raise ConfigurationError("network.data_format is filled from data.data_format. Set that.")
         composed.network.data_format = filled
-        chosen: Any = OmegaConf.to_object(composed)
+        config: Any = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigurationError(_one_line(error)) from None
-    for name in _added(chosen):
+    for name in _added(config):
         raise ConfigurationError(f"There is no field {name}. Fields can be set, and none can be added.")
-    return chosen  # type: ignore[no-any-return]
+    return config  # type: ignore[no-any-return]
 
 
-def resolved_lines(chosen: Configuration) -> list[str]:
+def resolved_lines(config: Configuration) -> list[str]:
     """The configuration as ``key......: value``, sorted by key."""
-    flat = _flat(OmegaConf.to_container(OmegaConf.structured(chosen), resolve=True, enum_to_str=True))
+    flat = _flat(OmegaConf.to_container(OmegaConf.structured(config), resolve=True, enum_to_str=True))
     return [f"{key:.<30}: {value}" for key, value in sorted(flat.items())]
 
 

@@ -15,16 +15,16 @@ from pilotage import World
 LAUNCH = "Start it by torchrun, mpirun, srun or poprun"
 
 
-def known(chosen: Configuration) -> Iterator[str]:
+def known(config: Configuration) -> Iterator[str]:
     """Refuse a name that only the original knows."""
-    if chosen.run.compute_mode is ComputeMode.DPCPP:
-        yield _unusable(chosen.run, "that was an earlier name of Intel's devices, which are XPU today")
+    if config.run.compute_mode is ComputeMode.DPCPP:
+        yield _unusable(config.run, "that was an earlier name of Intel's devices, which are XPU today")
 
 
-def present(chosen: Configuration) -> Iterator[str]:
+def present(config: Configuration) -> Iterator[str]:
     """Refuse a device that this machine or installation does not have."""
     problem = None
-    match chosen.run.compute_mode:
+    match config.run.compute_mode:
         case ComputeMode.CPU:
             pass
         case ComputeMode.GPU:
@@ -44,7 +44,7 @@ def present(chosen: Configuration) -> Iterator[str]:
         case other:
             raise ConfigurationError(f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU.")
     if problem:
-        yield _unusable(chosen.run, problem)
+        yield _unusable(config.run, problem)
 
 
 def _unusable(run: Run, problem: str) -> str:
@@ -59,9 +59,9 @@ def _missing_card() -> str | None:
     return None if torch.cuda.is_available() else "no CUDA device answers"
 
 
-def options(chosen: Configuration) -> Iterator[str]:
+def options(config: Configuration) -> Iterator[str]:
     """Refuse options that belong to another compute mode."""
-    run = chosen.run
+    run = config.run
     if run.horovod_num_groups:
         yield "run.horovod_num_groups belongs to horovod, which is not there. Leave it at 0."
     if run.lazy_mode and run.compute_mode is not ComputeMode.HPU:
@@ -72,13 +72,13 @@ def options(chosen: Configuration) -> Iterator[str]:
             yield f"run.{name} is {value}. It has to be at least 1."
         if value != 1 and run.compute_mode is not ComputeMode.IPU:
             yield f"run.{name}={value} belongs to run.compute_mode=IPU. Leave it at 1."
-    if run.stages > 2 * chosen.network.depth + 2:
-        yield f"run.stages={run.stages} is more than a network of depth {chosen.network.depth} can be cut into."
+    if run.stages > 2 * config.network.depth + 2:
+        yield f"run.stages={run.stages} is more than a network of depth {config.network.depth} can be cut into."
 
 
-def processes(chosen: Configuration) -> Iterator[str]:
+def processes(config: Configuration) -> Iterator[str]:
     """Refusals of processes that would not train one network together."""
-    run, world = chosen.run, pilotage.world_here()
+    run, world = config.run, pilotage.world_here()
     instances = run.compute_mode is ComputeMode.IPU and world.launcher == "poprun"
     if run.distributed and world.launcher == "nobody":
         yield f"run.distributed=true, and nothing says which process this is. {LAUNCH}, or say run.distributed=false."
@@ -94,8 +94,8 @@ def processes(chosen: Configuration) -> Iterator[str]:
         )
     if instances and run.stages > 1:
         yield f"run.stages={run.stages} is for one process so far, and poprun has started {world.size}. Leave it at 1."
-    if world.size > 1 and chosen.mode.name is not ModeKind.train:
-        yield f"mode={chosen.mode.name.name} runs in one process, and {world.launcher} has started {world.size}."
+    if world.size > 1 and config.mode.name is not ModeKind.train:
+        yield f"mode={config.mode.name.name} runs in one process, and {world.launcher} has started {world.size}."
     shares = world.size * replicas_here(run, world)
     if run.minibatch_size % shares:
         yield (
@@ -111,9 +111,9 @@ def replicas_here(run: Run, world: World) -> int:
     return world.replicas_per_instance if world.launcher == "poprun" else run.num_replicas
 
 
-def precision(chosen: Configuration) -> Iterator[str]:
+def precision(config: Configuration) -> Iterator[str]:
     """Refuse a precision that the device or the mode does not support."""
-    if message := refusal(chosen.run.precision, chosen.run.compute_mode, chosen.mode.name):
+    if message := refusal(config.run.precision, config.run.compute_mode, config.mode.name):
         yield message
 
 

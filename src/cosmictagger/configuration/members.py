@@ -8,11 +8,11 @@ from cosmictagger.configuration.data import Synthetic
 from cosmictagger.configuration.root import Configuration
 
 
-def members(chosen: Configuration) -> Iterator[str]:
+def members(config: Configuration) -> Iterator[str]:
     """Refusals of names that do not fit."""
-    if not chosen.run.id.strip():
+    if not config.run.id.strip():
         yield "run.id is empty. It names the run and its folder: say run.id=NAME."
-    mode, framework, data = chosen.mode, chosen.framework, chosen.data
+    mode, framework, data = config.mode, config.framework, config.data
     if mode.name is not (wanted := type(mode)().name):
         yield f"mode.name={mode.name.name} does not fit mode={wanted.name}. Say mode={mode.name.name}."
     if framework.name != (name := type(framework)().name):

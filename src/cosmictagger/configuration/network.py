@@ -27,7 +27,7 @@ class Network:
     blocks_deepest_layer: int = 5
     blocks_final: int = 5
     depth: int = 6
-    """How many times the picture is halved."""
+    """How many times the image is halved."""
 
     filter_size_deepest: int = 5
     bottleneck_deepest: int = 256

@@ -11,16 +11,16 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.errors import CheckpointError
 
 
-def weights(chosen: Configuration) -> Iterator[str]:
+def weights(config: Configuration) -> Iterator[str]:
     """Refusals of places without a checkpoint."""
     from cosmictagger.records.checkpoints import Checkpoints, weights_of_run
 
-    if pilotage.world_here().rank or chosen.mode.name is ModeKind.iotest:
+    if pilotage.world_here().rank or config.mode.name is ModeKind.iotest:
         # The first process alone needs to see the folder.
         return
-    folder, location = Path(chosen.output_dir), chosen.mode.weights_location
-    goes_on = chosen.mode.name is ModeKind.train and Checkpoints(folder / "checkpoints").latest() is not None
-    if goes_on or not (location or chosen.mode.name is ModeKind.inference):
+    folder, location = Path(config.output_dir), config.mode.weights_location
+    goes_on = config.mode.name is ModeKind.train and Checkpoints(folder / "checkpoints").latest() is not None
+    if goes_on or not (location or config.mode.name is ModeKind.inference):
         return
     try:
         weights_of_run(location, folder)

@@ -1,4 +1,4 @@
-"""The numbers of the detector's pictures that every part agrees on."""
+"""The numbers of the detector's images that every part agrees on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ PLANES = 3
 """Wire planes of an event: two induction planes and the collection plane."""
 
 HEIGHT = 1280
-"""Rows of a full picture: drift time."""
+"""Rows of a full image: drift time."""
 
 WIDTH = 2048
-"""Columns of a full picture: wires."""
+"""Columns of a full image: wires."""
 
 BACKGROUND, COSMIC, NEUTRINO = 0, 1, 2
 """The three classes of a pixel."""

@@ -1,4 +1,4 @@
-"""Coarser pictures: charge is averaged over the block, empty pixels included; the highest label of the block wins."""
+"""Coarser images: charge is averaged over the block, empty pixels included; the highest label of the block wins."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cosmictagger.errors import DataError
 
 
 def check_downsample(downsample: int, shape: tuple[int, int]) -> None:
-    """Refuse a downsampling that the picture's size does not allow."""
+    """Refuse a downsampling that the image's size does not allow."""
     if not 0 <= downsample <= MAX_DOWNSAMPLE or any(side % (1 << downsample) for side in shape):
         raise DataError(
-            f"data.downsample={downsample} does not divide pictures of {shape[0]} x {shape[1]}: "
+            f"data.downsample={downsample} does not divide images of {shape[0]} x {shape[1]}: "
             f"choose an integer from 0 to {MAX_DOWNSAMPLE} whose power of two divides both sides."
         )
 

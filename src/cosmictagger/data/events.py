@@ -35,7 +35,7 @@ class SparseEvent:
     """One event: three planes of filled pixels."""
 
     shape: tuple[int, int]
-    """Rows and columns of each plane's picture."""
+    """Rows and columns of each plane's image."""
     planes: tuple[SparsePlane, ...]
     event_id: tuple[int, int, int] = (-1, -1, -1)
     """Run, subrun, event."""
@@ -57,7 +57,7 @@ class PlaneClusters:
     counts: Array
     """Pixels of each particle, int64; a particle may have none."""
     ids: Array
-    """Column times rows of the picture plus row, increasing within a particle."""
+    """Column times rows of the image plus row, increasing within a particle."""
     values: Array
     """float32."""
 
@@ -69,12 +69,12 @@ class Truths:
     event_label: Array
     """int64 (events,): electron neutrino, muon neutrino, neutral current, cosmic rays alone."""
     vertex: Array
-    """float32 (events, planes, 2): row and column in the batch's pictures; negative where there is none."""
+    """float32 (events, planes, 2): row and column in the batch's images; negative where there is none."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
-    """Dense pictures of several events, channels first unless asked otherwise."""
+    """Dense images of several events, channels first unless asked otherwise."""
 
     image: Array
     """float32 (events, planes, rows, columns)."""
@@ -128,7 +128,7 @@ class SparseBatch(FilledPixels):
 class PaddedBatch(FilledPixels):
     """Filled pixels, equally many of each event: what a device takes that is compiled for one shape.
 
-    The index is int32, (events, pixels): places in the event's flattened pictures; one that comes again has the same values.
+    The index is int32, (events, pixels): places in the event's flattened images; one that comes again has the same values.
     """
 
 

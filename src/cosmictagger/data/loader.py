@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cosmictagger.data.canvases import Canvases
+from cosmictagger.data.array_pool import ArrayPool
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.downsampling import check_downsample
 from cosmictagger.data.events import AnyBatch, Array, Batch, SparseBatch
@@ -34,13 +34,13 @@ class Source(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of a full picture."""
+        """Rows and columns of a full image."""
 
     def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
         """Events as filled pixels."""
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
-        """Events as pictures."""
+        """Events as images."""
 
 
 class Loader:
@@ -85,7 +85,7 @@ class Loader:
         self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
         self._prefetch, self._truths, self.pixels = prefetch, truths, pixels
         # Those that wait, those under way, and two that the device and its loader still hold.
-        self._canvases = Canvases(prefetch + workers + 2)
+        self._arrays = ArrayPool(prefetch + workers + 2)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
         self._coming: deque[Future[AnyBatch]] = deque()
         self._batches = 0
@@ -162,7 +162,7 @@ class Loader:
         batch = self._with_truths(self._read(entries))
         if self.pixels is None or isinstance(batch, Batch):
             return batch
-        return padded(batch, self.pixels, self._canvases.zeros)
+        return padded(batch, self.pixels, self._arrays.zeros)
 
     def _with_truths(self, batch: Batch | SparseBatch) -> Batch | SparseBatch:
         if not self._truths:

@@ -37,7 +37,7 @@ def padded(
 
 def _fill(row: Array, values: Array) -> None:
     row[: len(values)] = values
-    # Without any pixel it stays zero: the first pixel of the picture, which is empty.
+    # Without any pixel it stays zero: the first pixel of the image, which is empty.
     if len(values):
         row[len(values) :] = values[0]
 
@@ -46,5 +46,5 @@ def _check(counts: Array, pixels: int, entries: Array) -> None:
     if (most := int(counts.max(initial=0))) > pixels:
         raise DataError(
             f"Event {entries[int(counts.argmax())]} has {most} filled pixels where the file promises {pixels} at most: its charges "
-            "and labels name different pixels. Say data.data_format=channels_last, which sends whole pictures."
+            "and labels name different pixels. Say data.data_format=channels_last, which sends whole images."
         )

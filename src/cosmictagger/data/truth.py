@@ -30,7 +30,7 @@ class NeutrinoTruth:
     time: float
     """Nanoseconds."""
     pixels: tuple[tuple[int, int], ...] | None = None
-    """Row and column of the vertex in each plane's full picture; None where the file does not say."""
+    """Row and column of the vertex in each plane's full image; None where the file does not say."""
 
     @property
     def flavour(self) -> str:

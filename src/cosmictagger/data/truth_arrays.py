@@ -14,21 +14,21 @@ ABSENT = -1.0
 """Row and column of a vertex that is not there."""
 
 
-class Knowing(Protocol):
+class TruthSource(Protocol):
     """A source that knows what the simulation knew."""
 
     def truth(self, entry: int) -> NeutrinoTruth | None:
         """The neutrino of an event."""
 
 
-def truths_of(source: Knowing, batch: Batch | SparseBatch, downsample: int) -> Truths:
+def truths_of(source: TruthSource, batch: Batch | SparseBatch, downsample: int) -> Truths:
     """Kind and vertex of each event of a batch; an event whose neutrino cannot be seen is one of cosmic rays alone."""
     found = [source.truth(int(entry)) for entry in batch.entries]
     kinds = [event_class(truth, int(count)) for truth, count in zip(found, neutrino_pixels(batch), strict=True)]
     vertex = np.full((len(found), PLANES, 2), ABSENT, np.float32)
     for place, truth in zip(vertex, found, strict=True):
         if truth is not None and truth.pixels is not None:
-            # The middle of a pixel of the stored picture, in pixels of the coarse one.
+            # The middle of a pixel of the stored image, in pixels of the coarse one.
             place[:] = (np.asarray(truth.pixels, np.float32) + 0.5) / 2**downsample
     return Truths(np.array(kinds, np.int64), vertex)
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from cosmictagger.data.loader import Source
     from cosmictagger.devices.executor import Executor
     from cosmictagger.devices.loading import BatchLoader, Purpose
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 
 class Device(Protocol):
     """One compute mode. Creating a device imports neither torch nor a vendor's package."""
 
-    def environment(self, chosen: Configuration) -> dict[str, str]:
+    def environment(self, config: Configuration) -> dict[str, str]:
         """Variables to set before torch or a vendor's package is imported."""
         ...
 
@@ -26,11 +26,11 @@ class Device(Protocol):
         ...
 
     def loader(
-        self, chosen: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
+        self, config: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
     ) -> BatchLoader:
         """This process's share of the batches, in the form that suits the device."""
         ...
 
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Build the configured network, ready to train and evaluate."""
         ...

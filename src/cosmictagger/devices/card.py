@@ -8,7 +8,7 @@ from contextlib import suppress
 import torch
 
 PROPOSALS = 3
-"""Algorithms tried for each convolution: cuDNN names the likely ones first, and trying all of them on whole pictures takes long."""
+"""Algorithms tried for each convolution: cuDNN names the likely ones first, and trying all of them on whole images takes long."""
 
 
 def prepare_card() -> None:
@@ -24,8 +24,8 @@ def _use_libraries() -> None:
     # over long before the second one is recorded.
     with suppress(RuntimeError), torch.no_grad():
         shape = torch.empty(8, 8, 16, 16, dtype=torch.bfloat16, device="cuda")
-        pictures = shape.to(memory_format=torch.channels_last)
+        images = shape.to(memory_format=torch.channels_last)
         weights = torch.zeros(8, 8, 3, 3, dtype=torch.bfloat16, device="cuda").to(memory_format=torch.channels_last)
-        result = torch.nn.functional.conv2d(pictures, weights, padding=1)
+        result = torch.nn.functional.conv2d(images, weights, padding=1)
         ones, wanted = (1, 1), (True, True, False)
-        torch.ops.aten.convolution_backward(result, pictures, weights, None, ones, ones, ones, False, (0, 0), 1, wanted)
+        torch.ops.aten.convolution_backward(result, images, weights, None, ones, ones, ones, False, (0, 0), 1, wanted)

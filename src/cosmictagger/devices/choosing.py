@@ -13,9 +13,9 @@ from cosmictagger.devices.xpu import XpuDevice
 from cosmictagger.errors import ConfigurationError
 
 
-def device_for(chosen: Configuration) -> Device:
+def device_for(config: Configuration) -> Device:
     """The device of the configured compute mode."""
-    match chosen.run.compute_mode:
+    match config.run.compute_mode:
         case ComputeMode.CPU:
             return CpuDevice()
         case ComputeMode.GPU:
@@ -30,7 +30,7 @@ def device_for(chosen: Configuration) -> Device:
             raise ConfigurationError(f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU.")
 
 
-def environment_for(chosen: Configuration) -> dict[str, str]:
+def environment_for(config: Configuration) -> dict[str, str]:
     """Variables to set before torch or a vendor's package is imported: the configured ones and the device's."""
-    configured = {name: str(value) for name, value in chosen.framework.environment_variables.items()}
-    return configured | device_for(chosen).environment(chosen)
+    configured = {name: str(value) for name, value in config.framework.environment_variables.items()}
+    return configured | device_for(config).environment(config)

@@ -10,7 +10,7 @@ from pilotage import World
 
 if TYPE_CHECKING:
     from cosmictagger.devices.executor import Executor
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 
 class CpuDevice(TorchDevice):
@@ -20,10 +20,10 @@ class CpuDevice(TorchDevice):
         """Gloo exchanges gradients between processors."""
         return "cpu", "gloo"
 
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Execute eagerly, which is faster here: kernels are long, and oneDNN gains nothing from a captured program."""
         import torch
 
         from cosmictagger.devices.eager import eager_executor
 
-        return eager_executor(chosen, torch.device("cpu"), processes)
+        return eager_executor(config, torch.device("cpu"), processes)

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from cosmictagger.data.loader import Source
     from cosmictagger.devices.executor import Executor
     from cosmictagger.devices.loading import BatchLoader, Purpose
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 
 class CudaDevice(TorchDevice):
     """An NVIDIA card."""
 
-    def environment(self, chosen: Configuration) -> dict[str, str]:
+    def environment(self, config: Configuration) -> dict[str, str]:
         """Let each process of a host see only its own card."""
         world = pilotage.world_here()
         if world.size == 1:
@@ -33,16 +33,16 @@ class CudaDevice(TorchDevice):
         return "cuda", "nccl"
 
     def loader(
-        self, chosen: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
+        self, config: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
     ) -> BatchLoader:
         """Only the filled pixels, a hundredth of an image: a card scatters them faster than the bus brings the rest."""
         from cosmictagger.data.synthetic import SyntheticEvents
         from cosmictagger.devices.loading import event_loader, planes_first
 
-        sparse = planes_first(chosen) and not isinstance(source, SyntheticEvents)
-        return event_loader(chosen, source, order, processes, sparse=sparse)
+        sparse = planes_first(config) and not isinstance(source, SyntheticEvents)
+        return event_loader(config, source, order, processes, sparse=sparse)
 
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Execute captured programs; only eager execution can scale losses."""
         import torch
 
@@ -50,12 +50,12 @@ class CudaDevice(TorchDevice):
         from cosmictagger.devices.eager import eager_executor
         from cosmictagger.devices.engine import EngineExecutor
         from cosmictagger.devices.setup import network_setup
-        from cosmictagger.training.precision import NUMBERS
+        from cosmictagger.training.precision import NUMBER_TYPES
 
         prepare_card()
-        if NUMBERS[chosen.run.precision].scales_loss:
-            return eager_executor(chosen, torch.device("cuda", torch.cuda.current_device()), processes)
-        setup = network_setup(chosen, processes)
+        if NUMBER_TYPES[config.run.precision].scales_loss:
+            return eager_executor(config, torch.device("cuda", torch.cuda.current_device()), processes)
+        setup = network_setup(config, processes)
         return EngineExecutor(
             setup.network,
             setup.optimizer(),

@@ -17,13 +17,13 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import AnyBatch
 from cosmictagger.devices.executor import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import tensors
-from cosmictagger.devices.observing import Observed
+from cosmictagger.devices.observed_precision import ObservedPrecision
 from cosmictagger.devices.setup import network_setup
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.training.optimizer import set_rate
-from cosmictagger.training.precision import Numbers
+from cosmictagger.training.precision import NumberTypes
 from cosmictagger.training.step import EvaluationStep, TrainingStep
 
 _BUFFER_OPTIONS = ("forward_sync_buffers", "broadcast_buffers")
@@ -43,7 +43,7 @@ class EagerExecutor:
         network: UResNet,
         optimizer: torch.optim.Optimizer | None,
         scheme: LossBalanceScheme,
-        numbers: Numbers,
+        numbers: NumberTypes,
         device: torch.device,
         *,
         processes: Processes | None = None,
@@ -57,11 +57,11 @@ class EagerExecutor:
         self._step: nn.Module = TrainingStep(network, scheme)
         self._parallel: DistributedDataParallel | None = None
         self._processes = processes or Processes()
-        if self._processes.shares and optimizer is not None:
+        if self._processes.is_distributed and optimizer is not None:
             with self._processes.exchanging("taking over the first weights"):
                 self._step = self._parallel = DistributedDataParallel(self._step, **_buffers(broadcast_buffers))
         self._numbers, self._device, self._boundary = numbers, device, boundary
-        self._observed = Observed(network, numbers)
+        self._observed = ObservedPrecision(network, numbers)
         self._scaler = torch.amp.GradScaler(device.type, enabled=numbers.scales_loss)
         self._updates = 0
 
@@ -142,7 +142,7 @@ class EagerExecutor:
 
 
 def eager_executor(
-    chosen: Configuration,
+    config: Configuration,
     device: torch.device,
     processes: Processes | None = None,
     *,
@@ -150,7 +150,7 @@ def eager_executor(
     name: str | None = None,
 ) -> EagerExecutor:
     """The configured network, executed eagerly on a device."""
-    setup = network_setup(chosen, processes)
+    setup = network_setup(config, processes)
     return EagerExecutor(
         setup.network,
         setup.optimizer(),
@@ -158,7 +158,7 @@ def eager_executor(
         setup.numbers,
         device,
         processes=setup.processes,
-        broadcast_buffers=chosen.run.broadcast_buffers,
+        broadcast_buffers=config.run.broadcast_buffers,
         boundary=boundary,
         name=name,
     )

@@ -15,12 +15,12 @@ from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.data.events import AnyBatch
 from cosmictagger.devices.executor import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import joined_tensors, tensors
-from cosmictagger.devices.learnt import as_slots, as_torch
-from cosmictagger.devices.observing import Observed
+from cosmictagger.devices.observed_precision import ObservedPrecision
+from cosmictagger.devices.optimizer_state import as_slots, as_torch
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.training.optimizer import set_rate
-from cosmictagger.training.precision import Numbers
+from cosmictagger.training.precision import NumberTypes
 from cosmictagger.training.step import EvaluationStep, TrainingStep
 
 
@@ -46,7 +46,7 @@ class EngineExecutor:
         network: UResNet,
         optimizer: torch.optim.Optimizer | None,
         scheme: LossBalanceScheme,
-        numbers: Numbers,
+        numbers: NumberTypes,
         backend: str,
         accumulation: int = 1,
         *,
@@ -54,7 +54,7 @@ class EngineExecutor:
         share: Callable[[nn.Module], AbstractContextManager[None]] | None = None,
     ) -> None:
         self.network, self._optimizer = network, optimizer
-        self._observed, self._share = Observed(network, numbers), share
+        self._observed, self._share = ObservedPrecision(network, numbers), share
         self._backend, self._accumulation, self._instances = backend, accumulation, instances
         self._device = torch.device(backend)
         network.eval()
@@ -120,10 +120,10 @@ class EngineExecutor:
 
     def state(self) -> dict[str, Any]:
         """Weights, and what the optimizer has learnt on the device."""
-        learnt: dict[str, Any] = self._restored or {}
+        optimizer_state: dict[str, Any] = self._restored or {}
         if self._training is not None and self._optimizer is not None and self._training.record.updates:
-            learnt = as_torch(self._training.optimizer_state_dict(), self._step, self._optimizer)
-        return on_host({"state_dict": self.network.state_dict(), "optimizer": learnt})
+            optimizer_state = as_torch(self._training.optimizer_state_dict(), self._step, self._optimizer)
+        return on_host({"state_dict": self.network.state_dict(), "optimizer": optimizer_state})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from such a state."""

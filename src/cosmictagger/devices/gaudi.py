@@ -12,15 +12,15 @@ from pilotage import World
 
 if TYPE_CHECKING:
     from cosmictagger.devices.executor import Executor
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 
 class GaudiDevice(TorchDevice):
     """A Gaudi card, real or emulated."""
 
-    def environment(self, chosen: Configuration) -> dict[str, str]:
+    def environment(self, config: Configuration) -> dict[str, str]:
         """Habana's package reads its execution mode when it is imported."""
-        return {"PT_HPU_LAZY_MODE": "1" if chosen.run.lazy_mode else "0"}
+        return {"PT_HPU_LAZY_MODE": "1" if config.run.lazy_mode else "0"}
 
     def exchange(self, world: World) -> tuple[str, str]:
         """HCCL exchanges gradients."""
@@ -30,7 +30,7 @@ class GaudiDevice(TorchDevice):
 
         return "hpu", "hccl"
 
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Execute eagerly, or as lazy graphs that end at each ``mark_step``."""
         import torch
 
@@ -46,4 +46,4 @@ class GaudiDevice(TorchDevice):
                 "run.compute_mode=HPU cannot be: habana_frameworks finds no card. Say run.compute_mode=CPU."
             )
         device, name = torch.device("hpu"), hpu.get_device_name()
-        return eager_executor(chosen, device, processes, boundary=htcore.mark_step, name=name)
+        return eager_executor(config, device, processes, boundary=htcore.mark_step, name=name)

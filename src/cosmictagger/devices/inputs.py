@@ -15,7 +15,7 @@ PLANES = 3
 
 def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
     """Images float32 and labels uint8, both (N, 3, H, W), on a device; then event labels and vertices where they are known."""
-    return (*_pictures(batch, device), *truth_tensors(batch, device))
+    return (*_images(batch, device), *truth_tensors(batch, device))
 
 
 def truth_tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
@@ -30,30 +30,30 @@ def joined_tensors(batches: Sequence[AnyBatch], device: torch.device) -> list[Te
     return [column[0] if len(column) == 1 else torch.cat(column) for column in columns]
 
 
-def _pictures(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:
+def _images(batch: AnyBatch, device: torch.device) -> tuple[Tensor, Tensor]:
     if not isinstance(batch, Batch):
         index = torch.from_numpy(batch.index).to(device, non_blocking=True)
         charge = torch.from_numpy(batch.charge).to(device, non_blocking=True)
         label = torch.from_numpy(batch.label).to(device, non_blocking=True)
         if isinstance(batch, PaddedBatch):
-            return spread(batch.shape[1:], index, charge), spread(batch.shape[1:], index, label)
+            return scatter_padded(batch.shape[1:], index, charge), scatter_padded(batch.shape[1:], index, label)
         return _scattered(batch.shape, index, charge), _scattered(batch.shape, index, label)
     image, label = torch.from_numpy(batch.image).to(device), torch.from_numpy(batch.label).to(device)
     return planes_first(image), planes_first(label)
 
 
-def planes_first(picture: Tensor) -> Tensor:
+def planes_first(image: Tensor) -> Tensor:
     """(N, 3, H, W), also from (N, H, W, 3)."""
-    return picture if picture.shape[1] == PLANES else picture.movedim(-1, 1).contiguous()
+    return image if image.shape[1] == PLANES else image.movedim(-1, 1).contiguous()
 
 
-def spread(picture: Sequence[int], index: Tensor, values: Tensor) -> Tensor:
+def scatter_padded(shape: Sequence[int], index: Tensor, values: Tensor) -> Tensor:
     """Images of several events from equally many filled pixels of each (N, pixels), the same where one comes again."""
-    flat = torch.zeros(index.shape[0], math.prod(picture), dtype=values.dtype, device=values.device)
-    return flat.scatter_(1, index.long(), values).view(-1, *picture)
+    flat = torch.zeros(index.shape[0], math.prod(shape), dtype=values.dtype, device=values.device)
+    return flat.scatter_(1, index.long(), values).view(-1, *shape)
 
 
 def _scattered(shape: tuple[int, ...], index: Tensor, values: Tensor) -> Tensor:
-    """A picture from its filled pixels, each of which is named once."""
+    """An image from its filled pixels, each of which is named once."""
     flat = torch.zeros(math.prod(shape), dtype=values.dtype, device=values.device)
     return flat.index_copy_(0, index, values).view(shape)

@@ -10,7 +10,7 @@ from cosmictagger.configuration.choices import DataFormat
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import AnyBatch
 from cosmictagger.data.loader import Loader, Source
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 
 
 class Purpose(Enum):
@@ -58,7 +58,7 @@ class BatchLoader(Protocol):
 
 
 def event_loader(
-    chosen: Configuration,
+    config: Configuration,
     source: Source,
     order: str,
     processes: Processes,
@@ -67,24 +67,24 @@ def event_loader(
     pixels: int | None = None,
 ) -> Loader:
     """This process's share of the batches of a source, prepared by threads."""
-    data = chosen.data
+    data = config.data
     return Loader(
         source,
-        minibatch_size=chosen.run.minibatch_size,
+        minibatch_size=config.run.minibatch_size,
         downsample=data.downsample,
         order=order,
-        seed=processes.first(data.seed or time.time_ns() % 2**62 + 1),
+        seed=processes.broadcast(data.seed or time.time_ns() % 2**62 + 1),
         sparse=sparse or pixels is not None,
         img_transform=data.img_transform,
         data_format=data.data_format.name,
         workers=data.workers or None,
         rank=processes.rank,
         size=processes.size,
-        truths=chosen.network.event_label or chosen.network.vertex,
+        truths=config.network.event_label or config.network.vertex,
         pixels=pixels,
     )
 
 
-def planes_first(chosen: Configuration) -> bool:
+def planes_first(config: Configuration) -> bool:
     """Whether batches have the planes first, as filled pixels are sent."""
-    return chosen.data.data_format is DataFormat.channels_first
+    return config.data.data_format is DataFormat.channels_first

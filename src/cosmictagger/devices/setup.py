@@ -11,9 +11,9 @@ from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.configuration.mode import Inference, Optimizer, Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.networks.uresnet import UResNet, build
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS, Numbers
+from cosmictagger.training.precision import NUMBER_TYPES, NumberTypes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +21,7 @@ class NetworkSetup:
     """A new network, its precision and its optimizer settings."""
 
     network: UResNet
-    numbers: Numbers
+    numbers: NumberTypes
     settings: Optimizer
     processes: Processes
     trains: bool
@@ -38,14 +38,14 @@ class NetworkSetup:
         return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate, family)
 
 
-def network_setup(chosen: Configuration, processes: Processes | None = None) -> NetworkSetup:
+def network_setup(config: Configuration, processes: Processes | None = None) -> NetworkSetup:
     """Build the configured network in the types of its precision."""
-    numbers = NUMBERS[chosen.run.precision]
-    network = build(chosen.network, numbers.activations, quantization_aware=chosen.mode.quantization_aware)
+    numbers = NUMBER_TYPES[config.run.precision]
+    network = build(config.network, numbers.activations, quantization_aware=config.mode.quantization_aware)
     return NetworkSetup(
         network=network.to(numbers.weights),
         numbers=numbers,
-        settings=chosen.mode.optimizer if isinstance(chosen.mode, Train | Inference) else Optimizer(),
+        settings=config.mode.optimizer if isinstance(config.mode, Train | Inference) else Optimizer(),
         processes=processes or Processes(),
-        trains=isinstance(chosen.mode, Train),
+        trains=isinstance(config.mode, Train),
     )

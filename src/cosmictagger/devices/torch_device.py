@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cosmictagger.data.loader import Source
     from cosmictagger.devices.executor import Executor
     from cosmictagger.devices.loading import BatchLoader, Purpose
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 
 class TorchDevice(ABC):
@@ -24,10 +24,10 @@ class TorchDevice(ABC):
         """The type of the tensors that hold the gradients, and the backend that exchanges them."""
 
     @abstractmethod
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Build the configured network, ready to train and evaluate."""
 
-    def environment(self, chosen: Configuration) -> dict[str, str]:
+    def environment(self, config: Configuration) -> dict[str, str]:
         """Variables to set before torch or a vendor's package is imported: none."""
         return {}
 
@@ -38,9 +38,9 @@ class TorchDevice(ABC):
         return join(run, self.exchange)
 
     def loader(
-        self, chosen: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
+        self, config: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
     ) -> BatchLoader:
         """This process's share of the batches, as dense images."""
         from cosmictagger.devices.loading import event_loader
 
-        return event_loader(chosen, source, order, processes)
+        return event_loader(config, source, order, processes)

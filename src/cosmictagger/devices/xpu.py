@@ -13,7 +13,7 @@ from pilotage import World
 
 if TYPE_CHECKING:
     from cosmictagger.devices.executor import Executor
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 
 class XpuDevice(TorchDevice):
@@ -42,10 +42,10 @@ class XpuDevice(TorchDevice):
             ) from None
         return "xpu", "ccl"
 
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Execute eagerly."""
         import torch
 
         from cosmictagger.devices.eager import eager_executor
 
-        return eager_executor(chosen, torch.device("xpu", torch.xpu.current_device()), processes)
+        return eager_executor(config, torch.device("xpu", torch.xpu.current_device()), processes)

@@ -1,1 +1,1 @@
-"""Pictures of events for people: charge, truth and prediction of the three planes."""
+"""Images of events for people: charge, truth and prediction of the three planes."""

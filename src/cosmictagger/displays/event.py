@@ -65,8 +65,8 @@ def _plane_panels(
     """The panels of one plane from top to bottom."""
     whole, near = Window(0, 0, *image.shape), window_around(label, image, vertex, downsample)
 
-    def panel(name: str, kind: str, picture: Array, window: Window) -> Panel:
-        return Panel(name, kind, picture, window, downsample, vertex)
+    def panel(name: str, kind: str, shown: Array, window: Window) -> Panel:
+        return Panel(name, kind, shown, window, downsample, vertex)
 
     classes = rendering.class_map(image, label)
     first = [panel("charge", "charge", image, whole).framed(near), panel("truth", "classes", classes, whole)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_COLUMNS = 560
-"""Columns that a panel has dots for; wider pictures are pooled."""
+"""Columns that a panel has dots for; wider images are pooled."""
 _CHARGE_COLOURS = "inferno"
 _LEAST_CHARGE, _MOST_CHARGE = 2.0, 300.0
 """The threshold is 5; below it the scale begins so that the weakest pixels still show."""
@@ -30,7 +30,7 @@ class Panel:
     name: str
     kind: str
     """charge, classes or agreement."""
-    picture: Array
+    image: Array
     window: Window
     downsample: int = 0
     vertex: tuple[int, int] | None = None
@@ -50,7 +50,7 @@ class Panel:
 
 def draw(axes: Axes, panel: Panel) -> None:
     """Fill one pair of axes."""
-    part = panel.window.of(panel.picture)
+    part = panel.window.of(panel.image)
     shown = rendering.pooled(part, -(-part.shape[1] // _MOST_COLUMNS))
     scale = 1 << panel.downsample
     left, top = panel.window.left * scale, panel.window.top * scale

@@ -21,23 +21,23 @@ AGREEMENT_COLOURS = (PAPER, FAINT, COSMIC_COLOUR, NEUTRINO_COLOUR, MISSED_COLOUR
 """As the classes where prediction and truth agree on neutrino, then neutrino missed, then neutrino invented."""
 
 
-def pooled(picture: Array, factor: int) -> Array:
+def pooled(image: Array, factor: int) -> Array:
     """The highest value of every block: a track stays unbroken however small it is drawn."""
     if factor <= 1:
-        return picture
-    height, width = (-(-side // factor) * factor for side in picture.shape)
-    padded = np.zeros((height, width), picture.dtype)
-    padded[: picture.shape[0], : picture.shape[1]] = picture
+        return image
+    height, width = (-(-side // factor) * factor for side in image.shape)
+    padded = np.zeros((height, width), image.dtype)
+    padded[: image.shape[0], : image.shape[1]] = image
     return np.asarray(padded.reshape(height // factor, factor, width // factor, factor).max(axis=(1, 3)))
 
 
 def class_map(image: Array, classes: Array) -> Array:
-    """Numbers of ``CLASS_COLOURS`` for a plane's classes."""
+    """NumberTypes of ``CLASS_COLOURS`` for a plane's classes."""
     return np.where(classes > 0, classes + 1, (image > 0).astype(np.uint8)).astype(np.uint8)
 
 
 def agreement_map(image: Array, label: Array, prediction: Array) -> Array:
-    """Numbers of ``AGREEMENT_COLOURS``: where prediction and truth differ about the neutrino."""
+    """NumberTypes of ``AGREEMENT_COLOURS``: where prediction and truth differ about the neutrino."""
     shown = class_map(image, np.where(label == COSMIC, COSMIC, 0))
     shown[(label == NEUTRINO) & (prediction == NEUTRINO)] = 3
     shown[(label == NEUTRINO) & (prediction != NEUTRINO)] = 4

@@ -11,22 +11,22 @@ from cosmictagger.data.events import Array
 
 _LEAST_WIDTH, _MOST_WIDTH = 192, 768
 _SHAPE = 1.6
-"""Width over height, as the whole pictures have it."""
+"""Width over height, as the whole images have it."""
 _ROOM = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A rectangle of a picture."""
+    """A rectangle of an image."""
 
     top: int
     left: int
     height: int
     width: int
 
-    def of(self, picture: Array) -> Array:
-        """The picture's part inside the window."""
-        return picture[self.top : self.top + self.height, self.left : self.left + self.width]
+    def of(self, image: Array) -> Array:
+        """The image's part inside the window."""
+        return image[self.top : self.top + self.height, self.left : self.left + self.width]
 
 
 def window_around(classes: Array, image: Array, vertex: tuple[int, int] | None, downsample: int) -> Window:

@@ -20,11 +20,11 @@ from cosmictagger.errors import ConfigurationError
 from cosmictagger.networks.uresnet import stack_planes
 from cosmictagger.records.checkpoints import load, weights_of_run
 from cosmictagger.records.process_log import LOGGER
-from cosmictagger.training.metrics import KEYS, measured_images
+from cosmictagger.training.metrics import KEYS, image_metrics
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class EvaluatedBatch:
     """A batch and what the network made of it."""
 
     batch: Batch
@@ -46,10 +46,10 @@ class Judged:
         return torch.from_numpy((self.batch.label == NEUTRINO).sum((1, 2, 3)))
 
 
-def trained_executor(chosen: Configuration, folder: Path) -> Executor:
+def trained_executor(config: Configuration, folder: Path) -> Executor:
     """An executor with the weights that are configured, or with the run's own."""
-    path = weights_of_run(chosen.mode.weights_location, folder)
-    executor = device_for(chosen).executor(chosen)
+    path = weights_of_run(config.mode.weights_location, folder)
+    executor = device_for(config).executor(config)
     state = load(path)
     executor.restore({"state_dict": state["state_dict"]})
     LOGGER.info("Weights of %s, step %s", path, state.get("global_step", "unknown"))
@@ -63,20 +63,22 @@ def entries_from(file: EventFile, start: int, most: int) -> list[int]:
     return list(range(start, min(len(file), start + most)))
 
 
-def judge(executor: Executor, file: EventFile, entries: list[int], chosen: Configuration) -> Iterator[Judged]:
+def evaluate_entries(
+    executor: Executor, file: EventFile, entries: list[int], config: Configuration
+) -> Iterator[EvaluatedBatch]:
     """Predict batch by batch; the last one is filled up with its first event, and cut again."""
-    size = chosen.run.minibatch_size
+    size = config.run.minibatch_size
     for first in range(0, len(entries), size):
         wanted = entries[first : first + size]
         padded = wanted + [wanted[0]] * (size - len(wanted))
-        batch = file.dense_batch(padded, chosen.data.downsample)
-        given = replace(batch, image=np.log1p(batch.image)) if chosen.data.img_transform else batch
-        if chosen.network.event_label or chosen.network.vertex:
-            given = replace(given, truths=truths_of(file, batch, chosen.data.downsample))
+        batch = file.dense_batch(padded, config.data.downsample)
+        given = replace(batch, image=np.log1p(batch.image)) if config.data.img_transform else batch
+        if config.network.event_label or config.network.vertex:
+            given = replace(given, truths=truths_of(file, batch, config.data.downsample))
         yield _cut(batch, executor.evaluate(given), len(wanted))
 
 
-def _cut(batch: Batch, found: Evaluation, count: int) -> Judged:
+def _cut(batch: Batch, found: Evaluation, count: int) -> EvaluatedBatch:
     kept = Batch(
         image=batch.image[:count],
         label=batch.label[:count],
@@ -86,10 +88,10 @@ def _cut(batch: Batch, found: Evaluation, count: int) -> Judged:
     prediction = found.prediction[:count]
     stacked = stack_planes(prediction)[:, 0], stack_planes(torch.from_numpy(kept.label))[:, 0]
     whole = count == len(batch.entries)
-    return Judged(
+    return EvaluatedBatch(
         batch=kept,
         prediction=prediction,
-        numbers=measured_images(*stacked),
+        numbers=image_metrics(*stacked),
         loss=found.loss if whole else None,
         heads=tuple(found.metrics[len(KEYS) :].tolist()) if whole else None,
     )

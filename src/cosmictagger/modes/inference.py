@@ -11,9 +11,9 @@ from cosmictagger.configuration.mode import Inference
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.larcv.predictions import PredictionWriter
 from cosmictagger.errors import ConfigurationError
-from cosmictagger.modes.evaluation import Judged, entries_from, judge, trained_executor
+from cosmictagger.modes.evaluation import EvaluatedBatch, entries_from, evaluate_entries, trained_executor
 from cosmictagger.modes.sources import held_out_events
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.process_log import LOGGER, QUIET_ON_TERMINALS
 from cosmictagger.records.progress import progress
 from cosmictagger.records.report import placement_lines, write_report
@@ -27,30 +27,30 @@ CLEAR = 10
 """Neutrino pixels that an event needs to be worth asking for its neutrino."""
 
 
-def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
+def infer(config: Configuration, folder: Path, processes: Processes) -> None:
     """Predict held-out events, write the predictions down and report on them."""
-    assert isinstance(chosen.mode, Inference)
-    source = held_out_events(chosen)
+    assert isinstance(config.mode, Inference)
+    source = held_out_events(config)
     if source is None:
         raise ConfigurationError(
             "mode=inference needs events to read, and data=synthetic has none. Say data=generated or data=real."
         )
-    executor = trained_executor(chosen, folder)
-    size, keys = chosen.run.minibatch_size, head_keys(chosen.network)
+    executor = trained_executor(config, folder)
+    size, keys = config.run.minibatch_size, head_keys(config.network)
     with source as file:
-        entries = entries_from(file, chosen.mode.start_index, chosen.run.iterations * size)
+        entries = entries_from(file, config.mode.start_index, config.run.iterations * size)
         LOGGER.info("Inference on %d of %d entries of %s", len(entries), len(file), file.path)
         throughput, found = Throughput(size), []
         target = folder / "predictions.h5"
-        with PredictionWriter(target, source=file, downsample=chosen.data.downsample) as writer:
+        with PredictionWriter(target, source=file, downsample=config.data.downsample) as writer:
             table = MetricTable(folder / "ana_metrics.csv")
             start = time.perf_counter()
             with progress(len(entries), "inference") as bar:
-                for number, judged in enumerate(judge(executor, file, entries, chosen)):
-                    writer.write(judged.batch, judged.prediction.numpy())
-                    found.append(judged)
-                    _note(table, chosen.mode, number, judged, keys)
-                    bar.update(len(judged.batch.entries))
+                for number, evaluated in enumerate(evaluate_entries(executor, file, entries, config)):
+                    writer.write(evaluated.batch, evaluated.prediction.numpy())
+                    found.append(evaluated)
+                    _note(table, config.mode, number, evaluated, keys)
+                    bar.update(len(evaluated.batch.entries))
                     throughput.add(time.perf_counter() - start)
                     start = time.perf_counter()
             table.close()
@@ -65,41 +65,41 @@ def infer(chosen: Configuration, folder: Path, processes: Processes) -> None:
     for line in throughput.lines():
         LOGGER.info(line)
     placement = executor.placement()
-    asked = f"{chosen.run.compute_mode.name}, {chosen.run.precision.name}"
+    asked = f"{config.run.compute_mode.name}, {config.run.precision.name}"
     for line in placement_lines(placement, asked=asked, samples=len(entries)):
         LOGGER.info(line)
     write_report(folder / "inference", placement, {"entries": len(entries), "metrics": means, "metrics_clear": clear})
 
 
-def _values(judged: Judged) -> dict[str, float]:
-    per_plane = judged.numbers.mean(1)
+def _values(evaluated: EvaluatedBatch) -> dict[str, float]:
+    per_plane = evaluated.numbers.mean(1)
     numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
-    loss = {} if judged.loss is None else {"loss": judged.loss}
+    loss = {} if evaluated.loss is None else {"loss": evaluated.loss}
     return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
 
 
-def _note(table: MetricTable, mode: Inference, number: int, judged: Judged, keys: tuple[str, ...]) -> None:
-    heads = judged.heads if judged.heads is not None else (float("nan"),) * len(keys)
-    values = {**_values(judged), **dict(zip(keys, heads, strict=True))}
+def _note(table: MetricTable, mode: Inference, number: int, evaluated: EvaluatedBatch, keys: tuple[str, ...]) -> None:
+    heads = evaluated.heads if evaluated.heads is not None else (float("nan"),) * len(keys)
+    values = {**_values(evaluated), **dict(zip(keys, heads, strict=True))}
     table.write(number, {"loss": float("nan"), **values} if "loss" not in values else values)
     if number % mode.logging_iteration == 0:
         numbers = ", ".join(f"{name}: {values[name]:.3g}" for name in SHOWN if name in values)
         LOGGER.info("ana Step %d metrics: %s", number, numbers, extra={QUIET_ON_TERMINALS: True})
 
 
-def averages(found: list[Judged], *, neutrino_pixels: int = 0) -> dict[str, float]:
+def averages(found: list[EvaluatedBatch], *, neutrino_pixels: int = 0) -> dict[str, float]:
     """Every metric over all entries alike that have so many neutrino pixels, and the loss over whole batches."""
-    wanted = torch.cat([judged.neutrino_pixels for judged in found]) >= neutrino_pixels
-    per_plane = torch.cat([judged.numbers for judged in found], dim=1)[:, wanted].mean(1)
+    wanted = torch.cat([evaluated.neutrino_pixels for evaluated in found]) >= neutrino_pixels
+    per_plane = torch.cat([evaluated.numbers for evaluated in found], dim=1)[:, wanted].mean(1)
     numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
-    losses = [judged.loss for judged in found if judged.loss is not None]
+    losses = [evaluated.loss for evaluated in found if evaluated.loss is not None]
     loss = {"loss": sum(losses) / len(losses)} if losses and not neutrino_pixels else {}
     return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
 
 
-def of_heads(found: list[Judged], keys: tuple[str, ...]) -> dict[str, float]:
+def of_heads(found: list[EvaluatedBatch], keys: tuple[str, ...]) -> dict[str, float]:
     """The numbers of the heads over whole batches."""
-    rows = [judged.heads for judged in found if judged.heads is not None]
+    rows = [evaluated.heads for evaluated in found if evaluated.heads is not None]
     return (
         {key: sum(column) / len(rows) for key, column in zip(keys, zip(*rows, strict=True), strict=True)}
         if rows

@@ -14,18 +14,18 @@ from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.loading import BatchLoader, Purpose
 from cosmictagger.modes.sources import training_events
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.process_log import LOGGER
 
 
-def iotest(chosen: Configuration, folder: Path, processes: Processes) -> None:
+def iotest(config: Configuration, folder: Path, processes: Processes) -> None:
     """Read and decode batches and log how fast that goes."""
-    assert isinstance(chosen.mode, Iotest)
-    source = training_events(chosen)
+    assert isinstance(config.mode, Iotest)
+    source = training_events(config)
     order = "serial_access" if isinstance(source, SyntheticEvents) else "random_blocks"
-    loader = device_for(chosen).loader(chosen, source, order, processes, Purpose.reading)
+    loader = device_for(config).loader(config, source, order, processes, Purpose.reading)
     with closing(loader):
-        measure_reading(loader, chosen.run.iterations, log=LOGGER.info)
+        measure_reading(loader, config.run.iterations, log=LOGGER.info)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cosmictagger.errors import CheckpointError
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints, find, load
 
 RESTARTS = ("PILOTAGE_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
@@ -21,7 +21,7 @@ def is_restarted() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumption:
+class FoundCheckpoint:
     """A checkpoint that was found."""
 
     path: Path
@@ -30,16 +30,16 @@ class Resumption:
     """Whether it is this run's, so that the place in the data counts, too."""
 
 
-def found_state(checkpoints: Checkpoints, location: str, processes: Processes) -> Resumption | None:
+def find_checkpoint(checkpoints: Checkpoints, location: str, processes: Processes) -> FoundCheckpoint | None:
     """The run's own newest checkpoint, or else the one that was asked for."""
     if processes.per_instance_files:
         return _of_instances(checkpoints, location, processes)
     newest = _newest(checkpoints, location) if processes.writes else None
-    told = processes.first(None if newest is None else (str(newest.path), newest.state, newest.is_own))
-    return None if told is None else Resumption(Path(told[0]), told[1], is_own=told[2])
+    told = processes.broadcast(None if newest is None else (str(newest.path), newest.state, newest.is_own))
+    return None if told is None else FoundCheckpoint(Path(told[0]), told[1], is_own=told[2])
 
 
-def check_seed(seed: int, found: Resumption) -> None:
+def check_seed(seed: int, found: FoundCheckpoint) -> None:
     """Raise where another order of events is asked for than the one that the run would go on with; 0 asks for none."""
     began = found.state.get("data", {}).get("train", {}).get("seed") if found.is_own else None
     if seed and began is not None and seed != began:
@@ -49,17 +49,17 @@ def check_seed(seed: int, found: Resumption) -> None:
         )
 
 
-def _newest(checkpoints: Checkpoints, location: str) -> Resumption | None:
+def _newest(checkpoints: Checkpoints, location: str) -> FoundCheckpoint | None:
     own = checkpoints.latest()
-    return Resumption(own, load(own), is_own=True) if own is not None else _asked_for(location)
+    return FoundCheckpoint(own, load(own), is_own=True) if own is not None else _asked_for(location)
 
 
-def _asked_for(location: str) -> Resumption | None:
+def _asked_for(location: str) -> FoundCheckpoint | None:
     path = find(location) if location else None
-    return None if path is None else Resumption(path, load(path), is_own=False)
+    return None if path is None else FoundCheckpoint(path, load(path), is_own=False)
 
 
-def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes) -> Resumption | None:
+def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes) -> FoundCheckpoint | None:
     """Each instance has files of its own, and one that was killed may lack the last."""
     everyone = processes.gather(checkpoints.steps())
     common = set.intersection(*map(set, everyone))
@@ -67,7 +67,7 @@ def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes)
         _refuse_lost_steps(checkpoints, everyone)
         return _asked_for(location)
     path = checkpoints.path(max(common))
-    return Resumption(path, load(path), is_own=True)
+    return FoundCheckpoint(path, load(path), is_own=True)
 
 
 def _refuse_lost_steps(checkpoints: Checkpoints, everyone: list[list[int]]) -> None:

@@ -7,36 +7,36 @@ from pathlib import Path
 
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.root import Configuration
-from cosmictagger.data.held import BYTES_PER_PIXEL, HeldEvents
+from cosmictagger.data.cached_events import BYTES_PER_PIXEL, CachedEvents
 from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Source
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.errors import ConfigurationError
 
-MOST_HELD_BYTES = 2**30
+MAX_CACHED_BYTES = 2**30
 """How much memory the pixels of one file may take."""
 
 EVENTS_PER_PROCESS = 40
 """Fewer are drawn sooner than a process is started for them."""
 
 
-def training_events(chosen: Configuration) -> EventFile | SyntheticEvents:
+def training_events(config: Configuration) -> EventFile | SyntheticEvents:
     """The events to train on."""
-    data = chosen.data
+    data = config.data
     match data:
         case Generated():
             return _generated(data, data.events, data.generator_seed)
         case Real():
             return EventFile(Path(data.data_directory) / data.file)
         case Synthetic():
-            return SyntheticEvents(chosen.run.minibatch_size, downsample=data.downsample, seed=data.seed)
+            return SyntheticEvents(config.run.minibatch_size, downsample=data.downsample, seed=data.seed)
         case other:
             raise ConfigurationError(f"data has the unknown type {type(other).__name__}.")
 
 
-def held_out_events(chosen: Configuration) -> EventFile | None:
+def held_out_events(config: Configuration) -> EventFile | None:
     """Events that are never trained on; noise has none."""
-    data = chosen.data
+    data = config.data
     match data:
         case Generated():
             return _generated(data, data.aux_events, data.generator_seed + 1)
@@ -58,8 +58,8 @@ def _generated(data: Generated, events: int, seed: int) -> EventFile:
         return EventFile(generated_file(folder, events=events, seed=seed, workers=workers, progress=told))
 
 
-def held(chosen: Configuration, source: EventFile | SyntheticEvents) -> Source:
+def cached(config: Configuration, source: EventFile | SyntheticEvents) -> Source:
     """Events that fit into memory are decoded once, and not whenever they are drawn again."""
-    if not isinstance(source, EventFile) or source.pixels * BYTES_PER_PIXEL > MOST_HELD_BYTES:
+    if not isinstance(source, EventFile) or source.pixels * BYTES_PER_PIXEL > MAX_CACHED_BYTES:
         return source
-    return HeldEvents(source, downsample=chosen.data.downsample)
+    return CachedEvents(source, downsample=config.data.downsample)

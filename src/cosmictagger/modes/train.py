@@ -10,11 +10,11 @@ from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.loading import Purpose
-from cosmictagger.modes.resuming import Resumption, check_seed, found_state, is_restarted
-from cosmictagger.modes.sources import held, held_out_events, training_events
+from cosmictagger.modes.resuming import FoundCheckpoint, check_seed, find_checkpoint, is_restarted
+from cosmictagger.modes.sources import cached, held_out_events, training_events
 from cosmictagger.networks.uresnet import UResNet, parameter_count
-from cosmictagger.processes.agreement import Agreement
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.consistency import ConsistencyCheck
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from cosmictagger.records.process_log import LOGGER
 from cosmictagger.records.report import placement_lines, write_report
@@ -22,54 +22,54 @@ from cosmictagger.training.heads import head_keys
 from cosmictagger.training.journal import Journal
 from cosmictagger.training.loop import Periods, Training
 from cosmictagger.training.metrics import KEYS
-from cosmictagger.training.optimizer import check_learnt
+from cosmictagger.training.optimizer import check_optimizer_state
 from cosmictagger.training.schedule import Schedule
 
 
-def train(chosen: Configuration, folder: Path, processes: Processes) -> None:
+def train(config: Configuration, folder: Path, processes: Processes) -> None:
     """Train, from the newest checkpoint of the run on where there is one."""
-    assert isinstance(chosen.mode, Train)
+    assert isinstance(config.mode, Train)
     with ExitStack() as open_things:
-        training = _training(chosen, chosen.mode, folder, processes, open_things)
+        training = _training(config, config.mode, folder, processes, open_things)
         open_things.callback(training.journal.close)
-        training.run(chosen.run.iterations)
-        _finish(chosen, training, folder)
+        training.run(config.run.iterations)
+        _finish(config, training, folder)
 
 
 def _training(
-    chosen: Configuration, mode: Train, folder: Path, processes: Processes, open_things: ExitStack
+    config: Configuration, mode: Train, folder: Path, processes: Processes, open_things: ExitStack
 ) -> Training:
     checkpoints = Checkpoints(folder / "checkpoints", instance=processes.rank if processes.per_instance_files else None)
     if processes.writes or processes.per_instance_files:
         checkpoints.sweep()
-    device = device_for(chosen)
-    executor = device.executor(chosen, processes)
+    device = device_for(config)
+    executor = device.executor(config, processes)
     network = executor.network
     LOGGER.info("Total number of trainable parameters in this network: %d", parameter_count(network))
-    source, aux = training_events(chosen), held_out_events(chosen)
+    source, aux = training_events(config), held_out_events(config)
     order = "random_blocks" if aux else "serial_access"
-    loader = device.loader(chosen, held(chosen, source), order, processes, Purpose.training)
+    loader = device.loader(config, cached(config, source), order, processes, Purpose.training)
     open_things.callback(loader.close)
     held_out = None
     if aux is not None:
-        held_out = device.loader(chosen, held(chosen, aux), "random_blocks", processes, Purpose.validation)
+        held_out = device.loader(config, cached(config, aux), "random_blocks", processes, Purpose.validation)
         open_things.callback(held_out.close)
-    images = chosen.run.minibatch_size * mode.optimizer.gradient_accumulation
-    found = found_state(checkpoints, mode.weights_location, processes)
+    images = config.run.minibatch_size * mode.optimizer.gradient_accumulation
+    found = find_checkpoint(checkpoints, mode.weights_location, processes)
     if found is not None:
-        check_learnt(mode.optimizer.name, found.state.get("optimizer"))
-        check_seed(chosen.data.seed, found)
+        check_optimizer_state(mode.optimizer.name, found.state.get("optimizer"))
+        check_seed(config.data.seed, found)
     training = Training(
         executor=executor,
         loader=loader,
         held_out=held_out,
         schedule=Schedule(peak=mode.optimizer.learning_rate, minibatch_size=images, events=loader.events),
         checkpoints=checkpoints,
-        journal=_journal(chosen, mode, folder, images, found, processes),
-        periods=_periods(chosen, mode, loader.joined, processes),
-        agreement=Agreement(processes, _parameters(network)),
-        keys=KEYS + head_keys(chosen.network),
-        trace_folder=folder / "profiles" if chosen.run.profile and processes.writes else None,
+        journal=_journal(config, mode, folder, images, found, processes),
+        periods=_periods(config, mode, loader.joined, processes),
+        consistency=ConsistencyCheck(processes, _parameters(network)),
+        keys=KEYS + head_keys(config.network),
+        trace_folder=folder / "profiles" if config.run.profile and processes.writes else None,
     )
     if found is None:
         LOGGER.info("No checkpoint file found, restarting from scratch")
@@ -77,31 +77,31 @@ def _training(
     training.restore(found.state, everything=found.is_own, restarted=found.is_own and is_restarted())
     LOGGER.info("Resumed from %s", found.path)
     # The number of iterations counts from here, as in the original, unless a launcher has restarted the job.
-    LOGGER.info("resumed at step %d, %d steps to go", training.step, training.left(chosen.run.iterations))
+    LOGGER.info("resumed at step %d, %d steps to go", training.step, training.left(config.run.iterations))
     return training
 
 
 def _journal(
-    chosen: Configuration, mode: Train, folder: Path, images: int, found: Resumption | None, processes: Processes
+    config: Configuration, mode: Train, folder: Path, images: int, found: FoundCheckpoint | None, processes: Processes
 ) -> Journal:
     return Journal(
         folder,
         images_per_step=images,
         resumed_at=int(found.state["global_step"]) if found else 0,
-        saver=chosen.run.saver,
+        saver=config.run.saver,
         logging_iteration=mode.logging_iteration,
         summary_iteration=mode.summary_iteration,
         writes=processes.writes,
     )
 
 
-def _periods(chosen: Configuration, mode: Train, joined: int, processes: Processes) -> Periods:
+def _periods(config: Configuration, mode: Train, joined: int, processes: Processes) -> Periods:
     return Periods(
-        validation=chosen.run.aux_iterations,
+        validation=config.run.aux_iterations,
         checkpoint=mode.checkpoint_iteration,
         accumulation=mode.optimizer.gradient_accumulation // joined,
-        share=chosen.run.minibatch_size // processes.size,
-        pictures=None if mode.no_summary_images else 1,
+        share=config.run.minibatch_size // processes.size,
+        images=None if mode.no_summary_images else 1,
     )
 
 
@@ -109,10 +109,12 @@ def _parameters(network: UResNet) -> frozenset[str]:
     return frozenset(name for name, _ in network.named_parameters())
 
 
-def _finish(chosen: Configuration, training: Training, folder: Path) -> None:
-    training.journal.profile.save(folder / "profiles", asdict(chosen), rank=training.processes.rank)
+def _finish(config: Configuration, training: Training, folder: Path) -> None:
+    training.journal.profile.save(folder / "profiles", asdict(config), rank=training.processes.rank)
     found = training.executor.placement()
-    placement = replace(found, instances=training.processes.size, exchange=training.agreement.in_words(found.replicas))
+    placement = replace(
+        found, instances=training.processes.size, exchange=training.consistency.describe(found.replicas)
+    )
     everybodys = training.processes.gather(placement.problems)
     placement = replace(placement, problems=tuple(dict.fromkeys(each for some in everybodys for each in some)))
     if not training.processes.writes:
@@ -120,7 +122,7 @@ def _finish(chosen: Configuration, training: Training, folder: Path) -> None:
     throughput = training.journal.throughput
     for line in throughput.lines():
         LOGGER.info(line)
-    asked = f"{chosen.run.compute_mode.name}, {chosen.run.precision.name}"
+    asked = f"{config.run.compute_mode.name}, {config.run.precision.name}"
     for line in placement_lines(placement, asked=asked, samples=training.samples):
         LOGGER.info(line)
     numbers = {

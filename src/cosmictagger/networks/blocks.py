@@ -9,10 +9,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from cosmictagger.configuration.choices import ConvMode, Norm
-from cosmictagger.networks.convolutions import Convolution, convolve, mix_planes, spread
+from cosmictagger.networks.convolutions import Convolution, convolve, convolve_transposed, mix_planes
+from cosmictagger.networks.fake_quantization import FakeQuantization
 from cosmictagger.networks.plane_norm import normalize_planes
 from cosmictagger.networks.pooling import double
-from cosmictagger.networks.rounding import Rounding
 
 LEAK = 0.01
 """Slope of the activation where it is negative."""
@@ -79,7 +79,7 @@ class Block(nn.Module):
         self.norm = style.norm(outputs)
         self.slope = slope
         self.groups = style.groups if groups is None else groups
-        self.rounding = Rounding() if style.rounded else None
+        self.rounding = FakeQuantization() if style.rounded else None
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """What the normalisation is given."""
@@ -98,7 +98,7 @@ class Block(nn.Module):
         return activated(y, residual, self.slope)
 
 
-class Doubling(Block):
+class UpsamplingBlock(Block):
     """A 1x1 block behind an interpolation to twice the size.
 
     Both are linear and the interpolation leaves constants alone, so the convolution runs first, on a quarter of the
@@ -110,14 +110,14 @@ class Doubling(Block):
         self.nearest = style.is_volume
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """The narrowed picture at twice the size."""
+        """The narrowed image at twice the size."""
         y = super().convolved(x, bias)
         if self.nearest:
             return F.interpolate(y, scale_factor=2, mode="nearest")
         return double(y)
 
 
-class Spreading(Block):
+class TransposedBlock(Block):
     """A transposed convolution to twice the size, normalised and activated."""
 
     def __init__(self, style: Style, inputs: int, outputs: int, *, slope: float = LEAK) -> None:
@@ -128,11 +128,11 @@ class Spreading(Block):
             self.conv = nn.ConvTranspose2d(inputs, outputs, 2, 2, bias=style.bias)
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """The picture at twice the size."""
-        return spread(self.conv, x, bias, self.rounding)  # type: ignore[arg-type]
+        """The image at twice the size."""
+        return convolve_transposed(self.conv, x, bias, self.rounding)  # type: ignore[arg-type]
 
 
-class Mixing(Block):
+class PlaneMixingBlock(Block):
     """A block of a volume whose kernel runs across the three planes and is one pixel wide."""
 
     def __init__(self, style: Style, inputs: int, outputs: int) -> None:

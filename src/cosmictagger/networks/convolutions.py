@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from cosmictagger.networks.rounding import Rounding
+from cosmictagger.networks.fake_quantization import FakeQuantization
 
 Convolution: TypeAlias = nn.Conv2d | nn.Conv3d
 
@@ -17,7 +17,9 @@ MANY_TERMS = 512
 """With channels last, processors add the terms of a result one after another; with this many it costs digits and saves no time."""
 
 
-def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None, rounding: Rounding | None = None) -> Tensor:
+def convolve(
+    convolution: Convolution, x: Tensor, bias: Tensor | None, rounding: FakeQuantization | None = None
+) -> Tensor:
     """Apply a convolution to stacked planes, computing in the type of the values.
 
     A kernel of three dimensions that is one plane thick does the same to each plane as one of two dimensions.
@@ -33,11 +35,11 @@ def convolve(convolution: Convolution, x: Tensor, bias: Tensor | None, rounding:
     return F.conv2d(x, weight.to(x.dtype), bias, stride[-2:], padding[-2:])
 
 
-def spread(
+def convolve_transposed(
     convolution: nn.ConvTranspose2d | nn.ConvTranspose3d,
     x: Tensor,
     bias: Tensor | None,
-    rounding: Rounding | None = None,
+    rounding: FakeQuantization | None = None,
 ) -> Tensor:
     """Apply a transposed convolution to stacked planes."""
     weight = convolution.weight.squeeze(2) if convolution.weight.dim() == 5 else convolution.weight
@@ -48,7 +50,7 @@ def spread(
 
 
 def mix_planes(
-    convolution: nn.Conv3d, x: Tensor, bias: Tensor | None, planes: int, rounding: Rounding | None = None
+    convolution: nn.Conv3d, x: Tensor, bias: Tensor | None, planes: int, rounding: FakeQuantization | None = None
 ) -> Tensor:
     """Apply a convolution that runs across the planes, to planes that are stacked plane by plane."""
     weight = convolution.weight

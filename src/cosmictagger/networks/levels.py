@@ -6,7 +6,7 @@ from torch import Tensor, cat, nn
 
 from cosmictagger.configuration.choices import Connection, DownSampling, GrowthRate, UpSampling
 from cosmictagger.configuration.network import Network
-from cosmictagger.networks.blocks import LEAK, PLANES, Block, Doubling, Mixing, Spreading, Style
+from cosmictagger.networks.blocks import LEAK, PLANES, Block, PlaneMixingBlock, Style, TransposedBlock, UpsamplingBlock
 from cosmictagger.networks.pooling import halve
 from cosmictagger.networks.series import BlockSeries
 
@@ -19,7 +19,7 @@ class MaxPooling(nn.Module):
         self.bottleneck = Block(style, inputs, outputs, size=1, padding=0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Halve the picture."""
+        """Halve the image."""
         result: Tensor = self.bottleneck(halve(x))
         return result
 
@@ -29,10 +29,10 @@ class Interpolation(nn.Module):
 
     def __init__(self, style: Style, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.bottleneck = Doubling(style, inputs, outputs)
+        self.bottleneck = UpsamplingBlock(style, inputs, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Double the picture."""
+        """Double the image."""
         result: Tensor = self.bottleneck(x)
         return result
 
@@ -95,7 +95,7 @@ class Deepest(nn.Module):
 
 def _end(style: Style, inputs: int, outputs: int, groups: int) -> Block:
     if style.is_volume:
-        return Mixing(style, inputs, outputs)
+        return PlaneMixingBlock(style, inputs, outputs)
     return Block(style, inputs, outputs, size=1, padding=0, groups=groups)
 
 
@@ -162,7 +162,7 @@ def _downsample(network: Network, style: Style, inputs: int, outputs: int) -> nn
 def _upsample(network: Network, style: Style, inputs: int, outputs: int) -> nn.Module:
     if network.upsampling is UpSampling.interpolation:
         return Interpolation(style, inputs, outputs)
-    return Spreading(style, inputs, outputs, slope=_slope(style))
+    return TransposedBlock(style, inputs, outputs, slope=_slope(style))
 
 
 def _connection(network: Network, style: Style, channels: int) -> nn.Module:

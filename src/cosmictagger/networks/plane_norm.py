@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from cosmictagger.networks import cards, processor_norm
+from cosmictagger.networks import processor_norm, triton_support
 
 
 @custom_op("cosmictagger::normalize_planes", mutates_args=())
@@ -29,8 +29,8 @@ def normalize_planes(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Normalise each plane of a stack; returns the values, and per plane means, variances and inverse deviations."""
-    if cards.serve(x):
-        y, mean, inverse = cards.kernels().normalize(x, weight, bias, residual, planes, slope, eps)
+    if triton_support.supports(x):
+        y, mean, inverse = triton_support.norm_kernels().normalize(x, weight, bias, residual, planes, slope, eps)
         variance = inverse.pow(-2) - eps
     elif processor_norm.serves(x):
         y, mean, variance, inverse = processor_norm.normalize(x, weight, bias, residual, planes, slope, eps)
@@ -70,8 +70,8 @@ def normalize_planes_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x, weight, bias, and of the residual where there was one."""
     gradient = gradient.contiguous(memory_format=_format(x))
-    if cards.serve(x):
-        kernels = cards.kernels()
+    if triton_support.supports(x):
+        kernels = triton_support.norm_kernels()
         return kernels.normalize_backward(gradient, x, y, weight, bias, statistics, slope, residual)  # type: ignore[no-any-return]
     assert y is not None
     if processor_norm.serves(x):
@@ -94,16 +94,16 @@ def _format(x: Tensor) -> torch.memory_format:
 
 @normalize_planes.register_fake
 def _fake(x, shift, weight, bias, residual, planes, slope, eps):  # type: ignore[no-untyped-def]
-    if cards.serve(x):
-        cards.kernels().prepare(x, residual is not None, slope)
+    if triton_support.supports(x):
+        triton_support.norm_kernels().prepare(x, residual is not None, slope)
     statistics = weight.new_empty(2, planes, x.shape[1])
     return torch.empty_like(x), statistics[0].clone(), statistics[1].clone(), statistics
 
 
 @normalize_planes_backward.register_fake
 def _fake_backward(gradient, x, y, weight, bias, statistics, slope, eps, residual):  # type: ignore[no-untyped-def]
-    if cards.serve(x):
-        cards.kernels().prepare_backward(x, y is not None, residual, slope)
+    if triton_support.supports(x):
+        triton_support.norm_kernels().prepare_backward(x, y is not None, residual, slope)
     into_residual = torch.empty_like(x) if residual else x.new_empty(0)
     return torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias), into_residual
 
@@ -112,7 +112,9 @@ def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
     x, shift, weight, bias, residual, _, slope, eps = inputs
     y, *_, statistics = output
     # Whether a value was negative is seen in the result; where memory is dear it is computed again instead.
-    ctx.save_for_backward(x, None if residual is None and cards.serve(x) else y, weight, bias, statistics, shift)
+    ctx.save_for_backward(
+        x, None if residual is None and triton_support.supports(x) else y, weight, bias, statistics, shift
+    )
     ctx.slope, ctx.eps, ctx.has_residual = slope, eps, residual is not None
     ctx.mark_non_differentiable(*output[1:])
     ctx.set_materialize_grads(False)

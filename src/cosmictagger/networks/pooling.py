@@ -1,4 +1,4 @@
-"""Halving and doubling pictures.
+"""Halving and doubling images.
 
 On a card both are operations of our own: torch's maximum keeps a number of eight bytes for each pixel until the way back,
 and its interpolation adds gradients up in an order that changes from run to run.
@@ -15,18 +15,18 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.library import custom_op
 
-from cosmictagger.networks import cards
+from cosmictagger.networks import triton_support
 
 
 def halve(x: Tensor) -> Tensor:
     """The largest of each two by two pixels."""
-    halved: Tensor = _halved(x) if cards.serve(x) else F.max_pool2d(x, 2)
+    halved: Tensor = _halved(x) if triton_support.supports(x) else F.max_pool2d(x, 2)
     return halved
 
 
 def double(x: Tensor) -> Tensor:
     """Twice the size by bilinear interpolation."""
-    if cards.serve(x):
+    if triton_support.supports(x):
         doubled: Tensor = _doubled(x)
         return doubled
     return F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
@@ -34,22 +34,22 @@ def double(x: Tensor) -> Tensor:
 
 @custom_op("cosmictagger::halve", mutates_args=())
 def _halved(x: Tensor) -> Tensor:
-    return cards.resizing().halve(x)  # type: ignore[no-any-return]
+    return triton_support.resizing_kernels().halve(x)  # type: ignore[no-any-return]
 
 
 @custom_op("cosmictagger::halve_backward", mutates_args=())
 def _halved_backward(gradient: Tensor, x: Tensor) -> Tensor:
-    return cards.resizing().halve_backward(gradient, x)  # type: ignore[no-any-return]
+    return triton_support.resizing_kernels().halve_backward(gradient, x)  # type: ignore[no-any-return]
 
 
 @custom_op("cosmictagger::double", mutates_args=())
 def _doubled(x: Tensor) -> Tensor:
-    return cards.resizing().double(x)  # type: ignore[no-any-return]
+    return triton_support.resizing_kernels().double(x)  # type: ignore[no-any-return]
 
 
 @custom_op("cosmictagger::double_backward", mutates_args=())
 def _doubled_backward(gradient: Tensor) -> Tensor:
-    return cards.resizing().double_backward(gradient)  # type: ignore[no-any-return]
+    return triton_support.resizing_kernels().double_backward(gradient)  # type: ignore[no-any-return]
 
 
 def _foresee(operation: Any, prepare: Callable[[Any, Tensor], None], result: Callable[[Tensor], Tensor]) -> None:
@@ -57,8 +57,8 @@ def _foresee(operation: Any, prepare: Callable[[Any, Tensor], None], result: Cal
 
     def without_values(*tensors: Tensor) -> Tensor:
         x = tensors[-1]
-        if cards.serve(x):
-            prepare(cards.resizing(), x)
+        if triton_support.supports(x):
+            prepare(triton_support.resizing_kernels(), x)
         return result(x)
 
     operation.register_fake(without_values)

@@ -1,6 +1,6 @@
 """Normalisation of stacked planes on a processor, with channels last.
 
-Torch's kernel for this layout adds the pixels of a channel one after another in float32: the larger the picture, the more
+Torch's kernel for this layout adds the pixels of a channel one after another in float32: the larger the image, the more
 digits are lost, and another number of threads loses others. Here planes are cut into blocks that fit in the cache. Torch adds up
 each block pairwise, squares are those of differences from a mean, and what the blocks found is put together in float64.
 """
@@ -102,7 +102,7 @@ class _Cut:
         return torch.sub(rows, centre, out=self._scratch[:, : rows.shape[1]])
 
     def wide(self, channels: Tensor) -> Tensor:
-        """Numbers of each plane's channels, as rows that go with those of the blocks."""
+        """NumberTypes of each plane's channels, as rows that go with those of the blocks."""
         return channels.to(self.precision).repeat(1, self._pixels).unsqueeze(1)
 
     def total(self, sums: list[Tensor]) -> Tensor:

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from cosmictagger.networks.preparing import workshop
+from cosmictagger.networks.kernel_compilation import kernel_compiler
 
 TILE = 4096
 """Values that one program holds at a time."""
@@ -149,26 +149,26 @@ def _gradient_kernel(
 
 def prepare(x: Tensor, residual: bool, slope: float) -> None:
     """Have compiled what ``normalize`` will need for a tensor like this one."""
-    order, kind, number, tile = workshop().order, x.dtype, torch.float32, _tile(x.shape[1])
-    order(x.device, _sums_kernel, kind, number, 1, 1, 1, **tile)
+    submit, kind, number, tile = kernel_compiler().submit, x.dtype, torch.float32, _tile(x.shape[1])
+    submit(x.device, _sums_kernel, kind, number, 1, 1, 1, **tile)
     added = kind if residual else None
-    order(x.device, _apply_kernel, kind, kind, added, number, number, 1, 1, slope, residual, **tile)
+    submit(x.device, _apply_kernel, kind, kind, added, number, number, 1, 1, slope, residual, **tile)
 
 
 def prepare_backward(x: Tensor, has_result: bool, residual: bool, slope: float) -> None:
     """Have compiled what ``normalize_backward`` will need for a tensor like this one."""
-    order, kind, number, tile = workshop().order, x.dtype, torch.float32, _tile(x.shape[1])
+    submit, kind, number, tile = kernel_compiler().submit, x.dtype, torch.float32, _tile(x.shape[1])
     y, numbers = kind if has_result else None, (number,) * 4
-    order(x.device, _gradient_sums_kernel, kind, kind, y, *numbers, 1, 1, slope, 1, has_result, **tile)
+    submit(x.device, _gradient_sums_kernel, kind, kind, y, *numbers, 1, 1, slope, 1, has_result, **tile)
     flags = has_result, residual
-    order(x.device, _gradient_kernel, kind, kind, y, kind, kind, *numbers, 1, 1, slope, *flags, **tile)
+    submit(x.device, _gradient_kernel, kind, kind, y, kind, kind, *numbers, 1, 1, slope, *flags, **tile)
 
 
 def normalize(
     x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, planes: int, slope: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Values, means and inverse deviations of each plane."""
-    workshop().finish()
+    kernel_compiler().wait()
     x = x.contiguous(memory_format=torch.channels_last)
     rows, channels, tile = _cut(x, planes)
     parts, steps = _parts(rows, planes, tile["ROWS"])
@@ -198,7 +198,7 @@ def normalize_backward(
     residual: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x, weight, bias and residual; ``y`` may be left out where there was no residual."""
-    workshop().finish()
+    kernel_compiler().wait()
     mean, inverse = statistics
     planes = len(mean)
     x = x.contiguous(memory_format=torch.channels_last)

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- Triton's constants are written in capitals and its branches are decided by the compiler
-"""Kernels for NVIDIA cards that halve and double pictures with channels last."""
+"""Kernels for NVIDIA cards that halve and double images with channels last."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from cosmictagger.networks.preparing import workshop
+from cosmictagger.networks.kernel_compilation import kernel_compiler
 
 TILE = 2048
 """Values that one program holds at a time."""
@@ -18,17 +18,17 @@ TILE = 2048
 
 @triton.jit
 def _place(height, width, channels, PIXELS: tl.constexpr, WIDTH: tl.constexpr):
-    """The tile of one program: picture, row, columns and channels."""
+    """The tile of one program: image, row, columns and channels."""
     line = tl.program_id(0)
-    picture, row = line // height, line % height
+    image, row = line // height, line % height
     column = tl.program_id(1) * PIXELS + tl.arange(0, PIXELS)
     c = tl.arange(0, WIDTH)
-    return picture.to(tl.int64), row, column, c, (column < width)[:, None] & (c < channels)[None, :]
+    return image.to(tl.int64), row, column, c, (column < width)[:, None] & (c < channels)[None, :]
 
 
 @triton.jit
-def _at(picture, row, column, c, height, width, channels):
-    return ((picture * height + row) * width) * channels + column[:, None] * channels + c[None, :]
+def _at(image, row, column, c, height, width, channels):
+    return ((image * height + row) * width) * channels + column[:, None] * channels + c[None, :]
 
 
 @triton.jit(do_not_specialize=["height", "width", "eighths"])
@@ -106,29 +106,29 @@ def _double_backward_kernel(gradient, into_x, height, width, eighths, PIXELS: tl
 
 def prepare_halving(x: Tensor) -> None:
     """Have compiled what ``halve`` will need for a tensor like this one."""
-    workshop().order(x.device, _halve_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
+    kernel_compiler().submit(x.device, _halve_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
 
 
 def prepare_halving_backward(x: Tensor) -> None:
     """Have compiled what ``halve_backward`` will need for a tensor like this one."""
-    workshop().order(x.device, _halve_backward_kernel, *(x.dtype,) * 3, 1, 1, 1, **_tile(x.shape[1]))
+    kernel_compiler().submit(x.device, _halve_backward_kernel, *(x.dtype,) * 3, 1, 1, 1, **_tile(x.shape[1]))
 
 
 def prepare_doubling(x: Tensor) -> None:
     """Have compiled what ``double`` will need for a tensor like this one."""
-    workshop().order(x.device, _double_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
+    kernel_compiler().submit(x.device, _double_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
 
 
 def prepare_doubling_backward(gradient: Tensor) -> None:
     """Have compiled what ``double_backward`` will need for a tensor like this one."""
-    workshop().order(
+    kernel_compiler().submit(
         gradient.device, _double_backward_kernel, gradient.dtype, gradient.dtype, 1, 1, 1, **_tile(gradient.shape[1])
     )
 
 
 def halve(x: Tensor) -> Tensor:
     """The largest of each two by two pixels."""
-    workshop().finish()
+    kernel_compiler().wait()
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
     y = _empty(x, height // 2, width // 2)
@@ -137,8 +137,8 @@ def halve(x: Tensor) -> Tensor:
 
 
 def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
-    """The gradient of the picture that was halved."""
-    workshop().finish()
+    """The gradient of the image that was halved."""
+    kernel_compiler().wait()
     gradient = gradient.contiguous(memory_format=torch.channels_last)
     into_x = torch.empty_like(x)
     height, width = gradient.shape[2:]
@@ -148,7 +148,7 @@ def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
 
 def double(x: Tensor) -> Tensor:
     """Twice the size, bilinearly."""
-    workshop().finish()
+    kernel_compiler().wait()
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
     y = _empty(x, 2 * height, 2 * width)
@@ -157,8 +157,8 @@ def double(x: Tensor) -> Tensor:
 
 
 def double_backward(gradient: Tensor) -> Tensor:
-    """The gradient of the picture that was doubled."""
-    workshop().finish()
+    """The gradient of the image that was doubled."""
+    kernel_compiler().wait()
     gradient = gradient.contiguous(memory_format=torch.channels_last)
     _, channels, tall, wide = gradient.shape
     into_x = _empty(gradient, tall // 2, wide // 2)
@@ -178,5 +178,5 @@ def _tile(channels: int) -> dict[str, Any]:
 
 def _grid(swept: Tensor) -> tuple[int, int]:
     """One program for each piece of each line; only the first number may be large."""
-    pictures, channels, height, width = swept.shape
-    return pictures * height, triton.cdiv(width, _tile(channels)["PIXELS"])
+    images, channels, height, width = swept.shape
+    return images * height, triton.cdiv(width, _tile(channels)["PIXELS"])

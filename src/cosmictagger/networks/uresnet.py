@@ -1,4 +1,4 @@
-"""The U-shaped residual network of CosmicTagger, for pictures (2D) and volumes (3D)."""
+"""The U-shaped residual network of CosmicTagger, for images (2D) and volumes (3D)."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class UResNet(nn.Module):
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor] | dict[str, Any]:
         """Scores of each plane, (N, 3 classes, H, W); with heads a dictionary of these and of what the heads say."""
-        said = self.outputs(image)
-        first, second, third = said.scores.chunk(PLANES)
-        if said.event is None and said.vertex is None:
+        outputs = self.outputs(image)
+        first, second, third = outputs.scores.chunk(PLANES)
+        if outputs.event is None and outputs.vertex is None:
             return first, second, third
         heads = {
-            "event_label": said.event,
-            "vertex": None if said.vertex is None else said.vertex.sigmoid().chunk(PLANES),
+            "event_label": outputs.event,
+            "vertex": None if outputs.vertex is None else outputs.vertex.sigmoid().chunk(PLANES),
         }
         return {
             "segmentation": (first, second, third),

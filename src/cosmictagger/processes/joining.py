@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pilotage
 from cosmictagger.configuration.run import Run
 from cosmictagger.errors import DeviceError
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from pilotage import World
 
 

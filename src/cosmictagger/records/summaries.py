@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cosmictagger.errors import ConfigurationError
 
-PICTURE_PERIOD = 25
+IMAGE_PERIOD = 25
 """Images are written whenever so many steps are done."""
 
 
@@ -36,8 +36,8 @@ class Summaries:
         """Add prediction and label of one event (3, H, W): background black, cosmic grey, neutrino white."""
         for name, planes in (("prediction", prediction), ("label", label)):
             for number, plane in enumerate(planes):
-                picture = plane.astype(np.float32)[None] * 0.5
-                self._writer.add_image(f"{name}/plane_{number}", picture, step)
+                image = plane.astype(np.float32)[None] * 0.5
+                self._writer.add_image(f"{name}/plane_{number}", image, step)
 
     def close(self) -> None:
         """Write what is left and close."""

@@ -22,21 +22,21 @@ def head_keys(network: Network) -> tuple[str, ...]:
     return (EVENT_KEYS if network.event_label else ()) + (VERTEX_KEYS if network.vertex else ())
 
 
-def judged_heads(said: Outputs, event_label: Tensor, vertex: Tensor) -> tuple[Tensor, Tensor]:
+def head_losses(outputs: Outputs, event_label: Tensor, vertex: Tensor) -> tuple[Tensor, Tensor]:
     """The weighed loss of the heads that are there, and the numbers that `head_keys` names."""
     losses, numbers = [], []
-    if said.event is not None:
-        loss = F.cross_entropy(said.event, event_label)
+    if outputs.event is not None:
+        loss = F.cross_entropy(outputs.event, event_label)
         losses.append(EVENT_WEIGHT * loss)
-        numbers += [(said.event.argmax(1) == event_label).float().mean(), loss.detach()]
-    if said.vertex is not None:
-        search = _Search(said.vertex, vertex, said.scores.shape[-2])
+        numbers += [(outputs.event.argmax(1) == event_label).float().mean(), loss.detach()]
+    if outputs.vertex is not None:
+        search = _VertexSearch(outputs.vertex, vertex, outputs.scores.shape[-2])
         losses.append(search.loss())
         numbers += [*search.found(), losses[-1].detach()]
     return torch.stack(losses).sum(), torch.stack(numbers)
 
 
-class _Search:
+class _VertexSearch:
     """The vertices of a batch on the grid of the head, plane by plane as the scores are."""
 
     def __init__(self, values: Tensor, vertex: Tensor, height: int) -> None:

@@ -50,7 +50,7 @@ class Journal:
             self._log(kind, step, values, io, seconds)
 
     def draw(self, kind: str, step: int, prediction: Array, label: Array) -> None:
-        """Add pictures of one event."""
+        """Add images of one event."""
         if self._summaries:
             self._summaries[kind].draw(step, prediction, label)
 

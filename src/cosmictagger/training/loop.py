@@ -14,11 +14,11 @@ from cosmictagger.data.events import AnyBatch
 from cosmictagger.devices.executor import Executor, Outcome
 from cosmictagger.devices.inputs import tensors
 from cosmictagger.devices.loading import BatchLoader
-from cosmictagger.processes.agreement import Agreement
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.consistency import ConsistencyCheck
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from cosmictagger.records.progress import Bar, progress
-from cosmictagger.records.summaries import PICTURE_PERIOD
+from cosmictagger.records.summaries import IMAGE_PERIOD
 from cosmictagger.records.trace import TRACED, traced
 from cosmictagger.training.journal import Journal
 from cosmictagger.training.metrics import KEYS
@@ -42,7 +42,7 @@ class Periods:
     share: int | None = None
     """Events of one batch that are this process's; None where that is all of them."""
 
-    pictures: int | None = None
+    images: int | None = None
     """None draws none."""
 
 
@@ -57,7 +57,7 @@ class Training:
     checkpoints: Checkpoints
     journal: Journal
     periods: Periods
-    agreement: Agreement
+    consistency: ConsistencyCheck
     keys: tuple[str, ...] = KEYS
     """The names of the numbers that the executor returns."""
 
@@ -77,7 +77,7 @@ class Training:
     @property
     def processes(self) -> Processes:
         """This process and its peers."""
-        return self.agreement.processes
+        return self.consistency.processes
 
     def left(self, iterations: int) -> int:
         """How many of so many steps, counted from where the run began, are still to be done."""
@@ -93,7 +93,7 @@ class Training:
             self.save()
 
     def _iterate(self, number: int, bar: Bar) -> None:
-        began, watch, compilation = time.time(), _Parts(), 0.0
+        began, watch, compilation = time.time(), _Timer(), 0.0
         if self.held_out is not None and self.step and self.step % self.periods.validation == 0:
             compilation = watch.time("val", self.validate)
         with traced(self.trace_folder or Path(), self.step, wanted=self.trace_folder is not None and number < TRACED):
@@ -103,8 +103,8 @@ class Training:
         self._entries = batches[0].entries[: self.periods.share].tolist()
         watch.time("log", lambda: self._note(outcome, batches, rate, watch, bar))
         self.step += 1
-        if number == 0 and self.processes.shares:
-            self.agreement.check(self.step, self._entries, self.executor.state()["state_dict"])
+        if number == 0 and self.processes.is_distributed:
+            self.consistency.check(self.step, self._entries, self.executor.state()["state_dict"])
         if self.step % self.periods.checkpoint == 0:
             watch.time("checkpoint", self.save)
         seconds = watch.total()
@@ -113,12 +113,12 @@ class Training:
 
     def _shared(self, outcome: Outcome) -> Outcome:
         """The mean of what all processes found."""
-        if not self.processes.shares:
+        if not self.processes.is_distributed:
             return outcome
         *metrics, loss = self.processes.mean(torch.tensor([*outcome.metrics.tolist(), outcome.loss]).double()).tolist()
         return replace(outcome, metrics=torch.tensor(metrics), loss=loss)
 
-    def _note(self, outcome: Outcome, batches: list[AnyBatch], rate: float, watch: _Parts, bar: Bar) -> None:
+    def _note(self, outcome: Outcome, batches: list[AnyBatch], rate: float, watch: _Timer, bar: Bar) -> None:
         images = sum(len(batch.entries) for batch in batches) * self.processes.size
         self.samples += images
         io, train = watch.seconds["io"], watch.seconds["train"]
@@ -130,7 +130,7 @@ class Training:
             "step_time": train,
         }
         self.journal.note("train", self.step, values, io=io, seconds=train)
-        if self.periods.pictures and self.step % PICTURE_PERIOD == 0:
+        if self.periods.images and self.step % IMAGE_PERIOD == 0:
             self._draw("train", batches[0])
         bar.update(1)
         bar.set_postfix_str(f"loss {outcome.loss:.3g}, {values['images_per_second']:.2g} images/s")
@@ -155,15 +155,15 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint of everything, once the weights of all processes were found equal."""
         state = self.state()
-        self.agreement.check(self.step, self._entries, state["state_dict"])
-        if self.processes.shares and not self.processes.per_instance_files:
+        self.consistency.check(self.step, self._entries, state["state_dict"])
+        if self.processes.is_distributed and not self.processes.per_instance_files:
             # Weights are equal everywhere, statistics of normalisation are each process's own.
             state[_STATISTICS] = self.processes.gather_tensors(self._statistics(state["state_dict"]))
         if self.processes.writes or self.processes.per_instance_files:
             self.checkpoints.save(self.step, state)
 
     def _statistics(self, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {name: tensor for name, tensor in weights.items() if name not in self.agreement.parameters}
+        return {name: tensor for name, tensor in weights.items() if name not in self.consistency.parameters}
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on as if nothing had happened; tensors and plain values alone."""
@@ -197,7 +197,7 @@ class Training:
         return {**state["state_dict"], **own}
 
 
-class _Parts:
+class _Timer:
     """Times the parts of an iteration."""
 
     def __init__(self) -> None:

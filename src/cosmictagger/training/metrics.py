@@ -15,24 +15,24 @@ NAMES = ("Total_Accuracy", "Non_Bkg_Accuracy", "Cosmic_IoU", "Neutrino_IoU", "mI
 KEYS = tuple(
     f"{place}/{name}" for place in ("Average", *(f"plane{plane}" for plane in range(PLANES))) for name in NAMES
 )
-"""The order of the numbers that `measured` returns."""
+"""The order of the numbers that `batch_metrics` returns."""
 
 
-def predicted(scores: Tensor) -> Tensor:
+def predicted_classes(scores: Tensor) -> Tensor:
     """The class with the highest score of each pixel, the first one among equals; (M, H, W) from (M, 3, H, W)."""
     background, cosmic, neutrino = scores.unbind(1)
     best = torch.where(cosmic > background, 1, 0).to(torch.uint8)
     return torch.where(neutrino > torch.maximum(background, cosmic), torch.full_like(best, 2), best)
 
 
-def measured(prediction: Tensor, labels: Tensor) -> Tensor:
+def batch_metrics(prediction: Tensor, labels: Tensor) -> Tensor:
     """All numbers named by `KEYS`, from stacked predictions and labels (3 N, H, W)."""
-    per_image = measured_images(prediction, labels)
+    per_image = image_metrics(prediction, labels)
     per_plane = per_image.mean(dim=1)
     return torch.cat((per_plane.mean(dim=0, keepdim=True), per_plane)).flatten()
 
 
-def measured_images(prediction: Tensor, labels: Tensor) -> Tensor:
+def image_metrics(prediction: Tensor, labels: Tensor) -> Tensor:
     """The numbers of each image of each plane: (3, N, 5)."""
     right = prediction == labels
     marked = labels != 0

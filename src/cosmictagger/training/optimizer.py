@@ -26,14 +26,14 @@ def build_optimizer(
             return family.RMSprop(parameters, lr=rate, eps=RMSPROP_EPSILON)  # type: ignore[no-any-return]
 
 
-LEARNT = {OptimizerKind.adam: "exp_avg", OptimizerKind.rmsprop: "square_avg"}
+STATE_KEYS = {OptimizerKind.adam: "exp_avg", OptimizerKind.rmsprop: "square_avg"}
 """What tells the state of one optimizer from that of the other."""
 
 
-def check_learnt(kind: OptimizerKind, learnt: Mapping[str, Any] | None) -> None:
+def check_optimizer_state(kind: OptimizerKind, optimizer_state: Mapping[str, Any] | None) -> None:
     """Raise where a checkpoint's optimizer is not the configured one, which could not go on from it."""
-    slots = {slot for each in (learnt or {}).get("state", {}).values() for slot in each}
-    for other, slot in LEARNT.items():
+    slots = {slot for each in (optimizer_state or {}).get("state", {}).values() for slot in each}
+    for other, slot in STATE_KEYS.items():
         if other is not kind and slot in slots:
             raise CheckpointError(
                 f"The checkpoint was trained with {other.name}, and mode.optimizer.name={kind.name} cannot go on from it. Say "

@@ -10,7 +10,7 @@ from cosmictagger.configuration.choices import Precision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Numbers:
+class NumberTypes:
     """The types of one precision."""
 
     activations: torch.dtype
@@ -19,18 +19,18 @@ class Numbers:
     """Whether gradients are kept from vanishing by a loss scale that adapts itself."""
 
     def __str__(self) -> str:
-        words = [word(self.activations) + " activations", word(self.weights) + " weights"]
+        words = [type_name(self.activations) + " activations", type_name(self.weights) + " weights"]
         return ", ".join([*words, *(["loss scaling"] if self.scales_loss else [])])
 
 
-NUMBERS = {
-    Precision.float32: Numbers(activations=torch.float32),
-    Precision.mixed: Numbers(activations=torch.float16, scales_loss=True),
-    Precision.bfloat16: Numbers(activations=torch.bfloat16),
-    Precision.float16: Numbers(activations=torch.float16, weights=torch.float16),
+NUMBER_TYPES = {
+    Precision.float32: NumberTypes(activations=torch.float32),
+    Precision.mixed: NumberTypes(activations=torch.float16, scales_loss=True),
+    Precision.bfloat16: NumberTypes(activations=torch.bfloat16),
+    Precision.float16: NumberTypes(activations=torch.float16, weights=torch.float16),
 }
 
 
-def word(kind: torch.dtype) -> str:
+def type_name(kind: torch.dtype) -> str:
     """A type without its module."""
     return str(kind).removeprefix("torch.")

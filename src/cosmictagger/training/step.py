@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.networks.uresnet import Outputs, UResNet, stack_planes
-from cosmictagger.training.heads import judged_heads
+from cosmictagger.training.heads import head_losses
 from cosmictagger.training.loss import PLANES, BalancedLoss
-from cosmictagger.training.metrics import measured, predicted
+from cosmictagger.training.metrics import batch_metrics, predicted_classes
 
 
-class Judgement(NamedTuple):
-    """What the network made of a batch, compared with the truth."""
+class StepResult(NamedTuple):
+    """What the network made of a batch, compare with the truth."""
 
     prediction: Tensor
     """The class of each pixel, plane by plane along the batch."""
@@ -26,22 +26,22 @@ class Judgement(NamedTuple):
     loss: Tensor
 
 
-def judged(network: UResNet, loss: nn.Module, image: Tensor, label: Tensor, *truths: Tensor) -> Judgement:
+def run_and_compare(network: UResNet, loss: nn.Module, image: Tensor, label: Tensor, *truths: Tensor) -> StepResult:
     """Run the network and compare; ``truths`` are the event labels and vertices that its heads need."""
-    return compared(network.outputs(image), loss, label, *truths)
+    return compare(network.outputs(image), loss, label, *truths)
 
 
-def compared(said: Outputs, loss: nn.Module, label: Tensor, *truths: Tensor) -> Judgement:
-    """Compare what the network said."""
+def compare(outputs: Outputs, loss: nn.Module, label: Tensor, *truths: Tensor) -> StepResult:
+    """Compare what the network outputs."""
     labels = stack_planes(label)[:, 0]
     with torch.no_grad():
-        prediction = predicted(said.scores)
-        metrics = measured(prediction, labels)
-    total = loss(said.scores, labels)
-    if said.event is not None or said.vertex is not None:
-        of_heads, numbers = judged_heads(said, *truths)
+        prediction = predicted_classes(outputs.scores)
+        metrics = batch_metrics(prediction, labels)
+    total = loss(outputs.scores, labels)
+    if outputs.event is not None or outputs.vertex is not None:
+        of_heads, numbers = head_losses(outputs, *truths)
         total, metrics = total + of_heads, torch.cat((metrics, numbers))
-    return Judgement(prediction, metrics, total)
+    return StepResult(prediction, metrics, total)
 
 
 class TrainingStep(nn.Module):
@@ -54,7 +54,7 @@ class TrainingStep(nn.Module):
 
     def forward(self, image: Tensor, label: Tensor, *truths: Tensor) -> tuple[Tensor, Tensor]:
         """The metrics, and the loss to go back from."""
-        _, metrics, loss = judged(self.network, self.loss, image, label, *truths)
+        _, metrics, loss = run_and_compare(self.network, self.loss, image, label, *truths)
         return metrics, loss
 
 
@@ -68,7 +68,7 @@ class EvaluationStep(nn.Module):
 
     def forward(self, image: Tensor, label: Tensor, *truths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The class of each pixel, the metrics and the loss."""
-        prediction, metrics, loss = judged(self.network, self.loss, image, label, *truths)
+        prediction, metrics, loss = run_and_compare(self.network, self.loss, image, label, *truths)
         return by_event(prediction), metrics, loss
 
 

@@ -23,9 +23,9 @@ def of_groups(*words):
 def configured(words):
     """What the command would compose, without asking hydra for each field anew."""
     fields = [word for word in words if "." in word.partition("=")[0]]
-    chosen = of_groups(*(word for word in words if word not in fields)).copy()
-    chosen.merge_with_dotlist(fields)
-    return OmegaConf.to_object(chosen)
+    config = of_groups(*(word for word in words if word not in fields)).copy()
+    config.merge_with_dotlist(fields)
+    return OmegaConf.to_object(config)
 
 
 REFUSED = [
@@ -116,7 +116,7 @@ def test_a_minibatch_larger_than_the_file_is_refused(tmp_path):
         check(configured([*words, "run.minibatch_size=3"]))
 
 
-def test_a_network_too_deep_for_the_pictures_of_a_file_is_refused(tmp_path):
+def test_a_network_too_deep_for_the_images_of_a_file_is_refused(tmp_path):
     generate_file(tmp_path / "large.h5", events=2, seed=1)
     with (
         EventFile(tmp_path / "large.h5") as source,
@@ -126,5 +126,5 @@ def test_a_network_too_deep_for_the_pictures_of_a_file_is_refused(tmp_path):
         writer.write(batch, batch.label)
     words = ["data=real", f"data.data_directory={tmp_path}", "data.file=small.h5", "data.aux_file=small.h5"]
     check(configured([*words, "network.depth=4", "data.downsample=1"]))
-    with pytest.raises(ConfigurationError, match="pictures of 160 x 256, which cannot be halved 6 times"):
+    with pytest.raises(ConfigurationError, match="images of 160 x 256, which cannot be halved 6 times"):
         check(configured([*words, "network.depth=5", "data.downsample=1"]))

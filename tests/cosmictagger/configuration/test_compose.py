@@ -12,13 +12,13 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_defaults_are_not_hostile():
-    chosen = configuration(["run.id=x"])
-    assert chosen.framework.name == "torch"
-    assert not chosen.run.distributed
-    assert isinstance(chosen.data, Generated)
-    assert chosen.run.compute_mode is ComputeMode.CPU
-    assert chosen.output_dir == "output/torch/uresnet/x/"
-    assert (chosen.run.lazy_mode, chosen.run.num_replicas) == (False, 1)
+    config = configuration(["run.id=x"])
+    assert config.framework.name == "torch"
+    assert not config.run.distributed
+    assert isinstance(config.data, Generated)
+    assert config.run.compute_mode is ComputeMode.CPU
+    assert config.output_dir == "output/torch/uresnet/x/"
+    assert (config.run.lazy_mode, config.run.num_replicas) == (False, 1)
 
 
 def test_compute_modes_have_their_numbers():
@@ -42,9 +42,9 @@ def test_words_may_be_given_by_number():
     ],
 )
 def test_every_mode_and_every_kind_of_data_can_be_named(mode, data, kind):
-    chosen = configuration([f"mode={mode}", f"data={data}", "run.id=x"])
-    assert chosen.mode.name is ModeKind[mode]
-    assert type(chosen.data) is kind
+    config = configuration([f"mode={mode}", f"data={data}", "run.id=x"])
+    assert config.mode.name is ModeKind[mode]
+    assert type(config.data) is kind
 
 
 @pytest.mark.parametrize("network", MEMBERS["network"])
@@ -69,13 +69,13 @@ def test_the_recipes_are_the_originals():
 
 
 def test_environment_variables_are_taken_as_they_come():
-    chosen = configuration(["run.id=x", "framework.environment_variables.FOO=bar"])
-    assert chosen.framework.environment_variables == {"FOO": "bar"}
+    config = configuration(["run.id=x", "framework.environment_variables.FOO=bar"])
+    assert config.framework.environment_variables == {"FOO": "bar"}
 
 
 def test_the_network_is_told_the_format_of_the_data():
-    chosen = configuration(["run.id=x", "data.data_format=channels_last"])
-    assert chosen.network.data_format is chosen.data.data_format
+    config = configuration(["run.id=x", "data.data_format=channels_last"])
+    assert config.network.data_format is config.data.data_format
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def test_other_modes_run_in_one_process(monkeypatch):
 
 
 def test_an_xpu_that_is_absent_is_refused():
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.XPU))
-    assert "finds no XPU" in next(present(chosen))
+    config = Configuration(run=Run(id="x", compute_mode=ComputeMode.XPU))
+    assert "finds no XPU" in next(present(config))
 
 
 @pytest.mark.parametrize(

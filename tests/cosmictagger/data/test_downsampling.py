@@ -20,9 +20,9 @@ def planes(draw):
     return SparsePlane(row, column, charge, random.integers(0, 3, len(ids), np.uint8))
 
 
-def blocks(picture, factor):
-    planes, height, width = picture.shape
-    return picture.reshape(planes, height // factor, factor, width // factor, factor)
+def blocks(image, factor):
+    planes, height, width = image.shape
+    return image.reshape(planes, height // factor, factor, width // factor, factor)
 
 
 @settings(max_examples=40, deadline=None)
@@ -79,11 +79,11 @@ def test_nothing_merges_to_nothing():
 
 
 @pytest.mark.parametrize("downsample", [-1, 8, 20])
-def test_a_downsampling_that_the_picture_does_not_allow_is_refused(downsample):
+def test_a_downsampling_that_the_image_does_not_allow_is_refused(downsample):
     with pytest.raises(DataError, match=f"data.downsample={downsample}"):
         check_downsample(downsample, (1280, 2048))
 
 
 def test_a_side_must_be_divisible():
-    with pytest.raises(DataError, match="does not divide pictures of 12 x 64"):
+    with pytest.raises(DataError, match="does not divide images of 12 x 64"):
         check_downsample(3, (12, 64))

@@ -26,7 +26,7 @@ def sparse(counts, seed=0):
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 60), min_size=3, max_size=3), st.integers(0, 99))
-def test_padded_pixels_are_the_same_pictures(counts, seed):
+def test_padded_pixels_are_the_same_images(counts, seed):
     batch = sparse(counts, seed)
     full = padded(batch, 60)
     assert (full.index.dtype, full.index.shape) == (np.int32, (3, 60))

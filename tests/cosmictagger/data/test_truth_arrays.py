@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cosmictagger.data.cached_events import CachedEvents
 from cosmictagger.data.generator.file import generated_file
-from cosmictagger.data.held import HeldEvents
 from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 from cosmictagger.data.truth import COSMIC_ONLY, event_class
@@ -34,7 +34,7 @@ def test_an_event_without_truth_is_one_of_cosmic_rays_alone(few_events):
 
 def test_a_loader_brings_them_from_a_file_and_from_memory(few_events):
     with EventFile(generated_file(few_events, events=4, seed=2)) as file:
-        for source in (file, HeldEvents(file, downsample=4)):
+        for source in (file, CachedEvents(file, downsample=4)):
             for sparse in (False, True):
                 loader = Loader(source, minibatch_size=2, downsample=4, seed=1, workers=1, sparse=sparse, truths=True)
                 with loader:

@@ -13,7 +13,7 @@ from cosmictagger.data.events import Batch, Truths
 from cosmictagger.devices.eager import EagerExecutor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBER_TYPES
 
 NETWORK = replace(A21, depth=2, n_initial_filters=4, bottleneck_deepest=6, blocks_deepest_layer=1, blocks_per_layer=1)
 FOCAL = LossBalanceScheme.focal
@@ -33,14 +33,14 @@ def batch(seed, events=2):
 
 def network(precision=Precision.float32, kind=NETWORK, **options):
     torch.manual_seed(0)
-    numbers = NUMBERS[precision]
+    numbers = NUMBER_TYPES[precision]
     return build(kind, numbers.activations, **options).to(numbers.weights)
 
 
 def plain(kind=OptimizerKind.adam, precision=Precision.float32, device="cpu", **options):
     net = network(precision)
     optimizer = build_optimizer(kind, net.parameters(), 1e-3)
-    return EagerExecutor(net, optimizer, FOCAL, NUMBERS[precision], torch.device(device), **options)
+    return EagerExecutor(net, optimizer, FOCAL, NUMBER_TYPES[precision], torch.device(device), **options)
 
 
 def losses(device, count=3, *, accumulation=1, joined=False):

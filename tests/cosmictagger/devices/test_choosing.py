@@ -24,8 +24,8 @@ def configured(mode, **run):
 
 
 def executor_of(mode, **run):
-    chosen = configured(mode, **run)
-    return device_for(chosen).executor(chosen)
+    config = configured(mode, **run)
+    return device_for(config).executor(config)
 
 
 def test_a_processor_is_served_plainly_with_the_configured_optimizer():
@@ -57,27 +57,27 @@ def test_an_ipu_gets_a_wrapped_network_with_the_configured_optimizer():
 
 @pytest.mark.parametrize(("lazy", "value"), [(True, "1"), (False, "0")])
 def test_lazy_mode_is_said_before_habanas_package_is_imported(lazy, value):
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.HPU, lazy_mode=lazy))
-    assert environment_for(chosen)["PT_HPU_LAZY_MODE"] == value
+    config = Configuration(run=Run(id="x", compute_mode=ComputeMode.HPU, lazy_mode=lazy))
+    assert environment_for(config)["PT_HPU_LAZY_MODE"] == value
 
 
 def test_an_ipus_tier_is_pinned_unless_somebody_pins_another(monkeypatch):
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.IPU))
-    assert environment_for(chosen)["PILOTAGE_TIER"] == "graph"
+    config = Configuration(run=Run(id="x", compute_mode=ComputeMode.IPU))
+    assert environment_for(config)["PILOTAGE_TIER"] == "graph"
     monkeypatch.setenv("PILOTAGE_TIER", "eager")
-    assert environment_for(chosen)["PILOTAGE_TIER"] == "eager"
-    chosen.framework = Torch(environment_variables={"PILOTAGE_TIER": "compiled"})
-    assert environment_for(chosen)["PILOTAGE_TIER"] == "compiled"
+    assert environment_for(config)["PILOTAGE_TIER"] == "eager"
+    config.framework = Torch(environment_variables={"PILOTAGE_TIER": "compiled"})
+    assert environment_for(config)["PILOTAGE_TIER"] == "compiled"
 
 
 @pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5,6", "5"), ("7", "7")])
 def test_each_process_sees_a_card_of_its_own(monkeypatch, visible, own):
-    chosen = Configuration(run=Run(id="x", compute_mode=ComputeMode.GPU, distributed=True))
+    config = Configuration(run=Run(id="x", compute_mode=ComputeMode.GPU, distributed=True))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert "CUDA_VISIBLE_DEVICES" not in environment_for(chosen)
+    assert "CUDA_VISIBLE_DEVICES" not in environment_for(config)
     for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(name, value)
-    assert environment_for(chosen)["CUDA_VISIBLE_DEVICES"] == own
+    assert environment_for(config)["CUDA_VISIBLE_DEVICES"] == own
 
 
 @pytest.mark.parametrize(

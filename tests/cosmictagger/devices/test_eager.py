@@ -13,7 +13,7 @@ from cosmictagger.devices.eager import EagerExecutor
 from cosmictagger.devices.engine import EngineExecutor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBER_TYPES
 from cosmictagger.training.step import TrainingStep
 
 NETWORK = replace(A21, depth=1, n_initial_filters=4, bottleneck_deepest=6, blocks_deepest_layer=1, blocks_per_layer=1)
@@ -33,16 +33,16 @@ def batch(seed):
 
 def parts(kind=OptimizerKind.adam, precision=Precision.float32):
     torch.manual_seed(0)
-    network = build(NETWORK, NUMBERS[precision].activations)
+    network = build(NETWORK, NUMBER_TYPES[precision].activations)
     return network, build_optimizer(kind, network.parameters(), 1e-3)
 
 
 def plain(kind=OptimizerKind.adam, precision=Precision.float32):
-    return EagerExecutor(*parts(kind, precision), FOCAL, NUMBERS[precision], CPU)
+    return EagerExecutor(*parts(kind, precision), FOCAL, NUMBER_TYPES[precision], CPU)
 
 
 def engine(kind=OptimizerKind.adam, precision=Precision.float32, accumulation=1):
-    return EngineExecutor(*parts(kind, precision), FOCAL, NUMBERS[precision], "cpu", accumulation)
+    return EngineExecutor(*parts(kind, precision), FOCAL, NUMBER_TYPES[precision], "cpu", accumulation)
 
 
 def losses(device, count=3, *, accumulation=1):

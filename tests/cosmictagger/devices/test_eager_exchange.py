@@ -1,4 +1,4 @@
-"""Processes that train together by torch's DistributedDataParallel, and one that does not come."""
+"""Processes that train processes by torch's DistributedDataParallel, and one that does not come."""
 
 import json
 import os
@@ -27,25 +27,25 @@ from pilotage import PilotageError
 folder, accident = sys.argv[1:]
 run = Run(id="x", compute_mode=ComputeMode.CPU, distributed=True)
 small = replace(A21, depth=0, n_initial_filters=2, bottleneck_deepest=2, blocks_deepest_layer=1)
-chosen = Configuration(run=run, mode=Train(), network=small)
-device = device_for(chosen)
-together = device.join(run)
-executor = device.executor(chosen, together)
-image = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(together.rank))
+config = Configuration(run=run, mode=Train(), network=small)
+device = device_for(config)
+processes = device.join(run)
+executor = device.executor(config, processes)
+image = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(processes.rank))
 labels = torch.zeros(1, 3).long().numpy()
 batch = Batch(image.numpy(), (image * 3).byte().numpy(), torch.arange(1).numpy(), labels)
 executor.train([batch], 1e-3)
-pids = together.gather(os.getpid())
-if together.rank == 1:
+pids = processes.gather(os.getpid())
+if processes.rank == 1:
     signal.pause() if accident == "silence" else os.kill(os.getpid(), signal.SIGKILL)
 # Those who start slowly were waited for; now there is nothing to wait for.
 dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1 if accident == "silence" else 120))
 try:
     executor.train([batch], 1e-3)
 except PilotageError as error:
-    with open(f"{folder}/{together.rank}.json", "w") as file:
+    with open(f"{folder}/{processes.rank}.json", "w") as file:
         json.dump(str(error), file)
-if together.rank == 0 and accident == "silence":
+if processes.rank == 0 and accident == "silence":
     os.kill(pids[1], signal.SIGTERM)
 """
 

@@ -13,7 +13,7 @@ from cosmictagger.devices.eager import EagerExecutor
 from cosmictagger.devices.engine import EngineExecutor
 from cosmictagger.networks.uresnet import build
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBER_TYPES
 
 NETWORK = replace(A21, depth=1, n_initial_filters=4, bottleneck_deepest=6, blocks_deepest_layer=1, blocks_per_layer=1)
 
@@ -35,11 +35,11 @@ def parts(kind):
 
 
 def device(kind=OptimizerKind.adam):
-    return EngineExecutor(*parts(kind), NUMBERS[Precision.float32], "cpu")
+    return EngineExecutor(*parts(kind), NUMBER_TYPES[Precision.float32], "cpu")
 
 
 def plain(kind=OptimizerKind.adam):
-    return EagerExecutor(*parts(kind), NUMBERS[Precision.float32], torch.device("cpu"))
+    return EagerExecutor(*parts(kind), NUMBER_TYPES[Precision.float32], torch.device("cpu"))
 
 
 @pytest.mark.slow

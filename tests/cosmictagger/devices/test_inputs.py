@@ -7,7 +7,7 @@ from cosmictagger.data.events import Batch, SparseBatch
 from cosmictagger.devices.inputs import tensors
 
 
-def test_dense_sparse_and_channels_last_batches_are_the_same_pictures():
+def test_dense_sparse_and_channels_last_batches_are_the_same_images():
     generator = np.random.default_rng(0)
     image = generator.random((2, 3, 4, 6), dtype=np.float32) * (generator.random((2, 3, 4, 6)) < 0.3)
     label = (image > 0.2).astype(np.uint8)

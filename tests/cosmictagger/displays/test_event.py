@@ -17,23 +17,23 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def event():
     made = generate_event(21, 0)
-    image, label = made.pictures.dense()
+    image, label = made.images.dense()
     return image, label, truth_from_row(made.particles[0], made.vertex_pixels)
 
 
-def dots_of(picture, colour):
+def dots_of(image, colour):
     wanted = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)])
-    return np.count_nonzero(np.all(np.abs(picture[:, :, :3] * 255 - wanted) < 2, axis=2))
+    return np.count_nonzero(np.all(np.abs(image[:, :, :3] * 255 - wanted) < 2, axis=2))
 
 
 @pytest.mark.slow
 def test_tracks_are_visible_at_full_size(event, tmp_path):
     image, label, truth = event
-    path = draw_event(tmp_path / "pictures" / "event.png", image, label, title="Event 0", truth=truth)
-    picture = imread(path)
-    assert picture.shape[1] > 1500
-    assert dots_of(picture, COSMIC_COLOUR) > 3000
-    assert dots_of(picture, NEUTRINO_COLOUR) > 3000
+    path = draw_event(tmp_path / "images" / "event.png", image, label, title="Event 0", truth=truth)
+    image = imread(path)
+    assert image.shape[1] > 1500
+    assert dots_of(image, COSMIC_COLOUR) > 3000
+    assert dots_of(image, NEUTRINO_COLOUR) > 3000
 
 
 @pytest.mark.slow

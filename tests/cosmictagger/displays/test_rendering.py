@@ -8,9 +8,9 @@ from cosmictagger.displays.rendering import agreement_map, class_map, overlap, p
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 7))
 def test_no_pixel_is_lost_by_pooling(height, width, factor):
-    picture = np.zeros((height, width))
-    picture[-1, -1] = 1
-    small = pooled(picture, factor)
+    image = np.zeros((height, width))
+    image[-1, -1] = 1
+    small = pooled(image, factor)
     assert small[-1, -1] == 1
     assert small.shape == (-(-height // factor), -(-width // factor))
 

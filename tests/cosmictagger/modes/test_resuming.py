@@ -3,8 +3,8 @@
 import pytest
 
 from cosmictagger.errors import CheckpointError
-from cosmictagger.modes.resuming import RESTARTS, check_seed, found_state, is_restarted
-from cosmictagger.processes.together import Processes
+from cosmictagger.modes.resuming import RESTARTS, check_seed, find_checkpoint, is_restarted
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from pilotage import World
 
@@ -23,23 +23,23 @@ class Instance(Processes):
 def test_the_own_checkpoint_goes_before_the_one_that_is_asked_for(tmp_path):
     own, other = Checkpoints(tmp_path / "own"), Checkpoints(tmp_path / "other")
     other.save(7, state(7))
-    assert found_state(own, "", Processes()) is None
-    found = found_state(own, str(other.folder), Processes())
+    assert find_checkpoint(own, "", Processes()) is None
+    found = find_checkpoint(own, str(other.folder), Processes())
     assert (found.state["global_step"], found.is_own) == (7, False)
     own.save(2, state(2))
-    found = found_state(own, str(other.folder), Processes())
+    found = find_checkpoint(own, str(other.folder), Processes())
     assert (found.state["global_step"], found.is_own) == (2, True)
 
 
 def test_a_run_does_not_go_on_in_another_order_of_events(tmp_path):
     own = Checkpoints(tmp_path)
     own.save(2, state(2) | {"data": {"train": {"seed": 3}}})
-    found = found_state(own, "", Processes())
+    found = find_checkpoint(own, "", Processes())
     check_seed(3, found)
     check_seed(0, found)
     with pytest.raises(CheckpointError, match=r"data\.seed=9, and the run began with 3"):
         check_seed(9, found)
-    check_seed(9, found_state(Checkpoints(tmp_path / "new"), str(tmp_path), Processes()))
+    check_seed(9, find_checkpoint(Checkpoints(tmp_path / "new"), str(tmp_path), Processes()))
 
 
 def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
@@ -47,7 +47,7 @@ def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
     for step in (1, 5, 10):
         mine.save(step, state(step))
     processes = Instance(world=World(rank=0, size=2), per_instance_files=True)
-    found = found_state(mine, "", processes)
+    found = find_checkpoint(mine, "", processes)
     assert (found.path.name, found.state["global_step"]) == ("model-5-0.ckpt", 5)
 
 
@@ -55,7 +55,7 @@ def test_instances_that_share_no_step_do_not_begin_anew(tmp_path):
     mine = Checkpoints(tmp_path, instance=0)
     mine.save(3, state(3))
     with pytest.raises(CheckpointError, match=r"No step in .*instance 0: \[3\]; instance 1: \[5, 1\]"):
-        found_state(mine, "", Instance(world=World(rank=0, size=2), per_instance_files=True))
+        find_checkpoint(mine, "", Instance(world=World(rank=0, size=2), per_instance_files=True))
 
 
 def test_instances_that_were_killed_in_their_first_save_begin_anew(tmp_path):
@@ -65,7 +65,7 @@ def test_instances_that_were_killed_in_their_first_save_begin_anew(tmp_path):
 
     mine = Checkpoints(tmp_path, instance=0)
     mine.save(3, state(3))
-    assert found_state(mine, "", First(world=World(rank=0, size=2), per_instance_files=True)) is None
+    assert find_checkpoint(mine, "", First(world=World(rank=0, size=2), per_instance_files=True)) is None
 
 
 @pytest.mark.parametrize("name", RESTARTS)

@@ -10,44 +10,44 @@ from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.data import Generated
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
+from cosmictagger.data.cached_events import CachedEvents
 from cosmictagger.data.events import Batch, PaddedBatch
-from cosmictagger.data.held import HeldEvents
 from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.inputs import tensors
 from cosmictagger.devices.loading import Purpose
 from cosmictagger.modes import sources
-from cosmictagger.modes.sources import held, training_events
-from cosmictagger.processes.together import Processes
+from cosmictagger.modes.sources import cached, training_events
+from cosmictagger.processes.process_group import Processes
 from pilotage import World
 
 HOST = torch.device("cpu")
 
 
 @pytest.fixture
-def chosen(few_events):
+def config(few_events):
     data = Generated(data_directory=str(few_events), events=4, aux_events=4, downsample=5, seed=3, generator_seed=2)
     return Configuration(run=Run(id="x", minibatch_size=4), data=data)
 
 
-def loader_for(chosen, source, order, processes=None, purpose=Purpose.training):
-    return device_for(chosen).loader(chosen, source, order, processes or Processes(), purpose)
+def loader_for(config, source, order, processes=None, purpose=Purpose.training):
+    return device_for(config).loader(config, source, order, processes or Processes(), purpose)
 
 
-def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(chosen, monkeypatch):
-    with training_events(chosen) as file:
-        assert isinstance(held(chosen, file), HeldEvents)
-        monkeypatch.setattr(sources, "MOST_HELD_BYTES", 1000)
-        assert held(chosen, file) is file
+def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(config, monkeypatch):
+    with training_events(config) as file:
+        assert isinstance(cached(config, file), CachedEvents)
+        monkeypatch.setattr(sources, "MAX_CACHED_BYTES", 1000)
+        assert cached(config, file) is file
     noise = SyntheticEvents(2, downsample=5)
-    assert held(chosen, noise) is noise
+    assert cached(config, noise) is noise
 
 
-def test_what_is_kept_gives_the_very_batches_of_the_file(chosen):
-    with training_events(chosen) as file:
+def test_what_is_kept_gives_the_very_batches_of_the_file(config):
+    with training_events(config) as file:
         assert isinstance(file, EventFile)
-        ours, theirs = (loader_for(chosen, source, "random_blocks") for source in (held(chosen, file), file))
+        ours, theirs = (loader_for(config, source, "random_blocks") for source in (cached(config, file), file))
         for _ in range(3):
             one, other = next(ours), next(theirs)
             for name in ("image", "label", "entries"):
@@ -56,23 +56,23 @@ def test_what_is_kept_gives_the_very_batches_of_the_file(chosen):
         theirs.close()
 
 
-def test_processes_get_shares_that_do_not_overlap(chosen):
-    with training_events(chosen) as file:
+def test_processes_get_shares_that_do_not_overlap(config):
+    with training_events(config) as file:
         shares = []
         for rank in range(2):
-            loader = loader_for(chosen, file, "random_blocks", Told(world=World(rank=rank, size=2)))
+            loader = loader_for(config, file, "random_blocks", Told(world=World(rank=rank, size=2)))
             shares.append(next(loader).entries.tolist())
             loader.close()
     assert sorted(shares[0] + shares[1]) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("downsample", "kind"), [(1, PaddedBatch), (5, Batch)])
-def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_pictures(chosen, downsample, kind):
-    data = replace(chosen.data, downsample=downsample)
-    chosen = replace(chosen, run=replace(chosen.run, compute_mode=ComputeMode.IPU), data=data)
-    with training_events(chosen) as file:
+def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_images(config, downsample, kind):
+    data = replace(config.data, downsample=downsample)
+    config = replace(config, run=replace(config.run, compute_mode=ComputeMode.IPU), data=data)
+    with training_events(config) as file:
         training, validation = (
-            loader_for(chosen, file, "serial_access", purpose=purpose)
+            loader_for(config, file, "serial_access", purpose=purpose)
             for purpose in (Purpose.training, Purpose.validation)
         )
         sent, shown = next(training), next(validation)
@@ -86,5 +86,5 @@ def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_pictures(chosen, 
 class Told(Processes):
     """One of several processes, which agree without talking."""
 
-    def first(self, value):
+    def broadcast(self, value):
         return value

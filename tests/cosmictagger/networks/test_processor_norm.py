@@ -84,7 +84,7 @@ def test_digits_are_lost_only_where_the_mean_hides_them(
 
 
 @pytest.mark.parametrize("offset", [0.0, 5.0])
-def test_a_large_picture_is_normalised_as_accurately_as_if_it_were_contiguous(offset):
+def test_a_large_image_is_normalised_as_accurately_as_if_it_were_contiguous(offset):
     values = arguments((3, 8, 320, 512), offset=offset, residual=False, seed=0)
     found = ours(*values, 3, 1.0)
     truth = expected(*values, 3, 1.0, found[2])
@@ -115,7 +115,7 @@ def test_bfloat16_is_rounded_once():
     assert max(map(off_by, found[2:], truth[2:])) < 3e-3
 
 
-def test_pictures_that_fill_no_whole_block_are_counted_to_the_last_pixel():
+def test_images_that_fill_no_whole_block_are_counted_to_the_last_pixel():
     x, weight, bias, _, upstream = arguments((3, 2, 701, 503), offset=3.0, residual=False, seed=0)
     found = ours(x, weight, bias, None, upstream, 3, 0.01)
     truth = expected(x, weight, bias, None, upstream, 3, 0.01, found[2])

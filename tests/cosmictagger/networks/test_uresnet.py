@@ -83,7 +83,7 @@ def test_the_names_of_the_weights_are_the_originals():
     assert "net_core.down_blocks.blocks.0.conv.weight" in UResNet(replace(SMALL, residual=False)).state_dict()
 
 
-def test_pictures_start_from_xaviers_weights_without_bias():
+def test_images_start_from_xaviers_weights_without_bias():
     network = UResNet(SMALL)
     weight = network.initial_convolution.conv.weight
     bound = (6 / (25 + 25 * 4)) ** 0.5

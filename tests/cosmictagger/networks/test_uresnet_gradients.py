@@ -33,7 +33,7 @@ def threads(request):
 
 
 def generated_event(downsample):
-    return downsample_event(generate_event(11, 0).pictures, downsample).dense()
+    return downsample_event(generate_event(11, 0).images, downsample).dense()
 
 
 def first_event(downsample):

@@ -7,13 +7,13 @@ import torch
 
 from cosmictagger.configuration.network import Network
 from cosmictagger.networks.uresnet import Outputs
-from cosmictagger.training.heads import EVENT_KEYS, VERTEX_KEYS, head_keys, judged_heads
+from cosmictagger.training.heads import EVENT_KEYS, VERTEX_KEYS, head_keys, head_losses
 
 SCORES = torch.zeros(3, 3, 8, 8)
 
 
 def found(values, vertex, event=None):
-    loss, numbers = judged_heads(Outputs(SCORES, event, values), torch.tensor([2]), vertex)
+    loss, numbers = head_losses(Outputs(SCORES, event, values), torch.tensor([2]), vertex)
     keys = (EVENT_KEYS if event is not None else ()) + (VERTEX_KEYS if values is not None else ())
     return loss, dict(zip(keys, numbers.tolist(), strict=True))
 

@@ -1,11 +1,11 @@
-"""The metrics against counts on small pictures."""
+"""The metrics against counts on small images."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosmictagger.training.metrics import KEYS, NAMES, measured, measured_images, predicted
+from cosmictagger.training.metrics import KEYS, NAMES, batch_metrics, image_metrics, predicted_classes
 
 
 def by_counting(prediction, label):
@@ -26,7 +26,7 @@ def by_counting(prediction, label):
 def test_each_image_is_measured_by_counting(seed, events, classes):
     torch.manual_seed(seed)
     prediction, label = (torch.randint(0, classes, (3 * events, 3, 4), dtype=torch.uint8) for _ in range(2))
-    found = measured_images(prediction, label)
+    found = image_metrics(prediction, label)
     for number in range(3 * events):
         wanted = by_counting(prediction[number], label[number])
         torch.testing.assert_close(found[number // events, number % events], torch.tensor(wanted))
@@ -35,9 +35,9 @@ def test_each_image_is_measured_by_counting(seed, events, classes):
 def test_averages_are_over_images_then_planes():
     torch.manual_seed(0)
     prediction, label = (torch.randint(0, 3, (6, 4, 4), dtype=torch.uint8) for _ in range(2))
-    numbers = dict(zip(KEYS, measured(prediction, label).tolist(), strict=True))
+    numbers = dict(zip(KEYS, batch_metrics(prediction, label).tolist(), strict=True))
     assert len(KEYS) == 20
-    images = measured_images(prediction, label)
+    images = image_metrics(prediction, label)
     for position, name in enumerate(NAMES):
         planes = [numbers[f"plane{plane}/{name}"] for plane in range(3)]
         assert planes == pytest.approx(images[:, :, position].mean(1).tolist())
@@ -47,4 +47,4 @@ def test_averages_are_over_images_then_planes():
 def test_a_prediction_is_the_first_of_the_highest_scores():
     torch.manual_seed(0)
     scores = torch.randint(0, 3, (4, 3, 8, 8)).float()
-    assert torch.equal(predicted(scores).long(), scores.argmax(1))
+    assert torch.equal(predicted_classes(scores).long(), scores.argmax(1))

@@ -5,7 +5,7 @@ import torch
 
 from cosmictagger.configuration.choices import OptimizerKind
 from cosmictagger.errors import CheckpointError
-from cosmictagger.training.optimizer import build_optimizer, check_learnt, set_rate
+from cosmictagger.training.optimizer import build_optimizer, check_optimizer_state, set_rate
 
 
 def test_the_configured_optimizer_is_built_and_its_rate_moves():
@@ -25,7 +25,7 @@ def test_one_optimizer_does_not_go_on_from_the_state_of_the_other(made_by, asked
     optimizer = build_optimizer(OptimizerKind[made_by], [weight], 1e-3)
     weight.sum().backward()
     optimizer.step()
-    check_learnt(OptimizerKind[made_by], optimizer.state_dict())
-    check_learnt(OptimizerKind[asked_for], None)
+    check_optimizer_state(OptimizerKind[made_by], optimizer.state_dict())
+    check_optimizer_state(OptimizerKind[asked_for], None)
     with pytest.raises(CheckpointError, match=f"Say mode.optimizer.name={made_by}"):
-        check_learnt(OptimizerKind[asked_for], optimizer.state_dict())
+        check_optimizer_state(OptimizerKind[asked_for], optimizer.state_dict())

@@ -6,7 +6,7 @@ import numpy as np
 
 from cosmictagger.data.detector import HEIGHT
 from cosmictagger.data.events import Array
-from cosmictagger.data.generator.deposits import Deposits, together
+from cosmictagger.data.generator.deposits import Deposits, combined
 from cosmictagger.data.generator.geometry import HIGH, LOW
 from cosmictagger.data.generator.showers import delta_rays, michel, shower, soft_spots
 from cosmictagger.data.generator.tracks import MUON, passing, stopping
@@ -24,12 +24,12 @@ def cosmic_muon(random: np.random.Generator) -> tuple[Deposits, float]:
     if random.random() < _STOPPING_SHARE:
         kinetic = float(MUON.kinetic(np.array([length * random.uniform(0.2, 0.95)]))[0])
         track, points = stopping(random, MUON, start, direction, kinetic)
-        return together(
+        return combined(
             [track, delta_rays(random, points), soft_spots(random, points), michel(random, points[-1])]
         ), delay
     momentum = 1000 * (1.5 + random.exponential(5.0))
     track, points = passing(random, start, direction, length, momentum)
-    return together(
+    return combined(
         [track, delta_rays(random, points), soft_spots(random, points), *_radiated(random, points, direction, momentum)]
     ), delay
 

@@ -11,7 +11,7 @@ from cosmictagger.data.events import Array
 
 _RECOMBINATION, _BIRKS = 0.8, 0.0696
 CHARGE_PER_MEV = 175.0
-"""Scale of the pictures: a muon leaves about 260 in a centimetre."""
+"""Scale of the images: a muon leaves about 260 in a centimetre."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,7 +21,7 @@ class Deposits:
     points: Array
     """float64 (n, 3), centimetres."""
     charge: Array
-    """float64 (n,), in the pictures' unit."""
+    """float64 (n,), in the images' unit."""
 
     def __len__(self) -> int:
         return len(self.charge)
@@ -30,7 +30,7 @@ class Deposits:
 NOTHING = Deposits(np.empty((0, 3)), np.empty(0))
 
 
-def together(parts: Sequence[Deposits]) -> Deposits:
+def combined(parts: Sequence[Deposits]) -> Deposits:
     """All deposits of several parts."""
     if not parts:
         return NOTHING

@@ -24,7 +24,7 @@ _RADIOACTIVE_MEV = 0.25
 class GeneratedEvent:
     """Images and the truth behind them."""
 
-    pictures: SparseEvent
+    images: SparseEvent
     particles: Array
     """Rows of the particle table; the neutrino is the first."""
     vertex_pixels: tuple[tuple[int, int], ...]
@@ -46,6 +46,6 @@ def generate_event(seed: int, entry: int) -> GeneratedEvent:
     signals.append(Signal(blips(random, spots, _RADIOACTIVE_MEV), 0.0, BACKGROUND))
     arriving = arrivals(signals)
     planes = tuple(read_plane(random, plane, arriving) for plane in range(PLANES))
-    pictures = SparseEvent((HEIGHT, WIDTH), planes, (1, 0, entry))
+    images = SparseEvent((HEIGHT, WIDTH), planes, (1, 0, entry))
     energy = tuple(true_clusters(plane, arriving, len(signals)) for plane in range(PLANES))
-    return GeneratedEvent(pictures, particle_rows(neutrino, time), vertex_pixels(neutrino.vertex), energy)
+    return GeneratedEvent(images, particle_rows(neutrino, time), vertex_pixels(neutrino.vertex), energy)

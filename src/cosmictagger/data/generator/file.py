@@ -107,17 +107,17 @@ def _several(seed: int, events: int, start: int) -> list[GeneratedEvent]:
 
 
 def _append(writer: EventWriter, event: GeneratedEvent) -> None:
-    height = event.pictures.shape[0]
+    height = event.images.shape[0]
     planes = [
         (
             pixel_ids(plane.row, plane.column, height),
             {layout.IMAGE_PRODUCER: plane.charge, layout.LABEL_PRODUCER: plane.label},
         )
-        for plane in event.pictures.planes
+        for plane in event.images.planes
     ]
     writer.append(
         planes,
-        event_id=event.pictures.event_id,
+        event_id=event.images.event_id,
         particles=event.particles,
         vertex_pixels=event.vertex_pixels,
         energy=event.energy,

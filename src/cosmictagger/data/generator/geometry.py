@@ -1,4 +1,4 @@
-"""Where a point of the detector appears in the three pictures.
+"""Where a point of the detector appears in the three images.
 
 The numbers reproduce the vertices and the filled columns of real events of the near detector.
 """

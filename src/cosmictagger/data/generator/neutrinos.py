@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosmictagger.data.events import Array
-from cosmictagger.data.generator.deposits import Deposits, together
+from cosmictagger.data.generator.deposits import Deposits, combined
 from cosmictagger.data.generator.paths import isotropic, tilted
 from cosmictagger.data.generator.showers import blips, delta_rays, michel, shower, soft_spots
 from cosmictagger.data.generator.tracks import MUON, PION, PROTON, Species, stopping
@@ -98,7 +98,7 @@ def _of_particle(random: np.random.Generator, vertex: Array, particle: Particle)
     if particle.pdg == PI_ZERO_PDG:
         return _two_photons(random, vertex, particle)
     if particle.pdg == NEUTRON_PDG:
-        return together([])
+        return combined([])
     return _of_track(random, vertex, particle)
 
 
@@ -113,7 +113,7 @@ def _of_track(random: np.random.Generator, vertex: Array, particle: Particle) ->
         parts += [delta_rays(random, points), soft_spots(random, points)]
         if share == 1.0:
             parts.append(michel(random, points[-1]))
-    return together(parts)
+    return combined(parts)
 
 
 def _two_photons(random: np.random.Generator, vertex: Array, particle: Particle) -> Deposits:
@@ -123,7 +123,7 @@ def _two_photons(random: np.random.Generator, vertex: Array, particle: Particle)
     first = tilted(random, axis[:1], np.array([half]))
     second = 2 * np.cos(half) * axis[:1] - first
     share = random.uniform(0.25, 0.75)
-    return together(
+    return combined(
         [
             shower(random, vertex, way / np.linalg.norm(way), total * part, photon=True)
             for way, part in ((first[0], share), (second[0], 1 - share))

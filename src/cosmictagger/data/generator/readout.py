@@ -1,4 +1,4 @@
-"""From deposits to the thresholded pictures of one plane."""
+"""From deposits to the thresholded images of one plane."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from cosmictagger.data.detector import COSMIC, HEIGHT, NEUTRINO, WIDTH
 from cosmictagger.data.events import Array, PlaneClusters, SparsePlane
-from cosmictagger.data.generator.deposits import CHARGE_PER_MEV, Deposits, together
+from cosmictagger.data.generator.deposits import CHARGE_PER_MEV, Deposits, combined
 from cosmictagger.data.generator.geometry import HIGH, MIDDLE_ROW, columns, inside, rows
 from cosmictagger.data.generator.noise import FIRST_WIRE, LAST_WIRE, THRESHOLD, noise
 
 _GAIN = (0.91, 0.95, 1.0)
 _JITTER = (1.3, 1.3, 0.7)
-"""Noise under a signal, in the pictures' unit."""
+"""Noise under a signal, in the images' unit."""
 _REACH = 3
 """Rows that a deposit may reach to either side."""
 _SHIFTS = 16
@@ -52,7 +52,7 @@ class Arrivals:
 
 def arrivals(signals: list[Signal]) -> Arrivals:
     """Deposits inside the volume whose charge arrives while its half of the detector is read."""
-    everything = together([signal.deposits for signal in signals])
+    everything = combined([signal.deposits for signal in signals])
     counts = [len(signal.deposits) for signal in signals]
     delay = np.repeat([signal.delay for signal in signals], counts)
     label = np.repeat(np.array([signal.label for signal in signals], np.uint8), counts)
@@ -71,7 +71,7 @@ def read_plane(random: np.random.Generator, plane: int, arriving: Arrivals) -> S
     read = (wire >= FIRST_WIRE[plane]) & (wire <= LAST_WIRE[plane])
     wire, row, charge = wire[read], arriving.row[read], arriving.charge[read] * _GAIN[plane]
     label, drift = arriving.label[read], np.abs(arriving.points[read, 0]) / HIGH[0]
-    ids, total = _above_threshold(random, plane, _picture(wire, row, charge, _pulse(drift)))
+    ids, total = _above_threshold(random, plane, _image(wire, row, charge, _pulse(drift)))
     classes = _labels(wire, row, charge, label, ids, _TRUE_WIDTH[plane])
     column, tick = np.divmod(ids, HEIGHT)
     return SparsePlane(tick.astype(np.int32), column.astype(np.int32), total, classes)
@@ -88,21 +88,21 @@ def true_clusters(plane: int, arriving: Arrivals, signals: int) -> PlaneClusters
     return PlaneClusters(np.bincount(source, minlength=signals), ids, energy.astype(np.float32))
 
 
-def _above_threshold(random: np.random.Generator, plane: int, picture: Array) -> tuple[Array, Array]:
-    """Pixels and charges that are kept of a picture, whose pixels lie wire by wire, once noise has come to it."""
-    signal = np.flatnonzero(picture > 0)
-    picture[signal] += random.normal(0, _JITTER[plane], len(signal))
+def _above_threshold(random: np.random.Generator, plane: int, image: Array) -> tuple[Array, Array]:
+    """Pixels and charges that are kept of an image, whose pixels lie wire by wire, once noise has come to it."""
+    signal = np.flatnonzero(image > 0)
+    image[signal] += random.normal(0, _JITTER[plane], len(signal))
     background = noise(random, plane)
-    np.maximum.at(picture, background.column * HEIGHT + background.row, background.charge.astype(np.float32))
-    ids = np.flatnonzero(picture >= THRESHOLD)
-    return ids, picture[ids]
+    np.maximum.at(image, background.column * HEIGHT + background.row, background.charge.astype(np.float32))
+    ids = np.flatnonzero(image >= THRESHOLD)
+    return ids, image[ids]
 
 
-def _picture(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array]) -> Array:
-    picture = np.zeros(HEIGHT * WIDTH, np.float32)
+def _image(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array]) -> Array:
+    image = np.zeros(HEIGHT * WIDTH, np.float32)
     places, amount = _smeared(wire, row, charge, pulse)
-    np.add.at(picture, places, amount.astype(np.float32))
-    return picture
+    np.add.at(image, places, amount.astype(np.float32))
+    return image
 
 
 def _labels(wire: Array, row: Array, charge: Array, label: Array, ids: Array, width: float) -> Array:
@@ -111,7 +111,7 @@ def _labels(wire: Array, row: Array, charge: Array, label: Array, ids: Array, wi
     for origin in (COSMIC, NEUTRINO):
         mine = np.flatnonzero(label == origin)
         pulse = _weights((width,)), np.zeros(len(mine), np.int64)
-        amounts.append(_picture(wire[mine], row[mine], charge[mine], pulse)[ids])
+        amounts.append(_image(wire[mine], row[mine], charge[mine], pulse)[ids])
     cosmic, neutrino = amounts
     winner = np.where(neutrino > cosmic, NEUTRINO, COSMIC)
     return np.where(np.maximum(cosmic, neutrino) > _LEAST_TRUE_CHARGE, winner, 0).astype(np.uint8)

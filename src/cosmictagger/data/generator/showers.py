@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosmictagger.data.events import Array
-from cosmictagger.data.generator.deposits import Deposits, together
+from cosmictagger.data.generator.deposits import Deposits, combined
 from cosmictagger.data.generator.paths import STEP, isotropic, tilted, walk
 from cosmictagger.data.generator.tracks import LEAST_LOSS, fluctuating
 
@@ -20,7 +20,7 @@ _FEWEST_MEV = 0.3
 def electrons(random: np.random.Generator, start: Array, direction: Array, energy: Array) -> Deposits:
     """Short tracks (n of them) of the given energies in MeV, bending more as they slow down."""
     if len(energy) == 0:
-        return together([])
+        return combined([])
     steps = np.maximum(1, np.round(energy / LEAST_LOSS / STEP)).astype(int)
     left = energy[:, None] - LEAST_LOSS * STEP * np.arange(steps.max())
     points = walk(random, start, direction, np.maximum(left, 3.0))
@@ -34,7 +34,7 @@ def delta_rays(random: np.random.Generator, points: Array, rate: float = 0.035) 
     """Knock-on electrons along a track's points, few of them strong."""
     count = random.poisson(rate * STEP * len(points))
     if count == 0 or len(points) < 3:
-        return together([])
+        return combined([])
     places = random.integers(0, len(points) - 2, count)
     energy = np.minimum(1.5 / random.uniform(0.02, 1, count), 60.0)
     along = points[places + 1] - points[places]
@@ -76,7 +76,7 @@ def shower(random: np.random.Generator, start: Array, direction: Array, energy: 
         np.full(trunks, trunk_energy / trunks),
     )
     rest = energy - trunk_energy
-    return together([trunk, *_cascade(random, start, direction, rest, energy)])
+    return combined([trunk, *_cascade(random, start, direction, rest, energy)])
 
 
 def _cascade(random: np.random.Generator, start: Array, direction: Array, rest: float, energy: float) -> list[Deposits]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosmictagger.data.canvases import Canvases
+from cosmictagger.data.array_pool import ArrayPool
 from cosmictagger.data.detector import COSMIC, NEUTRINO, PLANES
 from cosmictagger.data.downsampling import check_downsample, downsample_event, merge
 from cosmictagger.data.events import Array, Batch, SparseBatch, SparseEvent, SparsePlane
@@ -31,7 +31,7 @@ class EventFile:
         self, path: str | Path, *, image: str = layout.IMAGE_PRODUCER, label: str = layout.LABEL_PRODUCER
     ) -> None:
         self.path = Path(path)
-        self._canvases = Canvases()
+        self._arrays = ArrayPool()
         self._file = _open(self.path)
         try:
             self._image, self._label = (ProducerImages(self.path, self._file, producer) for producer in (image, label))
@@ -58,7 +58,7 @@ class EventFile:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of the stored pictures."""
+        """Rows and columns of the stored images."""
         return self._image.shape
 
     @property
@@ -111,10 +111,10 @@ class EventFile:
         return SparseBatch(shape, index, charge, label, *self._identity(entries))
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
-        """Several events, scattered straight into dense pictures: equal to ``batch(...).dense()`` and faster."""
+        """Several events, scattered straight into dense images: equal to ``batch(...).dense()`` and faster."""
         check_downsample(downsample, self.shape)
         shape = (len(entries), PLANES, *(side >> downsample for side in self.shape))
-        image, label = (self._canvases.zeros(shape, kind) for kind in (np.float32, np.uint8))
+        image, label = (self._arrays.zeros(shape, kind) for kind in (np.float32, np.uint8))
         for position, entry in enumerate(entries):
             places, charge, truth = self._voxels(int(entry))
             _scatter(image[position], label[position], self._pixels(places, downsample), charge, truth, downsample)
@@ -146,7 +146,7 @@ class EventFile:
         return places, charge, classes
 
     def _pixels(self, places: Array, downsample: int) -> Array:
-        """Places in the flattened coarse pictures, where rows come one after the other instead of columns."""
+        """Places in the flattened coarse images, where rows come one after the other instead of columns."""
         height, width = self.shape
         # Columns of all planes are numbered through; 32 bits divide several times faster.
         column = places.astype(np.int32) // np.int32(height)

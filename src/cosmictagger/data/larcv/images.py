@@ -1,4 +1,4 @@
-"""One producer's sparse pictures in a file: which rows belong to which event and plane."""
+"""One producer's sparse images in a file: which rows belong to which event and plane."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ProducerImages:
     def voxels(self, entry: int) -> tuple[Array, Array]:
         """Places and values of one event's pixels, plane after plane.
 
-        A place is the pixel's id plus the sizes of the pictures before it, int64.
+        A place is the pixel's id plus the sizes of the images before it, int64.
         """
         first, count = self.first[entry], self.count[entry]
         if np.array_equal(first[1:], first[:-1] + count[:-1]):
@@ -71,7 +71,7 @@ class ProducerImages:
         """Ids of the three planes made different, and checked on the way."""
         size = self.shape[0] * self.shape[1]
         if len(ids) and not 0 <= ids.min() <= ids.max() < size:
-            raise self._damaged(f"event {entry} has a pixel outside its picture of {self.shape[0]} x {self.shape[1]}")
+            raise self._damaged(f"event {entry} has a pixel outside its image of {self.shape[0]} x {self.shape[1]}")
         ids += np.repeat(np.arange(PLANES) * size, count)
         if not (ids[1:] > ids[:-1]).all():
             raise self._damaged(f"event {entry} has pixels out of order")
@@ -102,7 +102,7 @@ class ProducerImages:
             raise self._damaged(f"image_meta has {len(meta)} rows for {len(self)} events of {PLANES} planes")
         sizes = np.unique(meta["number_of_voxels"], axis=0)
         if len(sizes) != 1:
-            raise self._damaged(f"{len(sizes)} different picture sizes in one file; all must be alike")
+            raise self._damaged(f"{len(sizes)} different image sizes in one file; all must be alike")
         return int(sizes[0][1]), int(sizes[0][0])
 
     def _damaged(self, what: str) -> DataError:

@@ -75,7 +75,7 @@ CHUNKS = {
 
 
 def sparse_group(producer: str) -> str:
-    """Where a producer's sparse pictures lie."""
+    """Where a producer's sparse images lie."""
     return f"Data/sparse2d_{producer}_group"
 
 

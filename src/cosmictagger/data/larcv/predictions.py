@@ -42,7 +42,7 @@ class PredictionWriter:
         expected = (len(batch.entries), PLANES, *self._shape)
         if batch.image.shape != expected or prediction.shape != expected:
             raise DataError(
-                f"Predictions of shape {prediction.shape} for pictures of shape {batch.image.shape}: both must be "
+                f"Predictions of shape {prediction.shape} for images of shape {batch.image.shape}: both must be "
                 f"{expected}, channels first."
             )
         if prediction.size and (prediction.min() < 0 or prediction.max() > NEUTRINO):

@@ -19,7 +19,7 @@ from cosmictagger.errors import DataError
 class EventWriter:
     """Appends events to a new file.
 
-    ``producers`` name the sparse pictures that every event carries; all of them share the event's pixels.
+    ``producers`` name the sparse images that every event carries; all of them share the event's pixels.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class EventWriter:
     ) -> None:
         """One event: for each plane the increasing pixel ids and each producer's values on them.
 
-        An id is column times rows of the picture plus row. Vertex pixels are given on the full grid; energy is that of
+        An id is column times rows of the image plus row. Vertex pixels are given on the full grid; energy is that of
         each particle in MeV.
         """
         self._extend(layout.EVENT_IDS, np.array([event_id], layout.EVENT_ID), "event_id")
         for producer in self._producers:
-            self._append_pictures(producer, [(ids, values[producer]) for ids, values in planes])
+            self._append_images(producer, [(ids, values[producer]) for ids, values in planes])
         if particles is not None:
             self._append_particles(particles)
         if vertex_pixels is not None:
@@ -82,7 +82,7 @@ class EventWriter:
         if energy is not None:
             self._append_clusters(layout.ENERGY_PRODUCER, energy)
 
-    def _append_pictures(self, producer: str, planes: Sequence[tuple[Array, Array]]) -> None:
+    def _append_images(self, producer: str, planes: Sequence[tuple[Array, Array]]) -> None:
         group = layout.sparse_group(producer)
         voxels = _voxels(planes)
         first = self._extend(f"{group}/voxels", voxels, "voxels")
@@ -136,7 +136,7 @@ class EventWriter:
 
 
 def pixel_ids(row: Array, column: Array, height: int) -> Array:
-    """The number that larcv gives a pixel: columns apart by the picture's height."""
+    """The number that larcv gives a pixel: columns apart by the image's height."""
     return column.astype(np.uint64) * np.uint64(height) + row.astype(np.uint64)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cosmictagger.data.loader import Source
     from cosmictagger.devices.executor import Executor
     from cosmictagger.devices.loading import BatchLoader, Purpose
-    from cosmictagger.processes.together import Processes
+    from cosmictagger.processes.process_group import Processes
 
 TIER = "PILOTAGE_TIER"
 
@@ -20,9 +20,9 @@ TIER = "PILOTAGE_TIER"
 class GraphcoreDevice:
     """An IPU, or the device that Pilotage's drop-in finds behind PopTorch's interface."""
 
-    def environment(self, chosen: Configuration) -> dict[str, str]:
+    def environment(self, config: Configuration) -> dict[str, str]:
         """Pin the tier, unless the user has: results must not depend on when a faster executable is ready."""
-        tier = chosen.framework.environment_variables.get(TIER, os.environ.get(TIER, "graph"))
+        tier = config.framework.environment_variables.get(TIER, os.environ.get(TIER, "graph"))
         return {TIER: str(tier)}
 
     def join(self, run: Run) -> Processes:
@@ -32,18 +32,18 @@ class GraphcoreDevice:
         return join_instances()
 
     def loader(
-        self, chosen: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
+        self, config: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
     ) -> BatchLoader:
         """Batches through PopTorch's data loader, each with everything that one call consumes."""
         from cosmictagger.devices.graphcore.loading import poptorch_loader
         from cosmictagger.devices.loading import Purpose, event_loader
 
         if purpose is Purpose.reading:
-            return event_loader(chosen, source, order, processes)
-        return poptorch_loader(chosen, source, order, processes, training=purpose is Purpose.training)
+            return event_loader(config, source, order, processes)
+        return poptorch_loader(config, source, order, processes, training=purpose is Purpose.training)
 
-    def executor(self, chosen: Configuration, processes: Processes | None = None) -> Executor:
+    def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
         """Wrap the network with PopTorch's training and inference models."""
         from cosmictagger.devices.graphcore.executor import poptorch_executor
 
-        return poptorch_executor(chosen, processes)
+        return poptorch_executor(config, processes)

@@ -16,21 +16,21 @@ from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import AnyBatch, PaddedBatch
 from cosmictagger.devices.executor import Evaluation, Outcome, Placement
-from cosmictagger.devices.graphcore.learnt import as_poptorch, as_torch, has_stepped
 from cosmictagger.devices.graphcore.model import LossInForward
+from cosmictagger.devices.graphcore.optimizer_state import as_poptorch, as_torch, has_stepped
 from cosmictagger.devices.graphcore.options import local_replicas, options_for
 from cosmictagger.devices.graphcore.stages import begin_stages
 from cosmictagger.devices.inputs import joined_tensors, tensors, truth_tensors
-from cosmictagger.devices.observing import Observed
+from cosmictagger.devices.observed_precision import ObservedPrecision
 from cosmictagger.devices.setup import network_setup
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.errors import DeviceError
 from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.process_log import LOGGER
 from cosmictagger.training.loss import BalancedLoss
 from cosmictagger.training.optimizer import set_rate
-from cosmictagger.training.precision import Numbers
+from cosmictagger.training.precision import NumberTypes
 from cosmictagger.training.step import EvaluationStep
 
 HOST = torch.device("cpu")
@@ -45,7 +45,7 @@ class PopTorchExecutor:
         optimizer: torch.optim.Optimizer | None,
         kind: OptimizerKind,
         scheme: LossBalanceScheme,
-        numbers: Numbers,
+        numbers: NumberTypes,
         *,
         training_options: poptorch.Options,
         inference_options: poptorch.Options,
@@ -56,7 +56,7 @@ class PopTorchExecutor:
         self.network, self._optimizer, self._kind = network, optimizer, kind
         self._accumulation, self._replicas, self._share = accumulation, replicas, share
         self._loss_calculator = BalancedLoss(scheme)
-        self._observed = Observed(network, numbers)
+        self._observed = ObservedPrecision(network, numbers)
         self._module = LossInForward(network, accumulation)
         network.eval()
         self._inference = _wrapped(poptorch.inferenceModel(EvaluationStep(network, scheme), inference_options))
@@ -87,10 +87,10 @@ class PopTorchExecutor:
         )
 
     def _arguments(self, batches: Sequence[AnyBatch]) -> tuple[Any, ...]:
-        """What ``forward`` is given; filled pixels become pictures on the device."""
+        """What ``forward`` is given; filled pixels become images on the device."""
         first = batches[0]
         if len(batches) == 1 and isinstance(first, PaddedBatch):
-            self._module.spreading.picture = first.shape[1:]
+            self._module.scatter.shape = first.shape[1:]
             index, charge, labels = map(torch.from_numpy, (first.index, first.charge, first.label))
             return ((index, charge), self._loss_calculator, labels, *truth_tensors(first, HOST))
         images, labels, *truths = joined_tensors(batches, HOST)
@@ -140,13 +140,13 @@ class PopTorchExecutor:
 
     def state(self) -> dict[str, Any]:
         """Weights, and what the optimizer has learnt on the device."""
-        learnt: dict[str, Any] = {}
+        optimizer_state: dict[str, Any] = {}
         if self._training is not None and self._training.isCompiled():
             self._training.copyWeightsToHost()
         if self._optimizer is not None and self._optimizer.state_dict().get("ipu_state"):
             updates = self._updates_before + self._updates
-            learnt = as_torch(self._optimizer.state_dict(), self._kind, self._module, updates)
-        return on_host({"state_dict": self.network.state_dict(), "optimizer": learnt})
+            optimizer_state = as_torch(self._optimizer.state_dict(), self._kind, self._module, updates)
+        return on_host({"state_dict": self.network.state_dict(), "optimizer": optimizer_state})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from such a state."""
@@ -155,9 +155,11 @@ class PopTorchExecutor:
             if model is not None and model.isCompiled():
                 model.copyWeightsToDevice()
         if self._optimizer is not None and state.get("optimizer"):
-            learnt, own = state["optimizer"], self._optimizer.state_dict()
-            self._optimizer.load_state_dict(as_poptorch(learnt, own, self._kind, self._module))
-            self._updates_before = int(max((float(each["step"]) for each in learnt["state"].values()), default=0))
+            optimizer_state, own = state["optimizer"], self._optimizer.state_dict()
+            self._optimizer.load_state_dict(as_poptorch(optimizer_state, own, self._kind, self._module))
+            self._updates_before = int(
+                max((float(each["step"]) for each in optimizer_state["state"].values()), default=0)
+            )
 
     def placement(self) -> Placement:
         """Where and how the work was really done."""
@@ -186,9 +188,9 @@ class PopTorchExecutor:
         return (f"optimizer: {name} was asked for and never stepped: the wrapper trains with another one",)
 
 
-def poptorch_executor(chosen: Configuration, processes: Processes | None = None) -> PopTorchExecutor:
+def poptorch_executor(config: Configuration, processes: Processes | None = None) -> PopTorchExecutor:
     """The configured network, wrapped with PopTorch's options for the configuration."""
-    setup, run = network_setup(chosen, processes), chosen.run
+    setup, run = network_setup(config, processes), config.run
     stages = begin_stages(setup.network, run.stages)
     accumulation = setup.settings.gradient_accumulation
     return PopTorchExecutor(
@@ -201,7 +203,7 @@ def poptorch_executor(chosen: Configuration, processes: Processes | None = None)
         inference_options=options_for(run, setup.numbers, stages, training=False),
         accumulation=accumulation,
         replicas=local_replicas(run),
-        share=setup.processes.shared_buffers if setup.processes.shares else None,
+        share=setup.processes.shared_buffers if setup.processes.is_distributed else None,
     )
 
 

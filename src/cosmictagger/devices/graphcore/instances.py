@@ -7,7 +7,7 @@ import torch.distributed as dist
 import pilotage
 import popdist
 from cosmictagger.processes.joining import connect
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 
 
 def join_instances() -> Processes:

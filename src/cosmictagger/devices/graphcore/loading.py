@@ -12,15 +12,15 @@ from torch.utils.data import IterableDataset
 import poptorch
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.cached_events import CachedEvents
 from cosmictagger.data.detector import PLANES
 from cosmictagger.data.events import AnyBatch, Batch, PaddedBatch, SparseBatch, Truths
-from cosmictagger.data.held import HeldEvents
 from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader, Source
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.loading import event_loader, planes_first
-from cosmictagger.processes.together import Processes
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.processes.process_group import Processes
+from cosmictagger.training.precision import NUMBER_TYPES
 
 BYTES_PER_IMAGE_PIXEL, BYTES_PER_FILLED_PIXEL = 5, 9
 """Charge and label of each pixel; a filled pixel that is sent by itself also needs its index."""
@@ -86,28 +86,28 @@ class PopTorchLoader:
 
 
 def poptorch_loader(
-    chosen: Configuration, source: Source, order: str, processes: Processes, *, training: bool
+    config: Configuration, source: Source, order: str, processes: Processes, *, training: bool
 ) -> PopTorchLoader:
     """The batches of a source, each with everything that one call of the model consumes."""
-    pixels = pixels_to_send(chosen, source) if training else None
-    accumulation = chosen.mode.optimizer.gradient_accumulation if training and isinstance(chosen.mode, Train) else 1
-    numbers = NUMBERS[chosen.run.precision]
-    options = options_for(chosen.run, numbers, [], accumulation=accumulation, training=training)
-    return PopTorchLoader(event_loader(chosen, source, order, processes, pixels=pixels), options, accumulation)
+    pixels = pixels_to_send(config, source) if training else None
+    accumulation = config.mode.optimizer.gradient_accumulation if training and isinstance(config.mode, Train) else 1
+    numbers = NUMBER_TYPES[config.run.precision]
+    options = options_for(config.run, numbers, [], accumulation=accumulation, training=training)
+    return PopTorchLoader(event_loader(config, source, order, processes, pixels=pixels), options, accumulation)
 
 
-def pixels_to_send(chosen: Configuration, source: Source) -> int | None:
+def pixels_to_send(config: Configuration, source: Source) -> int | None:
     """How many filled pixels of each event to send; None if whole images are smaller."""
-    if not planes_first(chosen) or not isinstance(source, EventFile | HeldEvents):
+    if not planes_first(config) or not isinstance(source, EventFile | CachedEvents):
         return None
-    height, width = (side >> chosen.data.downsample for side in source.shape)
+    height, width = (side >> config.data.downsample for side in source.shape)
     image, filled = PLANES * height * width * BYTES_PER_IMAGE_PIXEL, source.most_pixels * BYTES_PER_FILLED_PIXEL
     return source.most_pixels if filled < image else None
 
 
 def _parts(batch: AnyBatch) -> tuple[Tensor, ...]:
     assert not isinstance(batch, SparseBatch)
-    pictures = (batch.image,) if isinstance(batch, Batch) else (batch.index, batch.charge)
+    images = (batch.image,) if isinstance(batch, Batch) else (batch.index, batch.charge)
     truths = () if batch.truths is None else (batch.truths.event_label, batch.truths.vertex)
-    arrays = (*pictures, batch.label, batch.entries, batch.event_ids, *truths)
+    arrays = (*images, batch.label, batch.entries, batch.event_ids, *truths)
     return tuple(torch.from_numpy(each) for each in arrays)

@@ -7,23 +7,23 @@ from typing import TypeAlias
 from torch import Tensor, nn
 
 import poptorch
-from cosmictagger.devices.inputs import spread
+from cosmictagger.devices.inputs import scatter_padded
 from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.training.step import compared
+from cosmictagger.training.step import compare
 
 Pixels: TypeAlias = tuple[Tensor, Tensor]
-"""Places and charges of filled pixels, (N, pixels) each: a hundredth of the pictures, which are made of them on the device."""
+"""Places and charges of filled pixels, (N, pixels) each: a hundredth of the images, which are made of them on the device."""
 
 
-class Spreading(nn.Module):
-    """Makes pictures of filled pixels."""
+class Scatter(nn.Module):
+    """Makes images of filled pixels."""
 
-    picture: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
     """Planes, rows and columns; they are compiled in."""
 
     def forward(self, index: Tensor, values: Tensor) -> Tensor:
         """(N, planes, rows, columns), zero elsewhere."""
-        return spread(self.picture, index, values)
+        return scatter_padded(self.shape, index, values)
 
 
 class LossInForward(nn.Module):
@@ -32,7 +32,7 @@ class LossInForward(nn.Module):
     def __init__(self, network: UResNet, accumulation: int = 1) -> None:
         super().__init__()
         self.network = network
-        self.spreading = Spreading()
+        self.scatter = Scatter()
         self.accumulation = accumulation
         """PopTorch takes the mean over replicas and accumulated batches alike; CosmicTagger sums over the latter."""
 
@@ -41,13 +41,13 @@ class LossInForward(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The metrics, and the loss to go back from; with images as filled pixels, the labels are those of the same ones."""
         if isinstance(images, Tensor):
-            said = self.network.outputs(images)
+            outputs = self.network.outputs(images)
         else:
             index, charge = images
-            said = self.network.outputs(self.spreading(index, charge))
+            outputs = self.network.outputs(self.scatter(index, charge))
             # Only here: where the network is in stages, labels are wanted in the last one.
-            labels = self.spreading(index, labels)
-        _, metrics, loss = compared(said, loss_calculator, labels, *truths)
+            labels = self.scatter(index, labels)
+        _, metrics, loss = compare(outputs, loss_calculator, labels, *truths)
         if self.accumulation > 1:
             loss = loss * self.accumulation
         return metrics, poptorch.identity_loss(loss, reduction="none")

@@ -13,11 +13,11 @@ import poptorch
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.graphcore.stages import strategy_for
 from cosmictagger.records.process_log import LOGGER
-from cosmictagger.training.precision import Numbers
+from cosmictagger.training.precision import NumberTypes
 
 
 def options_for(
-    run: Run, numbers: Numbers, stages: list[str], *, accumulation: int = 1, training: bool
+    run: Run, numbers: NumberTypes, stages: list[str], *, accumulation: int = 1, training: bool
 ) -> poptorch.Options:
     """What a training or an inference model runs with."""
     options = _placed(run)
@@ -56,7 +56,7 @@ def _placed(run: Run) -> poptorch.Options:
     return options
 
 
-def _precision(options: poptorch.Options, numbers: Numbers) -> None:
+def _precision(options: poptorch.Options, numbers: NumberTypes) -> None:
     if numbers.activations is torch.float16:
         options.Training.setAutomaticLossScaling(True)
     if numbers.weights is torch.float16:

@@ -8,13 +8,13 @@ from cosmictagger.data.generator.geometry import WIRE_ANGLES
 
 
 def same(one, other):
-    pairs = zip(one.pictures.planes, other.pictures.planes, strict=True)
-    pictures = all(
+    pairs = zip(one.images.planes, other.images.planes, strict=True)
+    images = all(
         np.array_equal(getattr(first, name), getattr(second, name))
         for first, second in pairs
         for name in ("row", "column", "charge", "label")
     )
-    return pictures and np.array_equal(one.particles, other.particles)
+    return images and np.array_equal(one.particles, other.particles)
 
 
 def test_an_event_depends_on_seed_and_number_alone(events):
@@ -23,9 +23,9 @@ def test_an_event_depends_on_seed_and_number_alone(events):
     assert not same(events[2], events[3])
 
 
-def test_pictures_are_thresholded_and_in_the_order_of_the_file(events):
+def test_images_are_thresholded_and_in_the_order_of_the_file(events):
     for event in events:
-        for plane in event.pictures.planes:
+        for plane in event.images.planes:
             assert plane.charge.min() >= 5.0
             assert plane.charge.dtype == np.float32
             assert np.all(np.diff(plane.column.astype(np.int64) * 1280 + plane.row) > 0)
@@ -33,7 +33,7 @@ def test_pictures_are_thresholded_and_in_the_order_of_the_file(events):
 
 def test_only_columns_with_a_wire_are_filled(events):
     for number, (first, last) in enumerate(((31, 2016), (31, 2016), (191, 1856))):
-        columns = np.concatenate([event.pictures.planes[number].column for event in events])
+        columns = np.concatenate([event.images.planes[number].column for event in events])
         assert columns.min() >= first
         assert columns.max() <= last
 
@@ -41,7 +41,7 @@ def test_only_columns_with_a_wire_are_filled(events):
 def test_every_event_has_a_neutrino_about_its_vertex(events):
     for event in events:
         close = 0
-        for plane, (row, column) in zip(event.pictures.planes, event.vertex_pixels, strict=True):
+        for plane, (row, column) in zip(event.images.planes, event.vertex_pixels, strict=True):
             near = (np.abs(plane.row - row) < 40) & (np.abs(plane.column - column) < 40)
             close += np.count_nonzero(plane.label[near] == NEUTRINO)
         assert close > 5
@@ -56,7 +56,7 @@ def test_the_planes_see_the_same_vertex(events):
 
 def test_the_planes_see_the_same_times_and_about_the_same_charge(events):
     for event in events:
-        neutrinos = [(plane, plane.label == NEUTRINO) for plane in event.pictures.planes]
+        neutrinos = [(plane, plane.label == NEUTRINO) for plane in event.images.planes]
         totals = [plane.charge[mine].sum(dtype=np.float64) for plane, mine in neutrinos]
         times = [np.average(plane.row[mine], weights=plane.charge[mine]) for plane, mine in neutrinos]
         assert np.ptp(times) < 12
@@ -87,9 +87,9 @@ def best_overlap_of_charge_alone(planes):
 @pytest.mark.slow
 @pytest.mark.parametrize("downsample", [0, 1, 2])
 def test_charge_alone_does_not_find_the_neutrino(downsample):
-    pictures = [downsample_event(generate_event(5, entry).pictures, downsample) for entry in range(60)]
+    images = [downsample_event(generate_event(5, entry).images, downsample) for entry in range(60)]
     for number in range(3):
-        assert best_overlap_of_charge_alone([event.planes[number] for event in pictures]) < 0.3
+        assert best_overlap_of_charge_alone([event.planes[number] for event in images]) < 0.3
 
 
 QUANTILES = {0: (10, 25, 50), COSMIC: (10, 25, 50, 75, 90), NEUTRINO: (10, 25, 50, 75, 90)}
@@ -97,7 +97,7 @@ QUANTILES = {0: (10, 25, 50), COSMIC: (10, 25, 50, 75, 90), NEUTRINO: (10, 25, 5
 
 @pytest.mark.slow
 def test_occupancy_and_charges_are_like_the_real_ones(real_file):
-    made = [generate_event(9, entry).pictures for entry in range(60)]
+    made = [generate_event(9, entry).images for entry in range(60)]
     real = [real_file.event(entry) for entry in range(5)]
     for number in range(3):
         mine, theirs = ([event.planes[number] for event in events] for events in (made, real))

@@ -19,7 +19,7 @@ def test_a_file_holds_its_events_in_order_and_reports_progress(tmp_path):
         for entry in range(2):
             image, label = file.event(entry).dense()
             expected = generate_event(6, entry)
-            expected_image, expected_label = expected.pictures.dense()
+            expected_image, expected_label = expected.images.dense()
             assert np.array_equal(image, expected_image)
             assert np.array_equal(label, expected_label)
             assert file.truth(entry).pixels == expected.vertex_pixels

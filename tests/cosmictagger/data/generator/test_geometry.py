@@ -8,7 +8,7 @@ from cosmictagger.data.generator.geometry import HIGH, LOW, columns, inside, row
 POINTS = st.tuples(*(st.floats(low + 1, high - 1) for low, high in zip(LOW, HIGH, strict=True))).map(np.array)
 
 
-def test_real_vertices_appear_where_the_real_pictures_have_them(real_file):
+def test_real_vertices_appear_where_the_real_images_have_them(real_file):
     for entry in range(5):
         truth = real_file.truth(entry)
         distance = np.array(vertex_pixels(np.array(truth.vertex))) - np.array(truth.pixels)

@@ -15,25 +15,25 @@ DOWNSAMPLES = [0, 1, 2, 3, 7]
 
 
 def dense_by_hand(path, entry, downsample):
-    """The pictures of one event with h5py's own reading and one addition at a time."""
+    """The images of one event with h5py's own reading and one addition at a time."""
     factor = 2**downsample
     image = np.zeros((3, 1280 // factor, 2048 // factor), np.float32)
     label = np.zeros(image.shape, np.uint8)
     with h5py.File(path) as file:
-        for producer, picture in ((layout.IMAGE_PRODUCER, image), (layout.LABEL_PRODUCER, label)):
+        for producer, stored in ((layout.IMAGE_PRODUCER, image), (layout.LABEL_PRODUCER, label)):
             group = file[layout.sparse_group(producer)]
             for plane, extent in enumerate(group["voxel_extents"][3 * entry : 3 * entry + 3]):
                 voxels = group["voxels"][int(extent["first"]) : int(extent["first"]) + int(extent["N"])]
                 x, y = np.divmod(voxels["id"].astype(np.int64), 1280)
-                if picture is image:
-                    np.add.at(picture[plane], (y // factor, x // factor), voxels["value"])
+                if stored is image:
+                    np.add.at(stored[plane], (y // factor, x // factor), voxels["value"])
                 else:
-                    np.maximum.at(picture[plane], (y // factor, x // factor), voxels["value"].astype(np.uint8))
+                    np.maximum.at(stored[plane], (y // factor, x // factor), voxels["value"].astype(np.uint8))
     return image / np.float32(factor**2), label
 
 
 @pytest.mark.parametrize("downsample", DOWNSAMPLES)
-def test_pictures_are_what_the_tables_hold(generated, downsample):
+def test_images_are_what_the_tables_hold(generated, downsample):
     batch = generated.dense_batch([3, 0], downsample)
     for position, entry in enumerate((3, 0)):
         image, label = dense_by_hand(generated.path, entry, downsample)
@@ -68,7 +68,7 @@ def test_several_threads_read_what_one_reads(generated):
     entries = list(range(len(generated))) * 4
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda entry: generated.dense_batch([entry], 2).image, entries))
-    assert all(np.array_equal(picture, expected[entry]) for entry, picture in zip(entries, found, strict=True))
+    assert all(np.array_equal(image, expected[entry]) for entry, image in zip(entries, found, strict=True))
 
 
 def test_the_neutrino_is_known(generated):
@@ -142,7 +142,7 @@ def put_in_both(table, field, value, row):
         (put("extents", "first", 10**6), "voxel_extents has 15 rows"),
         (put("voxel_extents", "N", 10**9), "voxels has"),
         (put("voxel_extents", "ID", 1), "not numbered 0, 1 and 2"),
-        (put("image_meta", "number_of_voxels", (1024, 1280)), "2 different picture sizes"),
+        (put("image_meta", "number_of_voxels", (1024, 1280)), "2 different image sizes"),
         (lambda file: file.__delitem__("Data/sparse2d_sbnd_cosmicseg_group"), "no table Data/sparse2d_sbnd_cosmicseg"),
         (lambda file: file["Events/event_id"].resize(3, axis=0), "event_id has 3 rows where 5 are needed"),
     ],
@@ -158,7 +158,7 @@ def test_a_file_whose_tables_disagree_is_refused_when_opened(generated_path, tmp
     ("change", "message"),
     [
         (put("voxels", "value", float("nan"), row=5), "no numbers"),
-        (put("voxels", "id", 10**9, row=5), "outside its picture of 1280 x 2048"),
+        (put("voxels", "id", 10**9, row=5), "outside its image of 1280 x 2048"),
         (put_in_both("voxels", "id", 1, row=5), "pixels out of order"),
         (put("voxels", "value", 3.0, row=5, producer=layout.LABEL_PRODUCER), "labels other than 0, 1 and 2"),
         (put("voxels", "value", -1.0, row=5, producer=layout.LABEL_PRODUCER), "labels other than 0, 1 and 2"),

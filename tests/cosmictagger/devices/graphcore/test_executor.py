@@ -14,7 +14,7 @@ from cosmictagger.devices.graphcore.executor import PopTorchExecutor
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.graphcore.stages import begin_stages
 from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBER_TYPES
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def ipu(small):
 def graphcore_device(
     small, kind=OptimizerKind.adam, precision=Precision.float32, *, accumulation=1, replicas=1, stages=1
 ):
-    net, numbers = small.network(precision), NUMBERS[precision]
+    net, numbers = small.network(precision), NUMBER_TYPES[precision]
     names = begin_stages(net, stages)
     run = Run(num_replicas=replicas)
     return PopTorchExecutor(
@@ -79,7 +79,7 @@ def filled(batch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stages", [1, 2])
-def test_pictures_are_made_of_filled_pixels_on_the_device(small, ipu, stages):
+def test_images_are_made_of_filled_pixels_on_the_device(small, ipu, stages):
     ours, theirs = ipu(stages=stages), small.plain()
     for number in range(3):
         batch, rate = small.batch(number), 1e-3 * (1 + number)
@@ -90,7 +90,7 @@ def test_pictures_are_made_of_filled_pixels_on_the_device(small, ipu, stages):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("accumulation", "replicas"), [(2, 1), (1, 2), (2, 2)])
-def test_filled_pixels_are_shared_out_as_pictures_are(small, ipu, accumulation, replicas):
+def test_filled_pixels_are_shared_out_as_images_are(small, ipu, accumulation, replicas):
     sending, showing = (ipu(accumulation=accumulation, replicas=replicas) for _ in range(2))
     for number in range(2):
         batch = small.batch(number, events=2 * accumulation * replicas)
@@ -142,7 +142,7 @@ def test_half_precision_trains_and_is_what_it_says(small, ipu, precision):
     device = ipu(precision=precision)
     assert small.losses(device, 4) == pytest.approx(small.losses(small.plain(), 4), rel=0.02)
     placement = device.placement()
-    assert placement.precision.startswith(f"float16 activations, {str(NUMBERS[precision].weights)[6:]} weights")
+    assert placement.precision.startswith(f"float16 activations, {str(NUMBER_TYPES[precision].weights)[6:]} weights")
     assert not placement.problems
 
 

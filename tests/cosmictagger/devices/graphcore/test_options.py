@@ -9,7 +9,7 @@ import poptorch
 from cosmictagger.configuration.choices import Precision
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.graphcore.options import local_replicas, options_for
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.training.precision import NUMBER_TYPES
 
 POPRUN = {
     "POPDIST_NUM_TOTAL_REPLICAS": "4",
@@ -25,7 +25,7 @@ def under_poprun(monkeypatch):
 
 
 def test_the_options_follow_the_configuration():
-    options = options_for(Run(num_replicas=3), NUMBERS[Precision.float16], [], accumulation=5, training=True)
+    options = options_for(Run(num_replicas=3), NUMBER_TYPES[Precision.float16], [], accumulation=5, training=True)
     assert options.replication_factor == 3
     assert options.Training.gradient_accumulation == 5
     assert options.output_mode == poptorch.OutputMode.All
@@ -34,7 +34,7 @@ def test_the_options_follow_the_configuration():
 
 def test_poprun_gives_out_replicas_and_places_and_that_is_said(under_poprun, caplog):
     caplog.set_level(logging.INFO)
-    options = options_for(Run(num_replicas=7), NUMBERS[Precision.float32], [], training=True)
+    options = options_for(Run(num_replicas=7), NUMBER_TYPES[Precision.float32], [], training=True)
     assert options.replication_factor == 2
     assert (options.Distributed.processId, options.Distributed.numProcesses) == (1, 2)
     assert local_replicas(Run(num_replicas=7)) == 2
@@ -45,12 +45,12 @@ def test_poprun_gives_out_replicas_and_places_and_that_is_said(under_poprun, cap
 def test_without_poprun_other_launchers_number_the_processes(monkeypatch):
     for name, value in {"RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    options = options_for(Run(distributed=True), NUMBERS[Precision.float32], [], training=True)
+    options = options_for(Run(distributed=True), NUMBER_TYPES[Precision.float32], [], training=True)
     assert (options.Distributed.processId, options.Distributed.numProcesses) == (1, 2)
 
 
 def test_stages_become_a_strategy():
-    options = options_for(Run(), NUMBERS[Precision.float32], ["a", "b"], accumulation=3, training=True)
+    options = options_for(Run(), NUMBER_TYPES[Precision.float32], ["a", "b"], accumulation=3, training=True)
     assert type(options._execution_strategy) is poptorch.PipelinedExecution
-    options = options_for(Run(), NUMBERS[Precision.float32], ["a", "b"], accumulation=3, training=False)
+    options = options_for(Run(), NUMBER_TYPES[Precision.float32], ["a", "b"], accumulation=3, training=False)
     assert type(options._execution_strategy) is poptorch.ShardedExecution

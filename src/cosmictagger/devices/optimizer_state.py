@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 
-def as_torch(learnt: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def as_torch(optimizer_state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """The engine's slots by name, as ``torch.optim.Optimizer.state_dict`` would have them."""
     groups = optimizer.state_dict()["param_groups"]
     names = _names(module, optimizer)
     state: dict[int, dict[str, Tensor]] = {
-        number: {"step": torch.tensor(float(learnt["updates"]))} for number in range(len(names))
+        number: {"step": torch.tensor(float(optimizer_state["updates"]))} for number in range(len(names))
     }
     numbers = {name: number for number, name in enumerate(names)}
-    for name, tensor in learnt["slots"].items():
+    for name, tensor in optimizer_state["slots"].items():
         slot, parameter = name.split("/", 1)
         state[numbers[parameter]][slot] = tensor
     return {"state": state, "param_groups": groups}

@@ -14,7 +14,7 @@ _REFERENCES_OF_A_FREE_ARRAY = 3
 """The list of kept arrays, the variable that looks at one, and the call that counts."""
 
 
-class Canvases:
+class ArrayPool:
     """Arrays of zeros for dense batches: fresh memory for each batch would cost a fifth of the reading.
 
     An array is handed out again only when the reference count says that no batch, view or tensor holds it, and it is

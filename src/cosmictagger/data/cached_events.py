@@ -15,7 +15,7 @@ from cosmictagger.errors import DataError
 BYTES_PER_PIXEL = 13
 
 
-class HeldEvents:
+class CachedEvents:
     """Stands before a file at one downsampling; the first reading of an event is its only one.
 
     An event takes `BYTES_PER_PIXEL` for each filled pixel: half a megabyte at downsample 1.
@@ -36,7 +36,7 @@ class HeldEvents:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of the stored pictures."""
+        """Rows and columns of the stored images."""
         return self._source.shape
 
     @property
@@ -66,7 +66,7 @@ class HeldEvents:
         return self._truths[entry]
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
-        """Events as pictures."""
+        """Events as images."""
         return self.batch(entries, downsample).dense()
 
     def _event(self, entry: int) -> SparseBatch:

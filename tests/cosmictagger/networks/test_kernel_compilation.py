@@ -5,8 +5,8 @@ import threading
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from cosmictagger.networks import cards, plane_norm, pooling  # noqa: F401 -- the last one makes operations known
-from cosmictagger.networks.preparing import Workshop
+from cosmictagger.networks import plane_norm, pooling, triton_support  # noqa: F401 -- the last one makes operations known
+from cosmictagger.networks.kernel_compilation import KernelCompiler
 
 HERE = torch.device("cpu")
 
@@ -26,33 +26,33 @@ class Kernel:
 
 
 def test_each_kernel_is_compiled_once_for_each_kind_of_arguments():
-    workshop, kernel = Workshop(), Kernel()
+    kernel_compiler, kernel = KernelCompiler(), Kernel()
     kernel.may_go_on.set()
     for width in (8, 16, 8):
-        workshop.order(HERE, kernel, torch.float32, None, WIDTH=width)
-    workshop.order(HERE, kernel, torch.bfloat16, None, WIDTH=8)
-    workshop.finish()
+        kernel_compiler.submit(HERE, kernel, torch.float32, None, WIDTH=width)
+    kernel_compiler.submit(HERE, kernel, torch.bfloat16, None, WIDTH=8)
+    kernel_compiler.wait()
     wanted = {(torch.float32, None, 8), (torch.float32, None, 16), (torch.bfloat16, None, 8)}
     assert set(kernel.compiled) == wanted
     assert len(kernel.compiled) == 3
 
 
 def test_ordering_does_not_wait_and_finishing_does():
-    workshop, kernel = Workshop(), Kernel()
-    workshop.order(HERE, kernel, torch.float32, WIDTH=8)
+    kernel_compiler, kernel = KernelCompiler(), Kernel()
+    kernel_compiler.submit(HERE, kernel, torch.float32, WIDTH=8)
     assert not kernel.compiled
     threading.Timer(0.01, kernel.may_go_on.set).start()
-    workshop.finish()
+    kernel_compiler.wait()
     assert kernel.compiled
 
 
 def test_a_kernel_that_cannot_be_compiled_is_left_to_its_call():
-    workshop, kernel = Workshop(), Kernel()
+    kernel_compiler, kernel = KernelCompiler(), Kernel()
     kernel.may_go_on.set()
-    workshop.order(HERE, kernel, torch.float32)
-    workshop.finish()
-    workshop.order(HERE, kernel, torch.float32, WIDTH=8)
-    workshop.finish()
+    kernel_compiler.submit(HERE, kernel, torch.float32)
+    kernel_compiler.wait()
+    kernel_compiler.submit(HERE, kernel, torch.float32, WIDTH=8)
+    kernel_compiler.wait()
     assert kernel.compiled == [(torch.float32, 8)]
 
 
@@ -68,9 +68,9 @@ class Orders:
 
 def test_a_captured_network_orders_the_kernels_it_will_need(monkeypatch):
     orders = Orders()
-    monkeypatch.setattr(cards, "serve", lambda x: True)
-    monkeypatch.setattr(cards, "kernels", lambda: orders)
-    monkeypatch.setattr(cards, "resizing", lambda: orders)
+    monkeypatch.setattr(triton_support, "supports", lambda x: True)
+    monkeypatch.setattr(triton_support, "norm_kernels", lambda: orders)
+    monkeypatch.setattr(triton_support, "resizing_kernels", lambda: orders)
     ops = torch.ops.cosmictagger
     with FakeTensorMode():
         x, weight = torch.empty(6, 8, 4, 4), torch.empty(8)

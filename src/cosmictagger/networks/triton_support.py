@@ -10,7 +10,7 @@ from types import ModuleType
 from torch import Tensor
 
 
-def serve(x: Tensor) -> bool:
+def supports(x: Tensor) -> bool:
     """Whether the kernels take this tensor; everything else is done with torch's own operations."""
     return x.is_cuda and x.dim() == 4 and x.shape[1] % 8 == 0 and has_triton()
 
@@ -21,11 +21,11 @@ def has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def kernels() -> ModuleType:
+def norm_kernels() -> ModuleType:
     """The module with the kernels of the normalisation, which imports Triton."""
     return importlib.import_module("cosmictagger.networks.triton_norm")
 
 
-def resizing() -> ModuleType:
+def resizing_kernels() -> ModuleType:
     """The module with the kernels that halve and double."""
     return importlib.import_module("cosmictagger.networks.triton_resizing")

@@ -39,17 +39,17 @@ def as_poptorch(
 ) -> dict[str, Any]:
     """The other way round; ``own`` is what the optimizer that is to load it has itself."""
     names = [name for name, _ in module.named_parameters()]
-    learnt: dict[str, Tensor] = {}
+    optimizer_state: dict[str, Tensor] = {}
     for number, entries in state["state"].items():
         name = names[int(number)]
         for ours, theirs in SLOTS[kind].items():
-            learnt[f"{ours}{SEPARATOR}{name}"] = entries[theirs]
+            optimizer_state[f"{ours}{SEPARATOR}{name}"] = entries[theirs]
         if kind is OptimizerKind.adam:
-            learnt[f"{STEP}{SEPARATOR}{name}"] = torch.as_tensor(float(entries["step"]))
-    return {**own, "ipu_state": learnt, "ipu_param": {}}
+            optimizer_state[f"{STEP}{SEPARATOR}{name}"] = torch.as_tensor(float(entries["step"]))
+    return {**own, "ipu_state": optimizer_state, "ipu_param": {}}
 
 
 def has_stepped(state: Mapping[str, Any]) -> bool:
     """Whether an optimizer's own state shows that a device has updated weights by it."""
-    learnt = state.get("ipu_state") or {}
-    return any(bool(tensor.any()) for tensor in learnt.values())
+    optimizer_state = state.get("ipu_state") or {}
+    return any(bool(tensor.any()) for tensor in optimizer_state.values())

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from cosmictagger.errors import DeviceError
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 
 
 @dataclass(slots=True)
-class Agreement:
+class ConsistencyCheck:
     """Compares data and weights across processes while training goes on."""
 
     processes: Processes
@@ -25,16 +25,16 @@ class Agreement:
 
     def check(self, step: int, entries: Sequence[int], weights: Mapping[str, Tensor]) -> None:
         """Refuse to go on where a process has seen another's events, or has other weights."""
-        if not self.processes.shares or (self.steps and self.steps[-1] == step):
+        if not self.processes.is_distributed or (self.steps and self.steps[-1] == step):
             return
         told = self.processes.gather((list(entries), _checksums(weights, self.parameters)))
         _check_entries(step, [seen for seen, _ in told])
         _check_weights(step, [sums for _, sums in told])
         self.steps.append(step)
 
-    def in_words(self, replicas: int) -> str:
+    def describe(self, replicas: int) -> str:
         """What was found, for the placement report."""
-        if not self.processes.shares:
+        if not self.processes.is_distributed:
             return "none: one instance" if replicas == 1 else f"mean over {replicas} replicas in one instance"
         total = replicas * self.processes.size
         if not self.steps:

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from cosmictagger.data.held import HeldEvents
+from cosmictagger.data.cached_events import CachedEvents
 from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Loader
 from cosmictagger.errors import DataError
 
 
 def test_held_events_are_the_files_events(generated):
-    held = HeldEvents(generated, downsample=2)
+    held = CachedEvents(generated, downsample=2)
     for entries in ([0, 3], [3, 1, 0]):
         mine, theirs = held.batch(entries, 2), generated.batch(entries, 2)
         assert mine.shape == theirs.shape
@@ -19,13 +19,13 @@ def test_held_events_are_the_files_events(generated):
 
 def test_an_event_is_read_once(generated_path):
     with EventFile(generated_path) as file:
-        held = HeldEvents(file, downsample=3)
+        held = CachedEvents(file, downsample=3)
         expected = held.batch([0, 1], 3)
     assert np.array_equal(held.batch([0, 1], 3).charge, expected.charge), "the file is closed by now"
 
 
 def test_a_transformed_batch_leaves_the_held_events_as_they_are(generated):
-    held = HeldEvents(generated, downsample=3)
+    held = CachedEvents(generated, downsample=3)
     before = held.batch([0], 3).charge
     with Loader(held, minibatch_size=1, downsample=3, order="serial_access", sparse=True, img_transform=True) as loader:
         assert np.array_equal(next(loader).charge, np.log1p(before))
@@ -34,4 +34,4 @@ def test_a_transformed_batch_leaves_the_held_events_as_they_are(generated):
 
 def test_another_downsampling_is_refused(generated):
     with pytest.raises(DataError, match="held at downsample 2, not at 1"):
-        HeldEvents(generated, downsample=2).batch([0], 1)
+        CachedEvents(generated, downsample=2).batch([0], 1)

@@ -11,40 +11,40 @@ import torch
 
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.cpu import CpuDevice
-from cosmictagger.processes.together import Processes
+from cosmictagger.processes.process_group import Processes
 
 SCRIPT = """
 import json, os, torch
 os.environ.update(given)
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.cpu import CpuDevice
-together = CpuDevice().join(Run(distributed=True))
-rank = together.rank
+processes = CpuDevice().join(Run(distributed=True))
+rank = processes.rank
 answer = (
-    together.mean(torch.tensor([float(rank), 4.0])).tolist(),
-    together.gather(f"process {rank}"),
-    together.first({"from": rank}),
-    (together.writes, together.shares, together.backend),
+    processes.mean(torch.tensor([float(rank), 4.0])).tolist(),
+    processes.gather(f"process {rank}"),
+    processes.broadcast({"from": rank}),
+    (processes.writes, processes.is_distributed, processes.backend),
 )
 norm = torch.nn.BatchNorm1d(2)
 norm.running_mean.fill_(rank + 1)
-with together.shared_buffers(norm):
+with processes.shared_buffers(norm):
     lent = norm.running_mean.tolist()
-gathered = [part["running_mean"].tolist() for part in together.gather_tensors(dict(norm.named_buffers()))]
+gathered = [part["running_mean"].tolist() for part in processes.gather_tensors(dict(norm.named_buffers()))]
 answer = (*answer, lent, norm.running_mean.tolist(), gathered)
-together.leave()
+processes.leave()
 open(f"{folder}/{rank}.json", "w").write(json.dumps(answer))
 """
 
 
 def test_alone_everything_comes_back_as_it_was():
-    together = CpuDevice().join(Run(distributed=False))
-    assert together == Processes()
-    assert together.mean(torch.ones(2)).tolist() == [1, 1]
-    assert together.gather("x") == ["x"]
-    assert together.first("x") == "x"
-    assert together.writes
-    together.leave()
+    processes = CpuDevice().join(Run(distributed=False))
+    assert processes == Processes()
+    assert processes.mean(torch.ones(2)).tolist() == [1, 1]
+    assert processes.gather("x") == ["x"]
+    assert processes.broadcast("x") == "x"
+    assert processes.writes
+    processes.leave()
 
 
 @pytest.mark.slow

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from cosmictagger.networks.uresnet import UResNet
-from cosmictagger.training.precision import Numbers, word
+from cosmictagger.training.precision import NumberTypes, type_name
 
 
-class Observed:
+class ObservedPrecision:
     """Looks at what the core of a network gives, at each run or where it is captured."""
 
-    def __init__(self, network: UResNet, asked: Numbers) -> None:
+    def __init__(self, network: UResNet, asked: NumberTypes) -> None:
         self._network, self._asked = network, asked
         self._kinds: set[torch.dtype] = set()
         network.net_core.register_forward_hook(self._look)
@@ -26,14 +26,14 @@ class Observed:
         if not self._kinds:
             return f"{self._asked} (not run)"
         scaling = ["loss scaling"] if self._asked.scales_loss else []
-        return ", ".join([f"{_words(self._kinds)} activations", f"{_words(self._weights)} weights", *scaling])
+        return ", ".join([f"{_type_names(self._kinds)} activations", f"{_type_names(self._weights)} weights", *scaling])
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Where it computes in other types than it was asked for."""
         asked = {"activations": (self._asked.activations, self._kinds), "weights": (self._asked.weights, self._weights)}
         return tuple(
-            f"precision: {word(wanted)} {what} were asked for, and {_words(found)} {what} computed"
+            f"precision: {type_name(wanted)} {what} were asked for, and {_type_names(found)} {what} computed"
             for what, (wanted, found) in asked.items()
             if found and found != {wanted}
         )
@@ -43,5 +43,5 @@ class Observed:
         return {parameter.dtype for parameter in self._network.parameters()}
 
 
-def _words(kinds: set[torch.dtype]) -> str:
-    return " and ".join(sorted(map(word, kinds)))
+def _type_names(kinds: set[torch.dtype]) -> str:
+    return " and ".join(sorted(map(type_name, kinds)))

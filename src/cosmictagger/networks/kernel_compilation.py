@@ -13,32 +13,32 @@ THREADS = 4
 """Most of a kernel's compilation is done outside of Python, and the capture beside it is not."""
 
 
-class Workshop:
+class KernelCompiler:
     """Compiles kernels of Triton beside whatever ordered them."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="kernels")
-        self._ordered: set[Hashable] = set()
-        self._underway: list[Future[None]] = []
+        self._submitted: set[Hashable] = set()
+        self._pending: list[Future[None]] = []
 
-    def order(self, device: torch.device, kernel: Any, *arguments: Any, **tile: Any) -> None:
+    def submit(self, device: torch.device, kernel: Any, *arguments: Any, **tile: Any) -> None:
         """Have a kernel compiled, once, for arguments like these: a type stands for a tensor."""
         name = (device, kernel, arguments, *tile.values())
-        if name not in self._ordered:
-            self._ordered.add(name)
-            self._underway.append(self._threads.submit(_compile, device, kernel, arguments, tile))
+        if name not in self._submitted:
+            self._submitted.add(name)
+            self._pending.append(self._threads.submit(_compile, device, kernel, arguments, tile))
 
-    def finish(self) -> None:
+    def wait(self) -> None:
         """Wait for all that was ordered. A kernel that could not be compiled says so when it is called."""
-        if self._underway:
-            wait(self._underway)
-            self._underway.clear()
+        if self._pending:
+            wait(self._pending)
+            self._pending.clear()
 
 
 @cache
-def workshop() -> Workshop:
-    """The one workshop of this process."""
-    return Workshop()
+def kernel_compiler() -> KernelCompiler:
+    """The one kernel_compiler of this process."""
+    return KernelCompiler()
 
 
 def _compile(device: torch.device, kernel: Any, arguments: tuple[Any, ...], tile: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from cosmictagger.configuration.network import A21
-from cosmictagger.networks.rounding import Rounding
+from cosmictagger.networks.fake_quantization import FakeQuantization
 from cosmictagger.networks.uresnet import UResNet
 
 SMALL = replace(A21, depth=1, n_initial_filters=4, bottleneck_deepest=4, blocks_deepest_layer=1, blocks_per_layer=1)
@@ -13,7 +13,7 @@ SMALL = replace(A21, depth=1, n_initial_filters=4, bottleneck_deepest=4, blocks_
 
 def test_weights_take_255_values_in_each_channel_and_keep_their_gradient():
     weight = torch.randn(2, 300, 3, 3, requires_grad=True)
-    rounded = Rounding().weights(weight)
+    rounded = FakeQuantization().weights(weight)
     scale = weight.detach().abs().amax((1, 2, 3), keepdim=True) / 127
     torch.testing.assert_close(rounded.detach() / scale, (weight.detach() / scale).round(), rtol=0, atol=1e-3)
     rounded.sum().backward()
@@ -21,7 +21,7 @@ def test_weights_take_255_values_in_each_channel_and_keep_their_gradient():
 
 
 def test_torchs_own_imitation_agrees_on_values():
-    rounding, x = Rounding(), torch.randn(4, 5, 6) * 3
+    rounding, x = FakeQuantization(), torch.randn(4, 5, 6) * 3
     found = rounding.values(x)
     low, high = x.amin(), x.amax()
     scale = float((high - low) / 255)
@@ -30,7 +30,7 @@ def test_torchs_own_imitation_agrees_on_values():
 
 
 def test_evaluation_keeps_the_range_that_training_saw():
-    rounding = Rounding()
+    rounding = FakeQuantization()
     rounding.values(torch.tensor([-1.0, 1.0]))
     rounding.values(torch.tensor([-2.0, 1.0]))
     torch.testing.assert_close(rounding.low, torch.tensor(-1.01))

@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
-from cosmictagger.data.canvases import Canvases
+from cosmictagger.data.array_pool import ArrayPool
 
 SHAPE = (3, 20, 30)
 
@@ -13,7 +13,7 @@ def address(array):
 
 
 def test_an_array_that_is_let_go_comes_back_as_zeros():
-    canvases = Canvases()
+    canvases = ArrayPool()
     array = canvases.zeros(SHAPE, np.float32)
     array[...] = 7
     first = address(array)
@@ -25,7 +25,7 @@ def test_an_array_that_is_let_go_comes_back_as_zeros():
 
 
 def test_an_array_in_use_is_left_alone():
-    canvases = Canvases()
+    canvases = ArrayPool()
     held = canvases.zeros(SHAPE, np.uint8)
     view = canvases.zeros(SHAPE, np.uint8).reshape(-1)[5:]
     tensor = torch.from_numpy(canvases.zeros(SHAPE, np.uint8))
@@ -35,14 +35,14 @@ def test_an_array_in_use_is_left_alone():
 
 
 def test_shapes_and_types_are_kept_apart():
-    canvases = Canvases()
+    canvases = ArrayPool()
     canvases.zeros(SHAPE, np.uint8)
     assert canvases.zeros((30, 20, 3), np.uint8).shape == (30, 20, 3)
     assert canvases.zeros(SHAPE, np.float32).dtype == np.float32
 
 
 def test_no_more_arrays_are_kept_than_said():
-    canvases = Canvases(most_kept=2)
+    canvases = ArrayPool(most_kept=2)
     arrays = [canvases.zeros(SHAPE, np.uint8) for _ in range(5)]
     places = [address(array) for array in arrays]
     del arrays
@@ -51,7 +51,7 @@ def test_no_more_arrays_are_kept_than_said():
 
 
 def test_threads_never_share_an_array():
-    canvases = Canvases()
+    canvases = ArrayPool()
 
     def mark(number):
         array = canvases.zeros((200,), np.int64)

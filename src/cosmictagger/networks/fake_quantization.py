@@ -15,7 +15,7 @@ MOMENTUM = 0.01
 """How fast the range of values follows what is seen."""
 
 
-class Rounding(nn.Module):
+class FakeQuantization(nn.Module):
     """Rounds the weights of one convolution, and the values that it is given."""
 
     low: Tensor

@@ -3,13 +3,13 @@
 import torch
 
 from cosmictagger.configuration.choices import Precision
-from cosmictagger.devices.observing import Observed
-from cosmictagger.training.precision import NUMBERS
+from cosmictagger.devices.observed_precision import ObservedPrecision
+from cosmictagger.training.precision import NUMBER_TYPES
 
 
 def test_what_computes_as_it_should_has_no_problem(small):
     net = small.network(Precision.bfloat16)
-    seen = Observed(net, NUMBERS[Precision.bfloat16])
+    seen = ObservedPrecision(net, NUMBER_TYPES[Precision.bfloat16])
     assert seen.precision.endswith("(not run)")
     net(torch.randn(1, 3, 8, 12))
     assert seen.precision == "bfloat16 activations, float32 weights"
@@ -18,7 +18,7 @@ def test_what_computes_as_it_should_has_no_problem(small):
 
 def test_a_type_that_was_not_asked_for_is_named(small):
     net = small.network(Precision.float32)
-    seen = Observed(net, NUMBERS[Precision.float16])
+    seen = ObservedPrecision(net, NUMBER_TYPES[Precision.float16])
     net(torch.randn(1, 3, 8, 12))
     assert seen.problems == (
         "precision: float16 activations were asked for, and float32 activations computed",

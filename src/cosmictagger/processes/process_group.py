@@ -44,17 +44,17 @@ class Processes:
         return self.world.rank == 0
 
     @property
-    def shares(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether there are others."""
         return self.world.size > 1
 
     def exchanging(self, doing: str) -> AbstractContextManager[None]:
         """Name the processes that did not come, where an exchange inside fails."""
-        return pilotage.explained_exchange(self.world, doing) if self.shares else nullcontext()
+        return pilotage.explained_exchange(self.world, doing) if self.is_distributed else nullcontext()
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean over all processes of numbers on the host."""
-        if not self.shares:
+        if not self.is_distributed:
             return values
         total = values.double()
         with self.exchanging("averaging numbers"):
@@ -63,14 +63,14 @@ class Processes:
 
     def gather(self, value: Value) -> list[Value]:
         """What each process has here, by rank: plain values and tensors."""
-        if not self.shares:
+        if not self.is_distributed:
             return [value]
         with self.exchanging("gathering"):
             return pilotage.gather_values(value)
 
-    def first(self, value: Value) -> Value:
+    def broadcast(self, value: Value) -> Value:
         """What the first process has here, everywhere: a plain value or tensors."""
-        if not self.shares:
+        if not self.is_distributed:
             return value
         with self.exchanging("hearing from rank 0"):
             return pilotage.broadcast_value(value)  # type: ignore[no-any-return]
@@ -81,7 +81,7 @@ class Processes:
 
         Each process has its own again afterwards: training goes on with them, and checkpoints hold them.
         """
-        if not self.shares:
+        if not self.is_distributed:
             yield
             return
         own = [buffer.detach().clone() for buffer in module.buffers()]
@@ -97,7 +97,7 @@ class Processes:
 
     def gather_tensors(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
         """What each process has of tensors that all of them have on the host, by rank."""
-        if not self.shares:
+        if not self.is_distributed:
             return [dict(tensors)]
         found: list[dict[str, Tensor]] = [{} for _ in range(self.size)]
         with self.exchanging("gathering statistics"):
@@ -110,7 +110,7 @@ class Processes:
 
     def leave(self) -> None:
         """Part, once everybody is done."""
-        if self.shares and dist.is_initialized():
+        if self.is_distributed and dist.is_initialized():
             with self.exchanging("parting"):
                 dist.barrier()
             dist.destroy_process_group()
