@@ -1,4 +1,4 @@
-"""The command as the original had it: python bin/exec.py mode=train run.id=first network=a21."""
+"""The original's command line: python bin/exec.py mode=train run.id=first network=a21."""
 
 from __future__ import annotations
 

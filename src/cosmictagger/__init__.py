@@ -1,1 +1,1 @@
-"""The LArTPC segmentation program of the same name, built anew on Pilotage."""
+"""The LArTPC segmentation program of the same name, rebuilt on Pilotage."""

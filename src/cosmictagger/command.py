@@ -1,4 +1,4 @@
-"""The command ``cosmictagger``: words in, one run out."""
+"""The command ``cosmictagger``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Every run prints its whole configuration first; docs/cosmictagger.md explains ea
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command line; what cannot be done is said in one line."""
+    """Run one command line and return its exit code; errors are reported in one line."""
     given = list(sys.argv[1:] if words is None else words)
     try:
         if not given or {"-h", "--help"} & set(given):
@@ -48,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> None:
-    # Threads that spin while they wait hold each other up as soon as anybody else uses a core; torch reads this when imported.
+    # Spinning threads slow each other down as soon as another process uses a core. Torch reads this when imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     recipe, overrides = split_recipe(given)
     composing = _hydra()
@@ -73,24 +73,24 @@ def _run(given: list[str]) -> None:
         try:
             _mode(config)(config, folder, processes)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(_what_the_same_command_does(config, folder)) from None
+            raise KeyboardInterrupt(_how_to_continue(config, folder)) from None
     processes.leave()
 
 
-def _what_the_same_command_does(config: Configuration, folder: Path) -> str:
+def _how_to_continue(config: Configuration, folder: Path) -> str:
     from cosmictagger.configuration.choices import ModeKind
     from cosmictagger.records.checkpoints import Checkpoints
 
     if config.mode.name is not ModeKind.train:
-        return "the same command begins anew"
+        return "the same command starts over"
     latest = Checkpoints(folder / "checkpoints").latest()
     if latest is None:
-        return "there is no checkpoint yet, so the same command begins anew"
-    return f"the same command goes on from the last checkpoint, {latest.name}"
+        return "there is no checkpoint yet, so the same command starts over"
+    return f"the same command resumes from the last checkpoint, {latest.name}"
 
 
 def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The recipe that ``--config-name`` names, and the other words."""
+    """Split off the recipe that ``--config-name`` names."""
     recipe, rest, waiting = "config", [], False
     for word in words:
         if waiting:
@@ -100,7 +100,7 @@ def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:
         elif word.startswith("--config-name="):
             recipe = word.partition("=")[2]
         elif word.startswith("-"):
-            raise ConfigurationError(f"There is no option {word}. There are --config-name and --help.")
+            raise ConfigurationError(f"Unknown option {word}. Use --config-name or --help.")
         else:
             rest.append(word)
     if waiting:
@@ -112,7 +112,7 @@ def _hydra() -> ModuleType:
     try:
         from cosmictagger.configuration import compose
     except ImportError:
-        raise ConfigurationError("The command needs hydra: pip install 'pilotage[cosmic]'.") from None
+        raise ConfigurationError("The command needs hydra. Install it with pip install 'pilotage[cosmic]'.") from None
     return compose
 
 

@@ -1,25 +1,25 @@
-"""What can go wrong before and during a run, each said in one line."""
+"""Errors that the command reports in one line."""
 
 from __future__ import annotations
 
 
 class CosmicTaggerError(Exception):
-    """Anything that the user can mend; its text is one line that says how.
+    """An error that the user can fix; its one-line message says how.
 
     CosmicTaggerError
-    ├── ConfigurationError   an option, or a combination of options, that cannot be
-    ├── CheckpointError      weights that are missing, damaged or of another network
+    ├── ConfigurationError   an invalid option or combination of options
+    ├── CheckpointError      missing or damaged weights, or weights of another network
     ├── DataError            a file, an event or a request for events that cannot be served
-    └── DeviceError          the device cannot do what it was asked for
+    └── DeviceError          something the device cannot do
     """
 
 
 class ConfigurationError(CosmicTaggerError):
-    """An option, or a combination of options, that cannot be."""
+    """An invalid option or combination of options."""
 
 
 class CheckpointError(CosmicTaggerError):
-    """Weights that are missing, damaged or of another network."""
+    """Missing or damaged weights, or weights of another network."""
 
 
 class DataError(CosmicTaggerError):
@@ -27,4 +27,4 @@ class DataError(CosmicTaggerError):
 
 
 class DeviceError(CosmicTaggerError):
-    """The device cannot do what it was asked for."""
+    """Something the device cannot do."""

@@ -177,7 +177,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):
     code = main(["run.id=x", "framework=tensorflow", f"output_dir={tmp_path / 'out'}"])
     assert code == 2
     printed = capsys.readouterr()
-    assert printed.err.startswith("cosmictagger: framework=tensorflow is not there")
+    assert printed.err.startswith("cosmictagger: framework=tensorflow is not supported")
     assert printed.err.count("\n") == 1
     assert not printed.out
     assert not (tmp_path / "out").exists()
@@ -227,12 +227,12 @@ def test_the_recipe_is_named_in_either_way():
 def test_an_interrupted_training_says_what_the_same_command_goes_on_from(tmp_path, few_events, capsys):
     words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "run.iterations=1"]
     assert interrupted("No checkpoint file found", words) == 130
-    assert "interrupted; there is no checkpoint yet, so the same command begins anew\n" in capsys.readouterr().err
+    assert "interrupted; there is no checkpoint yet, so the same command starts over\n" in capsys.readouterr().err
     assert main(words) == 0
     assert interrupted("Resumed from", words) == 130
     kept = [path.name for path in (tmp_path / "checkpoints").glob("model-*.ckpt")]
     said = capsys.readouterr().err
-    assert f"interrupted; the same command goes on from the last checkpoint, {kept[0]}\n" in said
+    assert f"interrupted; the same command resumes from the last checkpoint, {kept[0]}\n" in said
     words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "mode=iotest"]
     assert interrupted("-- CONFIG --", words) == 130
     assert capsys.readouterr().err.endswith("cosmictagger: interrupted\n")

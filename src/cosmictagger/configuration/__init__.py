@@ -1,1 +1,1 @@
-"""What the user decides: structured values, presets, recipes, and the checks that refuse what cannot be."""
+"""The configuration of a run: structured values, presets, recipes and checks."""

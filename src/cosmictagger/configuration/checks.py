@@ -1,4 +1,4 @@
-"""Combinations of options that cannot be, refused before anything is loaded."""
+"""Rules that refuse invalid combinations of options before anything is loaded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cosmictagger.configuration.weights import weights
 from cosmictagger.errors import ConfigurationError
 
 HALVINGS = 7
-"""How often 1280 pixels can be halved into image and network alike."""
+"""How often downsampling and network together can halve 1280 pixels."""
 
 VERTEX_HALVINGS = 2
-"""Where the vertex is looked for, above the deepest level."""
+"""The level of the vertex head, above the deepest."""
 
 READS = (ModeKind.inference, ModeKind.visualize)
-"""Modes that read held-out events alone."""
+"""Modes that read only held-out events."""
 
 
 Rule: TypeAlias = Callable[[Configuration], Iterator[str]]
@@ -41,12 +41,15 @@ def check(config: Configuration, rules: Sequence[Rule] | None = None) -> None:
 def _framework(config: Configuration) -> Iterator[str]:
     framework = config.framework
     if not isinstance(framework, Torch):
-        yield f"framework={framework.name} is not there: this CosmicTagger computes with torch. Leave framework out, or say framework=torch."
+        yield (
+            f"framework={framework.name} is not supported: this CosmicTagger uses torch. "
+            "Omit framework, or use framework=torch."
+        )
         return
     if framework.sparse:
-        yield "framework.sparse=true is not there: networks are dense. Leave it out."
+        yield "framework.sparse=true is not supported: networks are dense. Omit it."
     if framework.distributed_mode is DistributedMode.horovod:
-        yield "framework.distributed_mode=horovod is not there. Leave it out, or say DDP."
+        yield "framework.distributed_mode=horovod is not supported. Omit it, or use DDP."
 
 
 def _counts(config: Configuration) -> Iterator[str]:
@@ -86,36 +89,49 @@ def _counts(config: Configuration) -> Iterator[str]:
     for least, fields in ((1, at_least_one), (0, at_least_zero)):
         for name, value in fields.items():
             if value < least:
-                yield f"{name} is {value}. It has to be at least {least}."
+                yield f"{name} is {value}. It must be at least {least}."
 
 
 def _mode(config: Configuration) -> Iterator[str]:
     mode = config.mode
     if isinstance(mode, Iotest) and mode.start_index:
-        yield f"mode.start_index={mode.start_index} has no meaning for mode=iotest, which draws events at random. Leave it at 0."
+        yield (
+            f"mode.start_index={mode.start_index} has no meaning for mode=iotest, which reads events at random. "
+            "Leave it at 0."
+        )
     if isinstance(mode, Train) and not 0 < mode.optimizer.learning_rate < math.inf:
-        yield f"mode.optimizer.learning_rate is {mode.optimizer.learning_rate}. It has to be above 0, and finite."
+        yield f"mode.optimizer.learning_rate is {mode.optimizer.learning_rate}. It must be above 0 and finite."
 
 
 def _network(config: Configuration) -> Iterator[str]:
     network, downsample = config.network, config.data.downsample
     if network.depth + downsample > HALVINGS:
         yield (
-            f"network.depth={network.depth} and data.downsample={downsample} add up to {network.depth + downsample}, and 1280 pixels "
-            f"can be halved {HALVINGS} times. Say network.depth={max(HALVINGS - downsample, 0)} or less."
+            f"network.depth={network.depth} and data.downsample={downsample} add up to "
+            f"{network.depth + downsample}, but 1280 pixels can be halved only {HALVINGS} times. "
+            f"Use network.depth={max(HALVINGS - downsample, 0)} or less."
         )
     if network.normalization is Norm.layer and network.conv_mode is ConvMode.conv_2D:
-        yield "network.normalization=layer is for network.conv_mode=conv_3D. Choose batch or none."
+        yield "network.normalization=layer needs network.conv_mode=conv_3D. Choose batch or none."
     if network.block_concat and network.conv_mode is ConvMode.conv_3D:
-        yield "network.block_concat=true is for network.conv_mode=conv_2D: in 3D the deepest block always joins the planes."
+        yield (
+            "network.block_concat=true needs network.conv_mode=conv_2D: in 3D the deepest "
+            "block always joins the planes."
+        )
     if network.filter_size_deepest % 2 == 0 or network.filter_size_deepest < 1:
-        yield f"network.filter_size_deepest is {network.filter_size_deepest}. It has to be odd, so that images keep their size."
+        yield (
+            f"network.filter_size_deepest is {network.filter_size_deepest}. It must be odd, so that "
+            "images keep their size."
+        )
     if network.vertex and network.depth < VERTEX_HALVINGS:
-        yield f"network.vertex=true looks {VERTEX_HALVINGS} levels above the deepest, and network.depth is {network.depth}."
+        yield (
+            f"network.vertex=true needs {VERTEX_HALVINGS} levels above the deepest, "
+            f"but network.depth is {network.depth}."
+        )
     if (network.event_label or network.vertex) and isinstance(config.data, Synthetic):
-        yield "network.event_label and network.vertex need events with a neutrino, and data=synthetic is noise."
+        yield "network.event_label and network.vertex need events with a neutrino, but data=synthetic is noise."
     if network.weight_decay:
-        yield f"network.weight_decay={network.weight_decay} was TensorFlow's alone; torch never had it. Leave it at 0."
+        yield f"network.weight_decay={network.weight_decay} belongs to TensorFlow; torch ignores it. Leave it at 0."
 
 
 def _files(config: Configuration) -> Iterator[str]:
@@ -126,16 +142,19 @@ def _files(config: Configuration) -> Iterator[str]:
     if isinstance(data, Generated):
         for name, events in (("events", data.events), ("aux_events", data.aux_events)):
             if events < needed and (name == "aux_events" or config.mode.name not in READS):
-                yield f"run.minibatch_size is {needed}, and data.{name} is {events}. Take smaller batches or draw more events."
+                yield (
+                    f"run.minibatch_size is {needed}, but data.{name} is {events}. "
+                    "Use smaller batches or generate more events."
+                )
         return
     if not isinstance(data, Real):
         if config.mode.name is ModeKind.visualize:
-            yield "data=synthetic is noise and has nothing to show. Say data=generated or data=real."
+            yield "data=synthetic is noise: there is nothing to show. Use data=generated or data=real."
         return
     for name in files_used(config):
         path = Path(data.data_directory) / getattr(data, name)
         if not path.is_file():
-            yield f"There is no file {path}. Set data.data_directory and data.{name}, or say data=generated."
+            yield f"No file {path}. Set data.data_directory and data.{name}, or use data=generated."
             return
         try:
             with EventFile(path) as file:
@@ -146,12 +165,12 @@ def _files(config: Configuration) -> Iterator[str]:
 
 
 def _halvings(config: Configuration, path: Path, shape: tuple[int, int]) -> Iterator[str]:
-    """Refuse a network that is too deep for the images of a file, which need not be the detector's own."""
+    """Refuse a network that is too deep for the images of a file, which may be smaller than the detector's."""
     wanted = config.network.depth + config.data.downsample
     if isinstance(config.mode, Train | Inference) and any(side % 2**wanted for side in shape):
         yield (
-            f"{path} holds images of {shape[0]} x {shape[1]}, which cannot be halved {wanted} times, "
-            f"network.depth={config.network.depth} and data.downsample={config.data.downsample}. Take less of either."
+            f"{path} holds images of {shape[0]} x {shape[1]}, which cannot be halved {wanted} times: "
+            f"network.depth={config.network.depth} and data.downsample={config.data.downsample}. Reduce either."
         )
 
 
@@ -162,7 +181,7 @@ def files_used(config: Configuration) -> tuple[str, ...]:
             return ("file", "aux_file")
         case ModeKind.iotest:
             return ("file",)
-        case _:
+        case ModeKind.inference | ModeKind.visualize:
             return ("aux_file",)
 
 

@@ -1,4 +1,4 @@
-"""The words that options are chosen from; each may also be given by its number."""
+"""The values of options; each can also be given by its number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ComputeMode(Enum):
-    """Which kind of device computes."""
+    """The kind of device."""
 
     CPU = 0
     GPU = 1
@@ -17,7 +17,7 @@ class ComputeMode(Enum):
 
 
 class Precision(Enum):
-    """Which numbers are computed with; weights and optimizer stay float32 in all but float16."""
+    """The types of activations and weights; only float16 changes the weights and the optimizer."""
 
     float32 = 0
     mixed = 1
@@ -35,7 +35,7 @@ class ModeKind(Enum):
 
 
 class LossBalanceScheme(Enum):
-    """How pixels are weighed against each other."""
+    """How the loss weights pixels."""
 
     none = 0
     light = 1
@@ -44,14 +44,14 @@ class LossBalanceScheme(Enum):
 
 
 class OptimizerKind(Enum):
-    """How weights are updated."""
+    """The optimizer."""
 
     adam = 0
     rmsprop = 1
 
 
 class DataFormat(Enum):
-    """Where the planes stand in a batch."""
+    """The position of the planes in a batch."""
 
     channels_last = 0
     channels_first = 1
@@ -65,7 +65,7 @@ class DistributedMode(Enum):
 
 
 class Connection(Enum):
-    """How the way up takes in what the way down left."""
+    """How skip connections join the decoder."""
 
     concat = 0
     sum = 1
@@ -80,28 +80,28 @@ class GrowthRate(Enum):
 
 
 class DownSampling(Enum):
-    """How a level halves the image."""
+    """How a level halves the image size."""
 
     convolutional = 0
     max_pooling = 1
 
 
 class UpSampling(Enum):
-    """How a level doubles the image."""
+    """How a level doubles the image size."""
 
     convolutional = 0
     interpolation = 1
 
 
 class ConvMode(Enum):
-    """Whether the planes are three images or three layers of one volume."""
+    """Whether the planes are separate images or layers of one volume."""
 
     conv_2D = 0  # noqa: N815
     conv_3D = 1  # noqa: N815
 
 
 class Norm(Enum):
-    """What follows a convolution."""
+    """The normalization after a convolution."""
 
     none = 0
     batch = 1

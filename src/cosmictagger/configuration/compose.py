@@ -1,4 +1,4 @@
-"""From words on a command line to one checked configuration, with hydra."""
+"""Composing a configuration from the command line, with hydra."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ MEMBERS: dict[str, dict[str, Any]] = {
     "framework": {"torch": Torch(), "tensorflow": Tensorflow()},
     "network": dict(PRESETS),
 }
-"""What may stand on the right of ``GROUP=``."""
+"""The members of each group: what ``GROUP=`` accepts."""
 
 _NOISE = ("object_type=", "reference_type=", "full_key:", "To append", "Config search path", "provider=", "See https:")
 
 
 def configuration(overrides: Sequence[str], recipe: str = "config") -> Configuration:
-    """The configuration that a recipe and the words after it make; refuses in one line."""
+    """Compose a recipe and overrides; errors of hydra become one line."""
     if recipe not in RECIPES:
-        raise ConfigurationError(f"There is no recipe {recipe!r}. Choose one of: {', '.join(RECIPES)}.")
+        raise ConfigurationError(f"No recipe named {recipe!r}. Choose one of: {', '.join(RECIPES)}.")
     _store()
     GlobalHydra.instance().clear()
     try:
         with initialize(version_base="1.3", config_path=None):
-            composed = compose(recipe, overrides=_set_by_force(overrides))
+            composed = compose(recipe, overrides=_with_plus_signs(overrides))
         if OmegaConf.is_missing(composed.run, "id"):
-            raise ConfigurationError("run.id is not given. It names the run and its folder: say run.id=NAME.")
+            raise ConfigurationError("run.id is missing. It names the run and its folder: use run.id=NAME.")
         wanted, filled = composed.network.data_format, composed.data.data_format
         if wanted not in (filled, Network().data_format):
-            raise ConfigurationError("network.data_format is filled from data.data_format. Set that.")
+            raise ConfigurationError("network.data_format follows data.data_format. Set that instead.")
         composed.network.data_format = filled
         config: Any = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigurationError(_one_line(error)) from None
     for name in _added(config):
-        raise ConfigurationError(f"There is no field {name}. Fields can be set, and none can be added.")
+        raise ConfigurationError(f"No field named {name}. Fields can be set, but not added.")
     return config  # type: ignore[no-any-return]
 
 
@@ -65,7 +65,7 @@ def resolved_lines(config: Configuration) -> list[str]:
 
 def _store() -> None:
     store = ConfigStore.instance()
-    # Left open here: a default member would not let itself be replaced by a sister class.
+    # Groups stay open here: hydra cannot replace a default member by a sibling class.
     store.store(name="schema", node=Configuration(**dict.fromkeys(GROUPS, MISSING)))
     for group, members in MEMBERS.items():
         for name, node in members.items():
@@ -76,14 +76,14 @@ def _store() -> None:
         store.store(name=name, node={"defaults": defaults, **recipe.values})
 
 
-def _set_by_force(overrides: Sequence[str]) -> list[str]:
-    """Additions to the one open map need hydra's plus sign, which nobody should have to know."""
+def _with_plus_signs(overrides: Sequence[str]) -> list[str]:
+    """Add hydra's plus signs, which entries of an open mapping need."""
     prefix = "framework.environment_variables."
     return [f"++{word}" if word.startswith(prefix) else word for word in overrides]
 
 
 def _added(group: Any, prefix: str = "") -> Iterator[str]:
-    """Fields that hydra's plus sign has put where there is none."""
+    """Fields that were added with hydra's plus sign."""
     known = {each.name for each in fields(group)}
     for name, value in vars(group).items():
         if name not in known:
@@ -99,7 +99,7 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    """What hydra or omegaconf has to say, with the reason that hydra keeps as a cause."""
+    """The message of hydra or omegaconf in one line, with its cause."""
     parts = [str(error), *([str(error.__cause__)] if error.__cause__ is not None else [])]
     lines = [line.strip() for part in parts for line in part.splitlines()]
     kept = [line for line in lines if line and not line.startswith(_NOISE)]

@@ -1,4 +1,4 @@
-"""Rules about the compute mode: devices, processes and precisions that do not go together."""
+"""Rules about the compute mode: its device, options, processes and precision."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cosmictagger.configuration.run import Run
 from cosmictagger.errors import ConfigurationError
 from pilotage import World
 
-LAUNCH = "Start it by torchrun, mpirun, srun or poprun"
+LAUNCH = "Start it with torchrun, mpirun, srun or poprun"
 
 
 def known(config: Configuration) -> Iterator[str]:
-    """Refuse a name that only the original knows."""
+    """Refuse a name that only the original accepts."""
     if config.run.compute_mode is ComputeMode.DPCPP:
-        yield _unusable(config.run, "that was an earlier name of Intel's devices, which are XPU today")
+        yield _unusable(config.run, "that is an old name of Intel's devices, now called XPU")
 
 
 def present(config: Configuration) -> Iterator[str]:
@@ -35,20 +35,20 @@ def present(config: Configuration) -> Iterator[str]:
             problem = None if torch.xpu.is_available() else f"torch {torch.__version__} finds no XPU"
         case ComputeMode.HPU:
             if find_spec("habana_frameworks") is None:
-                problem = (
-                    "there is no habana_frameworks; the distribution pilotage-dropins has one that emulates the card"
-                )
+                problem = "habana_frameworks is not installed; pilotage-dropins has an emulation"
         case ComputeMode.IPU:
             if find_spec("poptorch") is None or find_spec("popdist") is None:
-                problem = "there is no poptorch or no popdist; the distribution pilotage-dropins has both"
+                problem = "poptorch or popdist is not installed; the distribution pilotage-dropins has both"
         case other:
-            raise ConfigurationError(f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU.")
+            raise ConfigurationError(
+                f"run.compute_mode={other.name} is not supported. Choose CPU, GPU, XPU, HPU or IPU."
+            )
     if problem:
         yield _unusable(config.run, problem)
 
 
 def _unusable(run: Run, problem: str) -> str:
-    return f"run.compute_mode={run.compute_mode.name} cannot be: {problem}. Say run.compute_mode=CPU."
+    return f"run.compute_mode={run.compute_mode.name} is not available: {problem}. Use run.compute_mode=CPU."
 
 
 def _missing_card() -> str | None:
@@ -56,51 +56,51 @@ def _missing_card() -> str | None:
 
     if torch.version.cuda is None:
         return f"torch {torch.__version__} is built without CUDA"
-    return None if torch.cuda.is_available() else "no CUDA device answers"
+    return None if torch.cuda.is_available() else "no CUDA device is available"
 
 
 def options(config: Configuration) -> Iterator[str]:
     """Refuse options that belong to another compute mode."""
     run = config.run
     if run.horovod_num_groups:
-        yield "run.horovod_num_groups belongs to horovod, which is not there. Leave it at 0."
+        yield "run.horovod_num_groups belongs to horovod, which is not supported. Leave it at 0."
     if run.lazy_mode and run.compute_mode is not ComputeMode.HPU:
         yield "run.lazy_mode=true belongs to run.compute_mode=HPU. Leave it false."
     for name in ("num_replicas", "stages"):
         value = getattr(run, name)
         if value < 1:
-            yield f"run.{name} is {value}. It has to be at least 1."
+            yield f"run.{name} is {value}. It must be at least 1."
         if value != 1 and run.compute_mode is not ComputeMode.IPU:
             yield f"run.{name}={value} belongs to run.compute_mode=IPU. Leave it at 1."
     if run.stages > 2 * config.network.depth + 2:
-        yield f"run.stages={run.stages} is more than a network of depth {config.network.depth} can be cut into."
+        yield f"run.stages={run.stages} is more than a network of depth {config.network.depth} can be split into."
 
 
 def processes(config: Configuration) -> Iterator[str]:
-    """Refusals of processes that would not train one network together."""
+    """Refuse processes that would not train one network together."""
     run, world = config.run, pilotage.world_here()
     instances = run.compute_mode is ComputeMode.IPU and world.launcher == "poprun"
     if run.distributed and world.launcher == "nobody":
-        yield f"run.distributed=true, and nothing says which process this is. {LAUNCH}, or say run.distributed=false."
+        yield f"run.distributed=true, but no launcher started this process. {LAUNCH}, or use run.distributed=false."
     if world.size > 1 and not run.distributed and not instances:
         yield (
-            f"{world.launcher} has started {world.size} processes, and run.distributed=false: each would train a network of "
-            "its own into the same folder. Say run.distributed=true, or start one."
+            f"{world.launcher} started {world.size} processes, but run.distributed=false: each would train "
+            "a network of its own in the same folder. Use run.distributed=true, or start one process."
         )
     if world.stage is not None:
         yield (
-            "poprun --ipus-per-replica gives each stage a process of its own, and CosmicTagger keeps its stages in one. Leave the "
-            "option out; run.stages splits the network where there is no poprun."
+            "poprun --ipus-per-replica starts a process for each stage, but CosmicTagger runs its stages in "
+            "one. Omit the option; without poprun, run.stages splits the network."
         )
     if instances and run.stages > 1:
-        yield f"run.stages={run.stages} is for one process so far, and poprun has started {world.size}. Leave it at 1."
+        yield f"run.stages={run.stages} needs one process so far, but poprun started {world.size}. Leave it at 1."
     if world.size > 1 and config.mode.name is not ModeKind.train:
-        yield f"mode={config.mode.name.name} runs in one process, and {world.launcher} has started {world.size}."
+        yield f"mode={config.mode.name.name} runs in one process, but {world.launcher} started {world.size}."
     shares = world.size * replicas_here(run, world)
     if run.minibatch_size % shares:
         yield (
-            f"run.minibatch_size={run.minibatch_size} cannot be shared equally by {world.size} processes with "
-            f"{shares // world.size} replicas each. Take a multiple of {shares}."
+            f"run.minibatch_size={run.minibatch_size} cannot be divided equally among {world.size} processes with "
+            f"{shares // world.size} replicas each. Use a multiple of {shares}."
         )
 
 
@@ -118,23 +118,23 @@ def precision(config: Configuration) -> Iterator[str]:
 
 
 def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
-    """Why a precision cannot be had there; None if it can."""
+    """Why a precision is not available; None if it is."""
     if precision is Precision.mixed and compute_mode is ComputeMode.CPU:
-        return "run.precision=mixed is float16 with loss scaling, which a CPU has no fast arithmetic for. Use bfloat16 or float32."
+        return "run.precision=mixed is float16 with loss scaling, slow on a CPU. Use bfloat16 or float32."
     if precision is Precision.mixed and compute_mode is ComputeMode.HPU:
-        return "run.precision=mixed is float16 with loss scaling; Gaudi's own way is bfloat16. Use bfloat16 or float32."
+        return "run.precision=mixed is float16, but Gaudi's native type is bfloat16. Use bfloat16 or float32."
     if precision is Precision.bfloat16 and compute_mode is ComputeMode.IPU and _has_ipu():
-        return "run.precision=bfloat16 cannot be: an IPU has no such numbers. Use mixed, float16 or float32."
+        return "run.precision=bfloat16 is not available: an IPU does not have this type. Use mixed, float16 or float32."
     if precision is Precision.float16 and mode is ModeKind.train and compute_mode is not ComputeMode.IPU:
         return (
-            "run.precision=float16 keeps the weights in float16, too, where Adam's small updates vanish: it is for inference. "
-            "Train with mixed or bfloat16."
+            "run.precision=float16 also keeps the weights in float16, where Adam's small updates vanish: it is for "
+            "inference. Train with mixed or bfloat16."
         )
     return None
 
 
 def _has_ipu() -> bool:
-    """Whether PopTorch computes on an IPU; behind our drop-in there is another device, which may have more numbers."""
+    """Whether PopTorch uses an IPU; the device behind our drop-in may have more types."""
     import poptorch
 
     return bool(poptorch.ipuHardwareIsAvailable())

@@ -9,46 +9,46 @@ from cosmictagger.configuration.choices import DataFormat
 
 @dataclass
 class Data:
-    """What every kind of data has."""
+    """Fields of every kind of data."""
 
     synthetic: bool = False
     downsample: int = 1
-    """Both axes are reduced by two to this power."""
+    """Reduce both axes by two to this power."""
 
     data_format: DataFormat = DataFormat.channels_first
     img_transform: bool = False
     """Take log(charge + 1)."""
 
     seed: int = 0
-    """Orders the events; 0 takes one from the clock."""
+    """Seed of the order of events; 0 takes one from the clock."""
 
     workers: int = 0
-    """Threads that read and decode; 0 takes one for each core, eight at most."""
+    """Threads that read and decode; 0 means one for each core, at most eight."""
 
 
 @dataclass
 class Real(Data):
-    """Files of real or simulated events in larcv3's layout."""
+    """Files of events in larcv3's layout."""
 
     data_directory: str = "/data/datasets/SBND/cosmic_tagging_1/"
     file: str = "cosmic_tagging_train.h5"
     aux_file: str = "cosmic_tagging_test.h5"
-    """Held-out events: validation while training, and what inference and visualize read."""
+    """Held-out events, for validation, inference and visualize."""
 
 
 @dataclass
 class Synthetic(Data):
-    """Uniform noise, to measure with."""
+    """Uniform noise, for benchmarks."""
 
     synthetic: bool = True
 
 
 @dataclass
 class Generated(Data):
-    """Events drawn by the built-in generator and kept in files of larcv3's layout."""
+    """Events of the built-in generator, kept in files in larcv3's layout."""
 
     data_directory: str = "output/generated/"
     events: int = 400
     aux_events: int = 50
     generator_seed: int = 1
-    """Held-out events are drawn with the seed after it."""
+    """Held-out events use the next seed."""

@@ -9,14 +9,14 @@ from cosmictagger.configuration.choices import DistributedMode
 
 @dataclass
 class Framework:
-    """What every framework has."""
+    """Fields of every framework."""
 
     name: str = "torch"
     seed: int = 0
-    """Seeds weights and random streams; 0 takes one from the clock."""
+    """Seed of weights and random numbers; 0 takes one from the clock."""
 
     environment_variables: dict[str, str] = field(default_factory=dict)
-    """Exported before anything is imported."""
+    """Set before torch is imported."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Torch(Framework):
 
 @dataclass
 class Tensorflow(Framework):
-    """TensorFlow, which is named so that it can be refused in words."""
+    """TensorFlow, listed so that it can be refused with an explanation."""
 
     name: str = "tensorflow"
     inter_op_parallelism_threads: int = 2

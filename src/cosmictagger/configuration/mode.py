@@ -12,7 +12,7 @@ class Optimizer:
     """How the weights are updated."""
 
     learning_rate: float = 3e-4
-    """The height of the schedule's plateau."""
+    """The peak of the schedule."""
 
     loss_balance_scheme: LossBalanceScheme = LossBalanceScheme.focal
     name: OptimizerKind = OptimizerKind.adam
@@ -22,20 +22,20 @@ class Optimizer:
 
 @dataclass
 class Mode:
-    """What every mode has."""
+    """Fields of every mode."""
 
     name: ModeKind = ModeKind.train
     no_summary_images: bool = True
     weights_location: str = ""
-    """A checkpoint, or a folder that holds checkpoints; empty takes the run's own."""
+    """A checkpoint or a folder of checkpoints; empty means the run's own."""
 
     quantization_aware: bool = False
-    """Compute as if convolutions had integers of eight bits; to be said for what was trained so, too."""
+    """Simulate 8-bit integer convolutions; weights trained this way also need it for inference."""
 
 
 @dataclass
 class Train(Mode):
-    """Training, with validation in between."""
+    """Training with periodic validation."""
 
     name: ModeKind = ModeKind.train
     checkpoint_iteration: int = 500
@@ -46,7 +46,7 @@ class Train(Mode):
 
 @dataclass
 class Iotest(Mode):
-    """Reading alone, as fast as it goes."""
+    """Reading only, to measure its speed."""
 
     name: ModeKind = ModeKind.iotest
     start_index: int = 0
@@ -54,14 +54,14 @@ class Iotest(Mode):
 
 @dataclass
 class Inference(Mode):
-    """Predictions for a whole file, and a report on them."""
+    """Predictions for a file, and a report."""
 
     name: ModeKind = ModeKind.inference
     start_index: int = 0
     summary_iteration: int = 1
     logging_iteration: int = 1
     optimizer: Optimizer = field(default_factory=Optimizer)
-    """Its loss_balance_scheme alone matters here."""
+    """Only its loss_balance_scheme matters here."""
 
 
 @dataclass
@@ -71,4 +71,4 @@ class Visualize(Mode):
     name: ModeKind = ModeKind.visualize
     start_index: int = 0
     events: int = 4
-    """How many events are drawn."""
+    """How many events to draw."""

@@ -17,7 +17,7 @@ from cosmictagger.configuration.choices import (
 
 @dataclass
 class Network:
-    """Everything that shapes the network."""
+    """The structure of the network."""
 
     name: str = "uresnet"
     bias: bool = True
@@ -27,16 +27,16 @@ class Network:
     blocks_deepest_layer: int = 5
     blocks_final: int = 5
     depth: int = 6
-    """How many times the image is halved."""
+    """How many times the network halves the image."""
 
     filter_size_deepest: int = 5
     bottleneck_deepest: int = 256
     residual: bool = True
     block_concat: bool = False
-    """Keep the planes apart in the deepest block, too."""
+    """Keep the planes separate in the deepest block too."""
 
     weight_decay: float = 0.0
-    """TensorFlow's regularisation; torch has none, and other values are refused."""
+    """TensorFlow's regularization. Torch has none, so only 0 is accepted."""
 
     connections: Connection = Connection.concat
     conv_mode: ConvMode = ConvMode.conv_2D
@@ -44,13 +44,13 @@ class Network:
     downsampling: DownSampling = DownSampling.max_pooling
     upsampling: UpSampling = UpSampling.interpolation
     event_label: bool = False
-    """Also tell the kind of the event."""
+    """Also classify the event."""
 
     vertex: bool = False
-    """Also tell where the neutrino interacted."""
+    """Also find the neutrino's vertex."""
 
     data_format: DataFormat = DataFormat.channels_first
-    """Filled from data.data_format at the start."""
+    """Set from data.data_format at the start."""
 
 
 URESNET = Network()
@@ -72,4 +72,4 @@ PRESETS: dict[str, Network] = {
     ),
     "uresnet3d": replace(URESNET, name="uresnet3d", conv_mode=ConvMode.conv_3D),
 }
-"""What ``network=`` may be."""
+"""The values of ``network=``."""

@@ -1,4 +1,4 @@
-"""What ``--config-name`` may be: whole runs by name."""
+"""Recipes: the values of ``--config-name``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GROUPS = {"run": "base_run", "mode": "train", "data": "generated", "framework": "torch", "network": "uresnet"}
-"""Which member of each group is taken where nothing is said."""
+"""The default member of each group."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Groups and values that a recipe sets."""
+    """The groups and values of a recipe."""
 
     groups: dict[str, str] = field(default_factory=dict)
     values: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from cosmictagger.configuration.run import Run
 
 @dataclass
 class Configuration:
-    """All groups together."""
+    """All groups."""
 
     run: Run = field(default_factory=Run)
     mode: Mode = field(default_factory=Train)

@@ -1,4 +1,4 @@
-"""The group ``run``: how long, how much at once, on what."""
+"""The group ``run``: length, batch size and device."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from cosmictagger.configuration.choices import ComputeMode, Precision
 
 @dataclass
 class Run:
-    """How long a run is, how much it takes at once and where it computes."""
+    """The length, the batch size and the device of a run."""
 
     id: str = "???"
-    """Names the folder that the run leaves behind; required."""
+    """Names the run and its folder; required."""
 
     distributed: bool = False
-    """Train one network in all processes that torchrun, mpirun or srun has started."""
+    """Train one network in all processes that torchrun, mpirun or srun started."""
 
     compute_mode: ComputeMode = ComputeMode.CPU
     iterations: int = 500
-    """Steps of this run; a resumed training does so many more."""
+    """Steps of this run; a resumed run does this many more."""
 
     aux_iterations: int = 10
-    """Validate whenever so many steps are done."""
+    """Validate every this many steps."""
 
     minibatch_size: int = 2
-    """Events of a step, over all processes and replicas together."""
+    """Events of a step, over all processes and replicas."""
 
     precision: Precision = Precision.float32
     profile: bool = False
@@ -37,13 +37,13 @@ class Run:
     horovod_num_groups: int = 0
     broadcast_buffers: bool = True
     lazy_mode: bool = False
-    """Gaudi's lazy graphs; HPU alone."""
+    """Gaudi's lazy mode; HPU only."""
 
     num_replicas: int = 1
-    """Replicas of the program in this process; IPU alone, and not under poprun, which gives them out itself."""
+    """Replicas of the program in this process; IPU only. Under poprun, poprun sets them."""
 
     stages: int = 1
-    """Parts that the network is split into, one for each IPU of a replica; IPU alone."""
+    """Pipeline stages of the network, one for each IPU of a replica; IPU only."""
 
     threads: int = 0
-    """Threads that a CPU computes with; 0 leaves it to torch."""
+    """CPU threads; 0 leaves the number to torch."""

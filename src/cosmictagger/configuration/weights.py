@@ -1,4 +1,4 @@
-"""Weights that a run begins with: those that are not there are refused before anything is loaded."""
+"""The rule about initial weights, which must exist."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cosmictagger.errors import CheckpointError
 
 
 def weights(config: Configuration) -> Iterator[str]:
-    """Refusals of places without a checkpoint."""
+    """Refuse a location without a checkpoint."""
     from cosmictagger.records.checkpoints import Checkpoints, weights_of_run
 
     if pilotage.world_here().rank or config.mode.name is ModeKind.iotest:
-        # The first process alone needs to see the folder.
+        # Only the first process needs to see the folder.
         return
     folder, location = Path(config.output_dir), config.mode.weights_location
-    goes_on = config.mode.name is ModeKind.train and Checkpoints(folder / "checkpoints").latest() is not None
-    if goes_on or not (location or config.mode.name is ModeKind.inference):
+    resumes = config.mode.name is ModeKind.train and Checkpoints(folder / "checkpoints").latest() is not None
+    if resumes or not (location or config.mode.name is ModeKind.inference):
         return
     try:
         weights_of_run(location, folder)

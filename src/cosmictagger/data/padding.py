@@ -46,5 +46,5 @@ def _check(counts: Array, pixels: int, entries: Array) -> None:
     if (most := int(counts.max(initial=0))) > pixels:
         raise DataError(
             f"Event {entries[int(counts.argmax())]} has {most} filled pixels where the file promises {pixels} at most: its charges "
-            "and labels name different pixels. Say data.data_format=channels_last, which sends whole images."
+            "and labels name different pixels. Use data.data_format=channels_last, which sends whole images."
         )

@@ -27,7 +27,9 @@ def device_for(config: Configuration) -> Device:
         case ComputeMode.IPU:
             return GraphcoreDevice()
         case other:
-            raise ConfigurationError(f"run.compute_mode={other.name} is not there. Choose CPU, GPU, XPU, HPU or IPU.")
+            raise ConfigurationError(
+                f"run.compute_mode={other.name} is not supported. Choose CPU, GPU, XPU, HPU or IPU."
+            )
 
 
 def environment_for(config: Configuration) -> dict[str, str]:

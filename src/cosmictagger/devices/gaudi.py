@@ -39,11 +39,11 @@ class GaudiDevice(TorchDevice):
         try:
             import habana_frameworks.torch.core as htcore
         except ImportError as error:
-            raise DeviceError(f"run.compute_mode=HPU cannot be: {error}") from None
+            raise DeviceError(f"run.compute_mode=HPU is not available: {error}") from None
         hpu = torch.get_device_module("hpu")
         if not hpu.is_available():
             raise DeviceError(
-                "run.compute_mode=HPU cannot be: habana_frameworks finds no card. Say run.compute_mode=CPU."
+                "run.compute_mode=HPU is not available: habana_frameworks finds no card. Use run.compute_mode=CPU."
             )
         device, name = torch.device("hpu"), hpu.get_device_name()
         return eager_executor(config, device, processes, boundary=htcore.mark_step, name=name)

@@ -33,7 +33,7 @@ def infer(config: Configuration, folder: Path, processes: Processes) -> None:
     source = held_out_events(config)
     if source is None:
         raise ConfigurationError(
-            "mode=inference needs events to read, and data=synthetic has none. Say data=generated or data=real."
+            "mode=inference needs events to read, and data=synthetic has none. Use data=generated or data=real."
         )
     executor = trained_executor(config, folder)
     size, keys = config.run.minibatch_size, head_keys(config.network)

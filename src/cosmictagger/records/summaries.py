@@ -23,7 +23,7 @@ class Summaries:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ConfigurationError(
-                "run.saver=true writes TensorBoard files and needs the package tensorboard. Install it, or say run.saver=false."
+                "run.saver=true writes TensorBoard files and needs the package tensorboard. Install it, or use run.saver=false."
             ) from None
         self._writer: Any = SummaryWriter(str(folder), purge_step=resumed_at or None)
 

@@ -21,7 +21,7 @@ def of_groups(*words):
 
 
 def configured(words):
-    """What the command would compose, without asking hydra for each field anew."""
+    """What the command would compose, without running hydra for every field."""
     fields = [word for word in words if "." in word.partition("=")[0]]
     config = of_groups(*(word for word in words if word not in fields)).copy()
     config.merge_with_dotlist(fields)
@@ -32,25 +32,25 @@ REFUSED = [
     (["framework=tensorflow"], "framework=torch"),
     (["framework.sparse=true"], "sparse"),
     (["framework.distributed_mode=horovod"], "horovod"),
-    (["run.distributed=true"], "Start it by torchrun, mpirun, srun or poprun"),
+    (["run.distributed=true"], "Start it with torchrun, mpirun, srun or poprun"),
     (["run.horovod_num_groups=2"], "horovod"),
-    (["run.compute_mode=DPCPP"], "XPU today"),
+    (["run.compute_mode=DPCPP"], "now called XPU"),
     (["run.lazy_mode=true"], "HPU"),
     (["run.num_replicas=2"], "IPU"),
     (["run.stages=2"], "IPU"),
     (["run.compute_mode=IPU", "run.num_replicas=0"], "at least 1"),
-    (["run.compute_mode=IPU", "run.num_replicas=3"], "Take a multiple of 3"),
-    (["run.compute_mode=IPU", "run.stages=15"], "depth 6 can be cut into"),
-    (["run.compute_mode=HPU", "run.precision=mixed"], "Gaudi's own way is bfloat16"),
+    (["run.compute_mode=IPU", "run.num_replicas=3"], "Use a multiple of 3"),
+    (["run.compute_mode=IPU", "run.stages=15"], "depth 6 can be split into"),
+    (["run.compute_mode=HPU", "run.precision=mixed"], "Gaudi's native type is bfloat16"),
     (["run.compute_mode=HPU", "run.precision=float16"], "mixed or bfloat16"),
     (["network.vertex=true", "network.depth=1"], "network.depth is 1"),
     (["data=synthetic", "network.event_label=true"], "need events with a neutrino"),
     (["run.precision=mixed"], "bfloat16 or float32"),
     (["run.precision=float16"], "mixed or bfloat16"),
-    (['run.id=""'], "say run.id=NAME"),
-    (["mode.name=inference"], "Say mode=inference"),
+    (['run.id=""'], "use run.id=NAME"),
+    (["mode.name=inference"], "Use mode=inference"),
     (["framework.name=tensorflow"], "does not fit framework=torch"),
-    (["data.synthetic=true"], "Say data=synthetic"),
+    (["data.synthetic=true"], "Use data=synthetic"),
     (["mode=visualize", "mode.events=0"], "mode.events is 0"),
     (["mode=iotest", "mode.start_index=3"], "no meaning for mode=iotest"),
     (["mode=inference"], "Train first"),
@@ -72,7 +72,7 @@ REFUSED = [
     (["network.weight_decay=0.1"], "TensorFlow"),
     (["run.minibatch_size=500"], "data.events is 400"),
     (["data.aux_events=1"], "data.aux_events is 1"),
-    (["data=real"], "There is no file /data/datasets/SBND/cosmic_tagging_1/cosmic_tagging_train.h5"),
+    (["data=real"], "No file /data/datasets/SBND/cosmic_tagging_1/cosmic_tagging_train.h5"),
     (["data=synthetic", "mode=visualize"], "nothing to show"),
 ]
 

@@ -68,12 +68,12 @@ def test_the_recipes_are_the_originals():
     assert configuration(["run.id=x"], "a21").data.synthetic
 
 
-def test_environment_variables_are_taken_as_they_come():
+def test_environment_variables_need_no_plus_sign():
     config = configuration(["run.id=x", "framework.environment_variables.FOO=bar"])
     assert config.framework.environment_variables == {"FOO": "bar"}
 
 
-def test_the_network_is_told_the_format_of_the_data():
+def test_the_network_gets_the_format_of_the_data():
     config = configuration(["run.id=x", "data.data_format=channels_last"])
     assert config.network.data_format is config.data.data_format
 
@@ -81,10 +81,10 @@ def test_the_network_is_told_the_format_of_the_data():
 @pytest.mark.parametrize(
     ("words", "recipe", "message"),
     [
-        ([], "config", "say run.id=NAME"),
-        (["run.id=x", "+foo=1"], "config", "no field foo"),
+        ([], "config", "use run.id=NAME"),
+        (["run.id=x", "+foo=1"], "config", "No field named foo"),
         (["run.id=x", "network.data_format=channels_last"], "config", "Set that"),
-        (["run.id=x", "++mode.optimizer.foo=1"], "config", "no field mode.optimizer.foo"),
+        (["run.id=x", "++mode.optimizer.foo=1"], "config", "No field named mode.optimizer.foo"),
         (["run.id=x", "run.foo=3"], "config", "foo"),
         (["run.id=x", "network=vgg"], "config", "uresnet3d"),
         (["run.id=x", "run.precision=double"], "config", "bfloat16"),
@@ -94,7 +94,7 @@ def test_the_network_is_told_the_format_of_the_data():
         (["run.id=x"], "frontier", "polaris"),
     ],
 )
-def test_what_is_not_there_is_refused_in_one_line(words, recipe, message):
+def test_unknown_names_are_refused_in_one_line(words, recipe, message):
     with pytest.raises(ConfigurationError, match=message) as refused:
         configuration(words, recipe)
     assert "\n" not in str(refused.value)

@@ -20,40 +20,40 @@ def refusals(mode=None, **run):
     return list(processes(Configuration(run=Run(id="x", **run), mode=mode or Train())))
 
 
-def told(monkeypatch, variables):
+def set_variables(monkeypatch, variables):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
 
-def test_processes_that_would_train_apart_are_refused(monkeypatch):
-    told(monkeypatch, TORCHRUN)
+def test_processes_that_would_train_separately_are_refused(monkeypatch):
+    set_variables(monkeypatch, TORCHRUN)
     assert "each would train a network of its own" in refusals()[0]
     assert refusals(distributed=True) == []
 
 
-def test_events_have_to_be_shared_equally(monkeypatch):
-    told(monkeypatch, TORCHRUN)
+def test_events_must_be_divided_equally(monkeypatch):
+    set_variables(monkeypatch, TORCHRUN)
     assert "multiple of 2" in refusals(distributed=True, minibatch_size=3)[0]
 
 
-def test_poprun_gives_out_replicas_and_makes_processes_one(monkeypatch):
-    told(monkeypatch, POPRUN)
+def test_under_poprun_replicas_come_from_poprun(monkeypatch):
+    set_variables(monkeypatch, POPRUN)
     assert refusals(compute_mode=ComputeMode.IPU, minibatch_size=8, num_replicas=7) == []
     assert "multiple of 4" in refusals(compute_mode=ComputeMode.IPU, minibatch_size=6)[0]
     assert "network of its own" in refusals(compute_mode=ComputeMode.CPU, minibatch_size=8)[0]
 
 
 def test_stages_stay_in_one_process(monkeypatch):
-    told(monkeypatch, POPRUN)
-    assert "for one process so far" in refusals(compute_mode=ComputeMode.IPU, minibatch_size=8, stages=2)[0]
+    set_variables(monkeypatch, POPRUN)
+    assert "needs one process so far" in refusals(compute_mode=ComputeMode.IPU, minibatch_size=8, stages=2)[0]
 
 
 def test_other_modes_run_in_one_process(monkeypatch):
-    told(monkeypatch, TORCHRUN)
+    set_variables(monkeypatch, TORCHRUN)
     assert "runs in one process" in refusals(Inference(name=ModeKind.inference), distributed=True)[0]
 
 
-def test_an_xpu_that_is_absent_is_refused():
+def test_a_missing_xpu_is_refused():
     config = Configuration(run=Run(id="x", compute_mode=ComputeMode.XPU))
     assert "finds no XPU" in next(present(config))
 
@@ -69,5 +69,5 @@ def test_an_xpu_that_is_absent_is_refused():
         (Precision.float32, ComputeMode.CPU, ModeKind.train, False),
     ],
 )
-def test_what_cannot_be_done_is_refused(precision, compute_mode, mode, refused):
+def test_unsupported_precisions_are_refused(precision, compute_mode, mode, refused):
     assert (refusal(precision, compute_mode, mode) is not None) is refused

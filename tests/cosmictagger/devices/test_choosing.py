@@ -43,7 +43,7 @@ def test_float16_holds_its_weights_in_float16():
 
 
 def test_a_mode_without_a_device_is_refused():
-    with pytest.raises(ConfigurationError, match="DPCPP is not there"):
+    with pytest.raises(ConfigurationError, match="DPCPP is not supported"):
         executor_of(Train(), compute_mode=ComputeMode.DPCPP)
 
 

@@ -27,5 +27,5 @@ def test_one_optimizer_does_not_go_on_from_the_state_of_the_other(made_by, asked
     optimizer.step()
     check_optimizer_state(OptimizerKind[made_by], optimizer.state_dict())
     check_optimizer_state(OptimizerKind[asked_for], None)
-    with pytest.raises(CheckpointError, match=f"Say mode.optimizer.name={made_by}"):
+    with pytest.raises(CheckpointError, match=f"Use mode.optimizer.name={made_by}"):
         check_optimizer_state(OptimizerKind[asked_for], optimizer.state_dict())
