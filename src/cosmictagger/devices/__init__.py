@@ -1,1 +1,1 @@
-"""Where steps are computed: one seam, and an implementation for each way of computing."""
+"""Devices, one for each compute mode, and the executors that train and evaluate on them."""

@@ -1,4 +1,4 @@
-"""Getting an NVIDIA card ready while Python is still building the network."""
+"""Preparing an NVIDIA card while Python builds the network."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import suppress
 import torch
 
 PROPOSALS = 3
-"""Algorithms tried for each convolution: cuDNN names the likely ones first, and trying all of them on whole images takes long."""
+"""Algorithms to try for each convolution: cuDNN lists likely ones first, and trying all takes long on full images."""
 
 
 def prepare_card() -> None:
-    """Let cuDNN choose among its first proposals by trying them, and begin to load its libraries beside whatever comes next."""
+    """Let cuDNN benchmark its first proposals, and start loading its libraries in a thread."""
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = PROPOSALS
     threading.Thread(target=_use_libraries, name="loading of cuDNN", daemon=True).start()
 
 
 def _use_libraries() -> None:
-    """Do a small convolution and its backward, for which everything has to be loaded that the large ones will need."""
-    # What fails here fails again in the first step, where it can be told. That step waits for the same libraries, so this is
-    # over long before the second one is recorded.
+    """Run a small convolution and its backward, which loads everything that the large ones need."""
+    # A failure here repeats in the first step, which reports it. That step waits for the same libraries, so this thread
+    # ends long before the second step is recorded.
     with suppress(RuntimeError), torch.no_grad():
         shape = torch.empty(8, 8, 16, 16, dtype=torch.bfloat16, device="cuda")
         images = shape.to(memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""Steps computed by torch as it is, operation by operation."""
+"""Steps executed eagerly by torch."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _BUFFER_OPTIONS = ("forward_sync_buffers", "broadcast_buffers")
 
 
 class EagerExecutor:
-    """Torch's own eager execution on one device; also the only one that scales losses.
+    """Eager execution on one device; the only executor that scales losses.
 
-    Where processes train together, torch's DistributedDataParallel takes the mean of their gradients. ``boundary`` is called
-    behind each backward and behind each update, for devices that gather operations until they are told to run them. All processes
-    evaluate with the same statistics. ``name`` is what the device calls itself, for the report: a card may
-    be an emulated one.
+    With several processes, torch's DistributedDataParallel averages their gradients, and all processes evaluate with
+    the same statistics. ``boundary`` is called after each backward and each update, for devices that collect
+    operations until they are told to run them. ``name`` is the device's own name for the report: a card may be
+    emulated.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class EagerExecutor:
         self._parallel: DistributedDataParallel | None = None
         self._processes = processes or Processes()
         if self._processes.is_distributed and optimizer is not None:
-            with self._processes.exchanging("taking over the first weights"):
+            with self._processes.exchanging("broadcasting the initial weights"):
                 self._step = self._parallel = DistributedDataParallel(self._step, **_buffers(broadcast_buffers))
         self._numbers, self._device, self._boundary = numbers, device, boundary
         self._observed = ObservedPrecision(network, numbers)
@@ -66,7 +66,7 @@ class EagerExecutor:
         self._updates = 0
 
     def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
-        """Sum the gradients of some batches and update the weights once."""
+        """Sum the gradients of the batches and update the weights once."""
         assert self._optimizer is not None
         set_rate(self._optimizer, rate)
         self.network.train()
@@ -77,7 +77,7 @@ class EagerExecutor:
         losses, metrics = zip(*found, strict=True)
         self._scaler.step(self._optimizer)
         self._scaler.update()
-        # One tensor, before the boundary: what is read behind it belongs to no further graph.
+        # One tensor, before the boundary, so that reading it does not start another graph.
         numbers = torch.cat((torch.stack(metrics).mean(0), torch.stack(losses).mean().view(1)))
         self._mark()
         *found_metrics, loss = numbers.tolist()
@@ -86,7 +86,7 @@ class EagerExecutor:
         return Outcome(loss=loss, metrics=torch.tensor(found_metrics), seconds=watch.seconds)
 
     def _gradients(self, batch: AnyBatch, watch: _StopWatch, *, last: bool) -> tuple[Tensor, Tensor]:
-        with self._processes.exchanging("adding up gradients"), self._together(last):
+        with self._processes.exchanging("adding up gradients"), self._synchronized(last):
             metrics, loss = self._step(*tensors(batch, self._device))
             watch.lap("forward")
             self._scaler.scale(loss).backward()
@@ -94,8 +94,8 @@ class EagerExecutor:
         watch.lap("backward")
         return loss.detach(), metrics
 
-    def _together(self, last: bool) -> AbstractContextManager[object]:
-        """Gradients of several batches are exchanged once, with the last."""
+    def _synchronized(self, last: bool) -> AbstractContextManager[object]:
+        """Exchange the gradients of several batches once, with the last."""
         return nullcontext() if self._parallel is None or last else self._parallel.no_sync()
 
     def _mark(self) -> None:
@@ -103,7 +103,7 @@ class EagerExecutor:
             self._boundary()
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
-        """Predict, and compare with the labels."""
+        """Predict and compare with the labels."""
         self.network.eval()
         with self._processes.shared_buffers(self.network):
             with torch.inference_mode():
@@ -112,13 +112,13 @@ class EagerExecutor:
         return Evaluation(loss=float(loss), metrics=metrics.cpu(), prediction=prediction.cpu())
 
     def state(self) -> dict[str, Any]:
-        """Weights, and what optimizer and loss scale have learnt."""
+        """The weights and the state of optimizer and loss scaler."""
         optimizer = {} if self._optimizer is None else self._optimizer.state_dict()
         state = {"state_dict": self.network.state_dict(), "optimizer": optimizer}
         return on_host(state | ({"loss_scale": self._scaler.state_dict()} if self._numbers.scales_loss else {}))
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Continue from a state."""
         load_weights(self.network, state["state_dict"])
         if self._optimizer is not None and state.get("optimizer"):
             self._optimizer.load_state_dict(dict(state["optimizer"]))
@@ -126,7 +126,7 @@ class EagerExecutor:
             self._scaler.load_state_dict(dict(state["loss_scale"]))
 
     def placement(self) -> Placement:
-        """Where and how the work was really done."""
+        """Where and how the work was actually done."""
         first = next(self.network.parameters())
         peak = torch.cuda.max_memory_allocated(first.device) if first.is_cuda else None
         return Placement(
@@ -165,13 +165,13 @@ def eager_executor(
 
 
 def _buffers(broadcast: bool) -> dict[str, Any]:
-    """DistributedDataParallel's word for it, which changed with torch 2.13; to broadcast is the default of both."""
+    """The argument of DistributedDataParallel that turns broadcasting off; torch 2.13 renamed it."""
     names = inspect.signature(DistributedDataParallel).parameters
     return {} if broadcast else {next(name for name in _BUFFER_OPTIONS if name in names): False}
 
 
 class _StopWatch:
-    """Seconds by what was done in them."""
+    """Measures seconds by part."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Steps computed by Pilotage: forward, loss, backward and update as one program on the device."""
+"""Steps executed by Pilotage: forward, loss, backward and update as one program."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from cosmictagger.training.step import EvaluationStep, TrainingStep
 
 
 class MarkedStep(TrainingStep):
-    """A training step that tells the engine which of its outputs is the loss."""
+    """A training step that marks its loss for the engine."""
 
     def __init__(self, network: UResNet, scheme: LossBalanceScheme, instances: int) -> None:
         super().__init__(network, scheme)
         self.instances = instances
-        """The engine sums over accumulated batches and instances alike; over the latter a mean is wanted."""
+        """The engine sums over accumulated batches and over instances; we want the mean over instances."""
 
     def forward(self, image: Tensor, label: Tensor, *truths: Tensor) -> tuple[Tensor, Tensor]:
-        """The metrics, and the loss to go back from."""
+        """The metrics and the loss."""
         metrics, loss = super().forward(image, label, *truths)
         return metrics, pilotage.mark_loss(loss if self.instances == 1 else loss / self.instances)
 
 
 class EngineExecutor:
-    """Whole-step programs on a device of the engine; on a card they are replayed as one CUDA graph."""
+    """Executes each step as one program; on a card it is replayed as a CUDA graph."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class EngineExecutor:
                 outputs="all",
                 nonfinite_loss="ignore",
                 distributed=instances > 1,
-                # Each instance keeps statistics of its own, and a checkpoint holds those of all.
+                # Each instance keeps its own statistics, and a checkpoint holds those of all instances.
                 broadcast_buffers=instances == 1,
             )
         self._restored: dict[str, Any] | None = None
 
     def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
-        """Sum the gradients of some batches and update the weights once."""
+        """Sum the gradients of the batches and update the weights once."""
         assert self._training is not None
         assert self._optimizer is not None
         given = joined_tensors(batches, self._device)
@@ -94,7 +94,7 @@ class EngineExecutor:
         )
 
     def _compile(self, given: list[Tensor]) -> float:
-        """Compile before the first step; returns how long it took."""
+        """Compile before the first step; returns the seconds it took."""
         assert self._training is not None
         if self._training.record.compilations:
             return 0.0
@@ -107,7 +107,7 @@ class EngineExecutor:
         return time.perf_counter() - start
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
-        """Predict, and compare with the labels."""
+        """Predict and compare with the labels."""
         before = self._evaluation.record.compilation_seconds
         with torch.inference_mode(False), nullcontext() if self._share is None else self._share(self.network):
             prediction, metrics, loss = self._evaluation(*tensors(batch, self._device))
@@ -119,25 +119,25 @@ class EngineExecutor:
         )
 
     def state(self) -> dict[str, Any]:
-        """Weights, and what the optimizer has learnt on the device."""
+        """The weights and the state of the optimizer."""
         optimizer_state: dict[str, Any] = self._restored or {}
         if self._training is not None and self._optimizer is not None and self._training.record.updates:
             optimizer_state = as_torch(self._training.optimizer_state_dict(), self._step, self._optimizer)
         return on_host({"state_dict": self.network.state_dict(), "optimizer": optimizer_state})
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Continue from a state."""
         load_weights(self.network, state["state_dict"])
         self._restored = dict(state["optimizer"]) if state.get("optimizer") else None
 
     def placement(self) -> Placement:
-        """Where and how the work was really done, as the engine has recorded it."""
+        """Where and how the work was actually done, from the engine's record."""
         model = self._evaluation if self._training is None else self._training
-        places = sorted(model.record.steps) or [(self._backend, "not run")]
+        ran = sorted(model.record.steps) or [(self._backend, "not run")]
         return Placement(
-            device=", ".join(sorted({device for device, _ in places})),
+            device=", ".join(sorted({device for device, _ in ran})),
             backend=f"pilotage {self._backend}",
-            tier=", ".join(sorted({tier for _, tier in places})),
+            tier=", ".join(sorted({tier for _, tier in ran})),
             precision=self._observed.precision,
             optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
             updates=model.record.updates,

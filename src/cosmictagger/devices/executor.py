@@ -1,4 +1,4 @@
-"""What the training loop and the modes need from whatever computes."""
+"""The interface that trains and evaluates one network, and its results."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from cosmictagger.networks.uresnet import UResNet
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What one training step found."""
+    """The result of one training step."""
 
     loss: float
     metrics: Tensor
-    """The numbers named by `cosmictagger.training.metrics.KEYS`, then those of the network's heads."""
+    """The metrics named by `cosmictagger.training.metrics.KEYS`, then those of the network's heads."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """How long its parts took, as far as they can be told apart: forward, loss, backward, optimizer, metrics, compilation."""
+    """Seconds by part, as far as measured: forward, loss, backward, optimizer, metrics, compilation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """What the network makes of one batch."""
+    """The result of evaluating one batch."""
 
     loss: float
     metrics: Tensor
@@ -34,12 +34,12 @@ class Evaluation:
     """The class of each pixel, uint8 (N, 3 planes, H, W), on the host."""
 
     compilation: float = 0.0
-    """Seconds that were spent on compiling for it."""
+    """Seconds spent on compiling for this batch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Where and how the work was really done."""
+    """Where and how the work was actually done."""
 
     device: str
     backend: str
@@ -47,24 +47,24 @@ class Placement:
     precision: str
     optimizer: str
     updates: int
-    """How often the optimizer has really stepped in this run."""
+    """How often the optimizer actually stepped in this run."""
 
     compilation_seconds: float = 0.0
     peak_memory_bytes: int | None = None
     compiled: bool = False
-    """Whether steps ran as a compiled program, and not operation by operation."""
+    """Whether steps ran as a compiled program instead of eagerly."""
 
     instances: int = 1
     """Processes that share each update."""
 
     replicas: int = 1
-    """Copies of the network in each of them."""
+    """Copies of the network in each instance."""
 
     exchange: str = "none: one instance"
-    """How gradients came together, and how that was checked."""
+    """How gradients were exchanged, and how that was checked."""
 
     problems: tuple[str, ...] = ()
-    """What was asked for and did not happen."""
+    """Requests that were not honoured."""
 
 
 class Executor(Protocol):
@@ -76,21 +76,21 @@ class Executor(Protocol):
         ...
 
     def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
-        """Sum the gradients of some batches and update the weights once."""
+        """Sum the gradients of the batches and update the weights once."""
         ...
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
-        """Predict, and compare with the labels."""
+        """Predict and compare with the labels."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint has to hold: ``state_dict`` and ``optimizer``, on the host."""
+        """The state for a checkpoint: ``state_dict`` and ``optimizer``, on the host."""
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state; one without an optimizer gives weights alone."""
+        """Continue from a state; without an optimizer it holds only weights."""
         ...
 
     def placement(self) -> Placement:
-        """Where and how the work was really done."""
+        """Where and how the work was actually done."""
         ...

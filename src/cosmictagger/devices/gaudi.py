@@ -1,4 +1,4 @@
-"""run.compute_mode=HPU: Gaudi, through nothing but Habana's documented interface."""
+"""run.compute_mode=HPU: Gaudi, using only Habana's documented interface."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GaudiDevice(TorchDevice):
 
     def exchange(self, world: World) -> tuple[str, str]:
         """HCCL exchanges gradients."""
-        # Habana's library finds its card by these, which mpirun does not set.
+        # Habana's library finds its card by these variables, which mpirun does not set.
         os.environ["ID"] = os.environ["LOCAL_RANK"] = str(world.local_rank)
         import habana_frameworks.torch.distributed.hccl  # noqa: F401
 

@@ -14,18 +14,18 @@ PLANES = 3
 
 
 def tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
-    """Images float32 and labels uint8, both (N, 3, H, W), on a device; then event labels and vertices where they are known."""
+    """Images (float32) and labels (uint8), both (N, 3, H, W), on a device; then event labels and vertices, if known."""
     return (*_images(batch, device), *truth_tensors(batch, device))
 
 
 def truth_tensors(batch: AnyBatch, device: torch.device) -> tuple[Tensor, ...]:
-    """Event labels and vertices on a device, where they are known."""
+    """Event labels and vertices on a device, if known."""
     truths = () if batch.truths is None else (batch.truths.event_label, batch.truths.vertex)
     return tuple(torch.from_numpy(each).to(device) for each in truths)
 
 
 def joined_tensors(batches: Sequence[AnyBatch], device: torch.device) -> list[Tensor]:
-    """The tensors of several batches, one batch behind the other; a single one is not copied."""
+    """The concatenated tensors of several batches; a single batch is not copied."""
     columns = list(zip(*(tensors(batch, device) for batch in batches), strict=True))
     return [column[0] if len(column) == 1 else torch.cat(column) for column in columns]
 
@@ -48,12 +48,12 @@ def planes_first(image: Tensor) -> Tensor:
 
 
 def scatter_padded(shape: Sequence[int], index: Tensor, values: Tensor) -> Tensor:
-    """Images of several events from equally many filled pixels of each (N, pixels), the same where one comes again."""
+    """Scatter filled pixels (N, pixels) into images; a repeated pixel has the same value each time."""
     flat = torch.zeros(index.shape[0], math.prod(shape), dtype=values.dtype, device=values.device)
     return flat.scatter_(1, index.long(), values).view(-1, *shape)
 
 
 def _scattered(shape: tuple[int, ...], index: Tensor, values: Tensor) -> Tensor:
-    """An image from its filled pixels, each of which is named once."""
+    """Scatter filled pixels, each given once, into images."""
     flat = torch.zeros(math.prod(shape), dtype=values.dtype, device=values.device)
     return flat.index_copy_(0, index, values).view(shape)

@@ -1,4 +1,4 @@
-"""Which types a network really computes in, seen while it runs."""
+"""The types that a network actually computes in, observed while it runs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cosmictagger.training.precision import NumberTypes, type_name
 
 
 class ObservedPrecision:
-    """Looks at what the core of a network gives, at each run or where it is captured."""
+    """Observes the output type of a network's core, at each run or when it is captured."""
 
     def __init__(self, network: UResNet, asked: NumberTypes) -> None:
         self._network, self._asked = network, asked
         self._kinds: set[torch.dtype] = set()
-        network.net_core.register_forward_hook(self._look)
+        network.net_core.register_forward_hook(self._observe)
 
-    def _look(self, module: nn.Module, inputs: tuple[object, ...], output: Tensor) -> None:
+    def _observe(self, module: nn.Module, inputs: tuple[object, ...], output: Tensor) -> None:
         self._kinds.add(output.dtype)
 
     @property
     def precision(self) -> str:
-        """The types in words."""
+        """The types as text."""
         if not self._kinds:
             return f"{self._asked} (not run)"
         scaling = ["loss scaling"] if self._asked.scales_loss else []
@@ -30,7 +30,7 @@ class ObservedPrecision:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Where it computes in other types than it was asked for."""
+        """Differences from the requested types."""
         asked = {"activations": (self._asked.activations, self._kinds), "weights": (self._asked.weights, self._weights)}
         return tuple(
             f"precision: {type_name(wanted)} {what} were asked for, and {_type_names(found)} {what} computed"

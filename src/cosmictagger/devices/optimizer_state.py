@@ -1,4 +1,4 @@
-"""What an optimizer has learnt, in the engine's form and in torch's, so that a run may change its device."""
+"""Converting optimizer states between the engine's form and torch's, so that a run can change devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def as_torch(optimizer_state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """The engine's slots by name, as ``torch.optim.Optimizer.state_dict`` would have them."""
+    """Convert the engine's slots to the form of ``torch.optim.Optimizer.state_dict``."""
     groups = optimizer.state_dict()["param_groups"]
     names = _names(module, optimizer)
     state: dict[int, dict[str, Tensor]] = {
@@ -24,7 +24,7 @@ def as_torch(optimizer_state: Mapping[str, Any], module: nn.Module, optimizer: t
 
 
 def as_slots(state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """The other way round."""
+    """Convert torch's form to the engine's slots."""
     names = _names(module, optimizer)
     slots = {
         f"{slot}/{names[number]}": tensor
@@ -37,6 +37,6 @@ def as_slots(state: Mapping[str, Any], module: nn.Module, optimizer: torch.optim
 
 
 def _names(module: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
-    """The module's names of the optimizer's parameters, in the optimizer's order."""
+    """The names of the optimizer's parameters, in its order."""
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     return [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]

@@ -1,4 +1,4 @@
-"""Weights from and to checkpoints, ours and the original's."""
+"""Loading weights from checkpoints, ours and the original's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from cosmictagger.errors import CheckpointError
 
 OTHER_NAMES = {"bn": "norm", "batch_norm": "norm"}
-"""What releases of the original have called the normalisation of a block."""
+"""Names that releases of the original used for the normalisation of a block."""
 
 ROUNDING = ".rounding."
-"""What the names of a quantization-aware network's ranges have in them."""
+"""Part of the names of a quantization-aware network's ranges."""
 
 
 def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict in our names: without the prefix of a distributed wrapper, and with one word for normalisation."""
+    """Convert a state dict to our names: no distributed wrapper's prefix, and one name for normalisation."""
     return {
         ".".join(OTHER_NAMES.get(word, word) for word in name.removeprefix("module.").split(".")): tensor
         for name, tensor in state.items()
@@ -25,9 +25,9 @@ def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Load weights of exactly this network; others are refused by name."""
+    """Load weights of this network; an error names the first difference."""
     wanted = network.state_dict()
-    # A network that was trained without rounding may be trained on with it: the ranges are found anew.
+    # Training without quantization can continue with it: the ranges are measured again.
     unknown = {name: tensor for name, tensor in wanted.items() if ROUNDING in name}
     given = unknown | our_names(state)
     problems = [f"{name} is missing" for name in wanted if name not in given]
@@ -41,7 +41,7 @@ def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         rounded = any(ROUNDING in name for name in given) and not unknown
         options = "mode.quantization_aware=true, as it was trained" if rounded else "the same network options"
-        raise CheckpointError(f"The checkpoint is of another network: {problems[0]}{more}. Give {options}.")
+        raise CheckpointError(f"The checkpoint belongs to another network: {problems[0]}{more}. Use {options}.")
     network.load_state_dict(given)
 
 

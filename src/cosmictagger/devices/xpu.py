@@ -38,7 +38,7 @@ class XpuDevice(TorchDevice):
             import oneccl_bindings_for_pytorch  # noqa: F401
         except ImportError:
             raise DeviceError(
-                "Several XPU processes talk by oneCCL: take a torch with xccl, or install oneccl_bindings_for_pytorch."
+                "Several XPU processes need oneCCL: use a torch with xccl, or install oneccl_bindings_for_pytorch."
             ) from None
         return "xpu", "ccl"
 

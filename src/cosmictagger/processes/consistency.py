@@ -1,4 +1,4 @@
-"""That the processes really train one network together: looked at, not assumed."""
+"""Checking that the processes actually train one network."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from cosmictagger.processes.process_group import Processes
 
 @dataclass(slots=True)
 class ConsistencyCheck:
-    """Compares data and weights across processes while training goes on."""
+    """Compares data and weights across processes during training."""
 
     processes: Processes
     parameters: Collection[str]
     """Names of the weights; statistics of normalisation may differ."""
 
     steps: list[int] = field(default_factory=list)
-    """After which updates the weights were compared, and found equal."""
+    """The updates after which the weights were compared and found equal."""
 
     def check(self, step: int, entries: Sequence[int], weights: Mapping[str, Tensor]) -> None:
-        """Refuse to go on where a process has seen another's events, or has other weights."""
+        """Raise if processes were given the same events or have different weights."""
         if not self.processes.is_distributed or (self.steps and self.steps[-1] == step):
             return
-        told = self.processes.gather((list(entries), _checksums(weights, self.parameters)))
-        _check_entries(step, [seen for seen, _ in told])
-        _check_weights(step, [sums for _, sums in told])
+        gathered = self.processes.gather((list(entries), _checksums(weights, self.parameters)))
+        _check_entries(step, [seen for seen, _ in gathered])
+        _check_weights(step, [sums for _, sums in gathered])
         self.steps.append(step)
 
     def describe(self, replicas: int) -> str:
-        """What was found, for the placement report."""
+        """The result, for the placement report."""
         if not self.processes.is_distributed:
             return "none: one instance" if replicas == 1 else f"mean over {replicas} replicas in one instance"
         total = replicas * self.processes.size
@@ -44,7 +44,7 @@ class ConsistencyCheck:
 
 
 def _checksums(weights: Mapping[str, Tensor], parameters: Collection[str]) -> dict[str, int]:
-    """Exact sums of the bits: equal weights have equal ones, whatever was the order of adding."""
+    """Exact sums of the bits, which do not depend on the order of addition."""
     return {name: _bits(weights[name]) for name in parameters}
 
 
@@ -59,8 +59,8 @@ def _check_entries(step: int, seen: list[list[int]]) -> None:
         for other, others in enumerate(seen[:rank]):
             if shared := sorted(set(entries) & set(others)):
                 raise DeviceError(
-                    f"Processes {other} and {rank} were both given event {shared[0]} in step {step}: the data is not shared "
-                    "out. Give every process the same data.seed and run.minibatch_size."
+                    f"Processes {other} and {rank} were both given event {shared[0]} in step {step}: the data is not "
+                    "divided. Give every process the same data.seed and run.minibatch_size."
                 )
 
 
@@ -69,6 +69,7 @@ def _check_weights(step: int, sums: list[dict[str, int]]) -> None:
         unequal = [name for name, value in theirs.items() if value != sums[0][name]]
         if unequal:
             raise DeviceError(
-                f"After step {step} process {rank} has other weights than process 0 ({unequal[0]} and {len(unequal) - 1} "
-                "more): gradients are not exchanged, so each process trains a network of its own. Nothing of it is kept."
+                f"After step {step} the weights of process {rank} differ from those of process 0 ({unequal[0]} and "
+                f"{len(unequal) - 1} more): gradients are not exchanged, so each process trains a network of its own. "
+                "Nothing was saved."
             )

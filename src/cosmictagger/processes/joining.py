@@ -25,7 +25,7 @@ def connect(world: World, backend: str) -> None:
     """Start ``torch.distributed`` with a backend; raises if the processes have no address to meet at."""
     if world.directory is None and (world.address is None or world.port is None):
         raise DeviceError(
-            f"This is process {world.rank} of {world.size}, started by {world.launcher}, and where they meet is not known. "
+            f"This is process {world.rank} of {world.size}, started by {world.launcher}, but no address is known. "
             "Set MASTER_ADDR to the host of process 0 and MASTER_PORT to a free port there."
         )
     pilotage.join_world(world, backend)

@@ -1,4 +1,4 @@
-"""What the processes of a run tell each other on the host: numbers, places, decisions."""
+"""What the processes of a run exchange on the host."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Processes:
-    """This process and its peers; alone, every exchange gives back what it was given."""
+    """This process and its peers; with one process, every exchange returns its input."""
 
     world: World = field(default_factory=World)
     backend: str = "none"
-    """What carries gradients between devices."""
+    """The backend that exchanges gradients between devices."""
 
     per_instance_files: bool = False
-    """Whether each process keeps checkpoints of its own, as PopDist's programs do."""
+    """Whether each process writes its own checkpoints, as PopDist's programs do."""
 
     @property
     def rank(self) -> int:
-        """This process, counted from 0."""
+        """The number of this process, from 0."""
         return self.world.rank
 
     @property
     def size(self) -> int:
-        """All processes."""
+        """The number of processes."""
         return self.world.size
 
     @property
     def writes(self) -> bool:
-        """Whether this process is the one that logs and writes tables."""
+        """Whether this process logs and writes tables: only the first does."""
         return self.world.rank == 0
 
     @property
     def is_distributed(self) -> bool:
-        """Whether there are others."""
+        """Whether there are other processes."""
         return self.world.size > 1
 
     def exchanging(self, doing: str) -> AbstractContextManager[None]:
-        """Name the processes that did not come, where an exchange inside fails."""
+        """If an exchange inside fails, name the processes that are missing."""
         return pilotage.explained_exchange(self.world, doing) if self.is_distributed else nullcontext()
 
     def mean(self, values: Tensor) -> Tensor:
-        """The mean over all processes of numbers on the host."""
+        """The mean of host values over all processes."""
         if not self.is_distributed:
             return values
         total = values.double()
@@ -62,24 +62,24 @@ class Processes:
         return (total / self.size).to(values.dtype)
 
     def gather(self, value: Value) -> list[Value]:
-        """What each process has here, by rank: plain values and tensors."""
+        """The values of all processes, by rank: plain values and tensors."""
         if not self.is_distributed:
             return [value]
         with self.exchanging("gathering"):
             return pilotage.gather_values(value)
 
     def broadcast(self, value: Value) -> Value:
-        """What the first process has here, everywhere: a plain value or tensors."""
+        """The first process's value: a plain value or tensors."""
         if not self.is_distributed:
             return value
-        with self.exchanging("hearing from rank 0"):
+        with self.exchanging("receiving from rank 0"):
             return pilotage.broadcast_value(value)  # type: ignore[no-any-return]
 
     @contextmanager
     def shared_buffers(self, module: nn.Module) -> Iterator[None]:
-        """Lend a module the first process's buffers, so that all processes validate with the same statistics.
+        """Temporarily load the first process's buffers, so that all processes validate with the same statistics.
 
-        Each process has its own again afterwards: training goes on with them, and checkpoints hold them.
+        Afterwards each process has its own buffers again, which training and checkpoints use.
         """
         if not self.is_distributed:
             yield
@@ -96,7 +96,7 @@ class Processes:
                     buffer.copy_(kept)
 
     def gather_tensors(self, tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-        """What each process has of tensors that all of them have on the host, by rank."""
+        """The host tensors of all processes, by rank."""
         if not self.is_distributed:
             return [dict(tensors)]
         found: list[dict[str, Tensor]] = [{} for _ in range(self.size)]
@@ -109,8 +109,8 @@ class Processes:
         return found
 
     def leave(self) -> None:
-        """Part, once everybody is done."""
+        """Disconnect once all processes are done."""
         if self.is_distributed and dist.is_initialized():
-            with self.exchanging("parting"):
+            with self.exchanging("shutting down"):
                 dist.barrier()
             dist.destroy_process_group()

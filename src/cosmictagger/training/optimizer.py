@@ -12,7 +12,7 @@ from cosmictagger.configuration.choices import OptimizerKind
 from cosmictagger.errors import CheckpointError
 
 RMSPROP_EPSILON = 1e-4
-"""The original's."""
+"""The original's value."""
 
 
 def build_optimizer(
@@ -27,21 +27,21 @@ def build_optimizer(
 
 
 STATE_KEYS = {OptimizerKind.adam: "exp_avg", OptimizerKind.rmsprop: "square_avg"}
-"""What tells the state of one optimizer from that of the other."""
+"""A key that only this optimizer's state has."""
 
 
 def check_optimizer_state(kind: OptimizerKind, optimizer_state: Mapping[str, Any] | None) -> None:
-    """Raise where a checkpoint's optimizer is not the configured one, which could not go on from it."""
+    """Raise if a checkpoint belongs to another optimizer than the configured one."""
     slots = {slot for each in (optimizer_state or {}).get("state", {}).values() for slot in each}
     for other, slot in STATE_KEYS.items():
         if other is not kind and slot in slots:
             raise CheckpointError(
-                f"The checkpoint was trained with {other.name}, and mode.optimizer.name={kind.name} cannot go on from it. Say "
-                f"mode.optimizer.name={other.name}, or start with another run.id."
+                f"The checkpoint was trained with {other.name}, so mode.optimizer.name={kind.name} cannot continue it. "
+                f"Use mode.optimizer.name={other.name}, or start with another run.id."
             )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Let the next step use a learning rate."""
+    """Set the learning rate of the next step."""
     for group in optimizer.param_groups:
         group["lr"] = rate

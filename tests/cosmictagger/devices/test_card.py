@@ -11,7 +11,7 @@ from cosmictagger.devices import card
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="There is no CUDA device.")
-def test_libraries_are_loaded_beside_and_few_algorithms_are_tried():
+def test_libraries_are_loaded_in_a_thread_and_few_algorithms_are_tried():
     card.prepare_card()
     for thread in threading.enumerate():
         if thread.name == "loading of cuDNN":
@@ -20,7 +20,7 @@ def test_libraries_are_loaded_beside_and_few_algorithms_are_tried():
     assert torch.backends.cudnn.benchmark_limit == card.PROPOSALS
 
 
-def test_what_cannot_be_loaded_is_left_to_the_first_step(monkeypatch):
+def test_a_loading_error_is_left_to_the_first_step(monkeypatch):
     monkeypatch.setattr(torch, "empty", _broken)
     card._use_libraries()
 

@@ -28,7 +28,7 @@ def executor_of(mode, **run):
     return device_for(config).executor(config)
 
 
-def test_a_processor_is_served_plainly_with_the_configured_optimizer():
+def test_a_cpu_gets_eager_execution_with_the_configured_optimizer():
     mode = Train(optimizer=Optimizer(name=OptimizerKind.rmsprop))
     executor = executor_of(mode, compute_mode=ComputeMode.CPU)
     assert isinstance(executor, EagerExecutor)
@@ -56,12 +56,12 @@ def test_an_ipu_gets_a_wrapped_network_with_the_configured_optimizer():
 
 
 @pytest.mark.parametrize(("lazy", "value"), [(True, "1"), (False, "0")])
-def test_lazy_mode_is_said_before_habanas_package_is_imported(lazy, value):
+def test_lazy_mode_is_set_before_habanas_package_is_imported(lazy, value):
     config = Configuration(run=Run(id="x", compute_mode=ComputeMode.HPU, lazy_mode=lazy))
     assert environment_for(config)["PT_HPU_LAZY_MODE"] == value
 
 
-def test_an_ipus_tier_is_pinned_unless_somebody_pins_another(monkeypatch):
+def test_an_ipus_tier_is_pinned_unless_the_user_pins_another(monkeypatch):
     config = Configuration(run=Run(id="x", compute_mode=ComputeMode.IPU))
     assert environment_for(config)["PILOTAGE_TIER"] == "graph"
     monkeypatch.setenv("PILOTAGE_TIER", "eager")
@@ -71,7 +71,7 @@ def test_an_ipus_tier_is_pinned_unless_somebody_pins_another(monkeypatch):
 
 
 @pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5,6", "5"), ("7", "7")])
-def test_each_process_sees_a_card_of_its_own(monkeypatch, visible, own):
+def test_each_process_sees_only_its_own_card(monkeypatch, visible, own):
     config = Configuration(run=Run(id="x", compute_mode=ComputeMode.GPU, distributed=True))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert "CUDA_VISIBLE_DEVICES" not in environment_for(config)
@@ -87,5 +87,5 @@ def test_each_process_sees_a_card_of_its_own(monkeypatch, visible, own):
         (ComputeMode.GPU, ("cuda", "nccl")),
     ],
 )
-def test_each_kind_of_device_has_its_own(mode, expected):
+def test_each_device_has_its_own_backend(mode, expected):
     assert device_for(configured(Train(), compute_mode=mode)).exchange(World()) == expected

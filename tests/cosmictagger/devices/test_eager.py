@@ -70,12 +70,12 @@ def test_gradients_of_several_batches_are_summed_before_one_update():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", OptimizerKind)
 @pytest.mark.parametrize("precision", [Precision.float32, Precision.bfloat16])
-def test_the_engine_gives_the_losses_of_the_plain_device(kind, precision):
+def test_the_engine_gives_the_losses_of_eager_execution(kind, precision):
     assert losses(engine(kind, precision)) == pytest.approx(losses(plain(kind, precision)), rel=1e-5)
 
 
 @pytest.mark.slow
-def test_the_engine_accumulates_as_the_plain_device_does():
+def test_the_engine_accumulates_as_eager_execution_does():
     ours, theirs = engine(accumulation=2), plain()
     assert losses(ours, accumulation=2) == pytest.approx(losses(theirs, accumulation=2), rel=1e-5)
     one, other = ours.evaluate(batch(9)), theirs.evaluate(batch(9))
@@ -85,7 +85,7 @@ def test_the_engine_accumulates_as_the_plain_device_does():
     assert ours.placement().updates == theirs.placement().updates == 3
 
 
-def test_a_device_goes_on_from_the_state_of_another():
+def test_an_executor_continues_from_the_state_of_another():
     first, whole = plain(), plain()
     expected = losses(whole, 4)[2:]
     losses(first, 2)
@@ -103,7 +103,7 @@ def test_evaluation_leaves_no_trace():
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_the_placement_says_what_was_really_done():
+def test_the_placement_says_what_was_actually_done():
     device = plain(OptimizerKind.rmsprop, Precision.bfloat16)
     losses(device, 2)
     placement = device.placement()

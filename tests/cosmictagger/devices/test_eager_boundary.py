@@ -1,4 +1,4 @@
-"""Where a device that gathers operations is told to run them; whole runs on Gaudi are in ``test_command_places.py``."""
+"""When collected operations are run; whole runs on Gaudi are in ``test_command_devices.py``."""
 
 
 def test_a_boundary_follows_each_backward_and_each_update(small):

@@ -43,7 +43,7 @@ def plain(kind=OptimizerKind.adam):
 
 
 @pytest.mark.slow
-def test_a_device_goes_on_from_the_state_of_another():
+def test_an_executor_continues_from_the_state_of_another():
     first, whole, second = device(), device(), device()
     expected = [whole.train([batch(number)], 1e-3).loss for number in range(4)][2:]
     for number in range(2):
@@ -68,7 +68,7 @@ def test_the_placement_is_what_the_engine_recorded():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", OptimizerKind)
-def test_a_run_may_go_on_with_another_device(kind):
+def test_a_run_can_continue_on_another_device(kind):
     whole, first = plain(kind), device(kind)
     expected = [whole.train([batch(number)], 1e-3).loss for number in range(6)]
     for number in range(2):

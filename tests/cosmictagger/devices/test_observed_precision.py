@@ -7,7 +7,7 @@ from cosmictagger.devices.observed_precision import ObservedPrecision
 from cosmictagger.training.precision import NUMBER_TYPES
 
 
-def test_what_computes_as_it_should_has_no_problem(small):
+def test_the_requested_types_are_no_problem(small):
     net = small.network(Precision.bfloat16)
     seen = ObservedPrecision(net, NUMBER_TYPES[Precision.bfloat16])
     assert seen.precision.endswith("(not run)")
@@ -16,7 +16,7 @@ def test_what_computes_as_it_should_has_no_problem(small):
     assert seen.problems == ()
 
 
-def test_a_type_that_was_not_asked_for_is_named(small):
+def test_a_type_that_was_not_requested_is_named(small):
     net = small.network(Precision.float32)
     seen = ObservedPrecision(net, NUMBER_TYPES[Precision.float16])
     net(torch.randn(1, 3, 8, 12))

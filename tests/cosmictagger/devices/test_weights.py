@@ -28,9 +28,9 @@ def test_weights_of_a_distributed_original_load():
         (lambda state: state.pop("conv.weight"), "conv.weight is missing"),
         (
             lambda state: state.update(extra=torch.ones(1)),
-            "extra is not part of the network. Give the same network options",
+            "extra is not part of the network. Use the same network options",
         ),
-        (lambda state: state.update({"conv.rounding.low": torch.ones(1)}), "Give mode.quantization_aware=true"),
+        (lambda state: state.update({"conv.rounding.low": torch.ones(1)}), "Use mode.quantization_aware=true"),
         (lambda state: state.update({"conv.bias": torch.ones(3)}), r"conv.bias has the shape \[3\] instead of \[2\]"),
     ],
 )

@@ -8,7 +8,7 @@ from cosmictagger.errors import DeviceError
 from pilotage import World
 
 
-def test_intels_cards_take_torchs_own_or_intels(monkeypatch):
+def test_gradients_go_through_torchs_backend_or_intels(monkeypatch):
     monkeypatch.setattr(dist, "is_xccl_available", lambda: True)
     assert XpuDevice().exchange(World()) == ("xpu", "xccl")
     monkeypatch.setattr(dist, "is_xccl_available", lambda: False)

@@ -23,7 +23,7 @@ def test_equal_weights_are_noted_once_for_each_step():
     assert consistency.describe(2) == "mean over 4 replicas by gloo; weights equal everywhere after step 1, 5, 10"
 
 
-def test_many_steps_are_told_in_few_words():
+def test_many_steps_are_abbreviated():
     consistency = ConsistencyCheck(Mirrored(world=World(rank=0, size=2), backend="gloo"), [])
     for step in range(9):
         consistency.check(step, [4], {})

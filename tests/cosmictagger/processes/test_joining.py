@@ -11,7 +11,7 @@ from cosmictagger.errors import DeviceError
 from cosmictagger.processes.joining import join
 
 
-def test_processes_that_do_not_know_where_to_meet_are_told(monkeypatch):
+def test_processes_without_an_address_are_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     for name in ("MASTER_ADDR", "MASTER_PORT"):

@@ -1,4 +1,4 @@
-"""What processes tell each other."""
+"""Exchanges between processes."""
 
 import json
 import multiprocessing
@@ -37,7 +37,7 @@ open(f"{folder}/{rank}.json", "w").write(json.dumps(answer))
 """
 
 
-def test_alone_everything_comes_back_as_it_was():
+def test_one_process_gets_its_own_values_back():
     processes = CpuDevice().join(Run(distributed=False))
     assert processes == Processes()
     assert processes.mean(torch.ones(2)).tolist() == [1, 1]
@@ -58,16 +58,16 @@ def test_two_processes_share_numbers_and_decisions(tmp_path):
         port = str(listening.getsockname()[1])
     running = []
     for rank in range(2):
-        told = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         running.append(
-            context.Process(target=runpy.run_path, args=(str(script), {"given": told, "folder": str(tmp_path)}))
+            context.Process(target=runpy.run_path, args=(str(script), {"given": variables, "folder": str(tmp_path)}))
         )
         running[-1].start()
     for process in running:
         process.join()
     for rank in range(2):
-        *told, lent, own, gathered = json.loads(Path(tmp_path, f"{rank}.json").read_text())
-        mean, everybody, first, (writes, shares, backend) = told
+        *answers, lent, own, gathered = json.loads(Path(tmp_path, f"{rank}.json").read_text())
+        mean, everybody, first, (writes, shares, backend) = answers
         assert mean == [0.5, 4.0]
         assert everybody == ["process 0", "process 1"]
         assert first == {"from": 0}

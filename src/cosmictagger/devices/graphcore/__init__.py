@@ -1,1 +1,1 @@
-"""The IPU, through nothing but PopTorch's and PopDist's documented interfaces."""
+"""The IPU, using only PopTorch's and PopDist's documented interfaces."""

@@ -1,4 +1,4 @@
-"""Steps computed by PopTorch: loss, backward and update inside one compiled model."""
+"""Steps executed by PopTorch: loss, backward and update in one compiled model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOST = torch.device("cpu")
 
 
 class PopTorchExecutor:
-    """A network wrapped by ``poptorch.trainingModel`` and by ``poptorch.inferenceModel``."""
+    """A network wrapped with ``poptorch.trainingModel`` and ``poptorch.inferenceModel``."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class PopTorchExecutor:
         self._seconds = 0.0
 
     def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
-        """Run one call of the training model on batches that are joined in the order of their accumulation."""
+        """Run one call of the training model on batches joined in the order of their accumulation."""
         assert self._training is not None
         assert self._optimizer is not None
         given = self._arguments(batches)
         set_rate(self._optimizer, rate)
-        # PopTorch reads an optimizer here and nowhere else.
+        # PopTorch reads the optimizer only here.
         self._training.setOptimizer(self._optimizer)
         compilation = self._compile(given)
         metrics, loss = self._training(*given)
@@ -87,7 +87,7 @@ class PopTorchExecutor:
         )
 
     def _arguments(self, batches: Sequence[AnyBatch]) -> tuple[Any, ...]:
-        """What ``forward`` is given; filled pixels become images on the device."""
+        """The arguments of ``forward``; filled pixels become images on the device."""
         first = batches[0]
         if len(batches) == 1 and isinstance(first, PaddedBatch):
             self._module.scatter.shape = first.shape[1:]
@@ -97,7 +97,7 @@ class PopTorchExecutor:
         return (images, self._loss_calculator, labels, *truths)
 
     def _compile(self, given: tuple[Any, ...]) -> float:
-        """Compile before the first step; returns how long it took."""
+        """Compile before the first step; returns the seconds it took."""
         assert self._training is not None
         if self._training.isCompiled():
             return 0.0
@@ -110,7 +110,7 @@ class PopTorchExecutor:
         return took
 
     def evaluate(self, batch: AnyBatch) -> Evaluation:
-        """Predict by the inference model, and compare with the labels."""
+        """Predict with the inference model and compare with the labels."""
         given = tensors(batch, HOST)
         if self._training is not None and self._weights_are_new:
             self._training.copyWeightsToHost()
@@ -139,7 +139,7 @@ class PopTorchExecutor:
         return took
 
     def state(self) -> dict[str, Any]:
-        """Weights, and what the optimizer has learnt on the device."""
+        """The weights and the state of the optimizer."""
         optimizer_state: dict[str, Any] = {}
         if self._training is not None and self._training.isCompiled():
             self._training.copyWeightsToHost()
@@ -149,7 +149,7 @@ class PopTorchExecutor:
         return on_host({"state_dict": self.network.state_dict(), "optimizer": optimizer_state})
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Continue from a state."""
         load_weights(self.network, state["state_dict"])
         for model in (self._training, self._inference):
             if model is not None and model.isCompiled():
@@ -162,15 +162,15 @@ class PopTorchExecutor:
             )
 
     def placement(self) -> Placement:
-        """Where and how the work was really done."""
+        """Where and how the work was actually done."""
         model = self._inference if self._training is None else self._training
         record = pilotage.record_of(model)
         hardware = poptorch.ipuHardwareIsAvailable()
-        places = sorted(record.steps) if record is not None else [("IPU" if hardware else "unknown", "compiled")]
+        ran = sorted(record.steps) if record is not None else [("IPU" if hardware else "unknown", "compiled")]
         return Placement(
-            device=", ".join(sorted({device for device, _ in places})) or "not run",
+            device=", ".join(sorted({device for device, _ in ran})) or "not run",
             backend=f"poptorch {poptorch.__version__}, {'IPU' if hardware else 'no IPU: Pilotage behind the drop-in'}",
-            tier=", ".join(sorted({tier for _, tier in places})) or "not run",
+            tier=", ".join(sorted({tier for _, tier in ran})) or "not run",
             precision=self._observed.precision,
             optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
             updates=self._updates if record is None else record.updates,
@@ -181,7 +181,7 @@ class PopTorchExecutor:
         )
 
     def _lost_updates(self) -> tuple[str, ...]:
-        """Whether the wrapper's updates were those of the configured optimizer."""
+        """A problem if the configured optimizer never stepped."""
         if self._optimizer is None or not self._updates or has_stepped(self._optimizer.state_dict()):
             return ()
         name = type(self._optimizer).__name__
@@ -210,11 +210,11 @@ def poptorch_executor(config: Configuration, processes: Processes | None = None)
 def _wrapped(model: object) -> poptorch.PoplarExecutor:
     if not isinstance(model, poptorch.PoplarExecutor):
         raise DeviceError(
-            f"PopTorch gave back a bare {type(model).__name__}, which would train on the host. Nothing may unwrap the model."
+            f"PopTorch returned a bare {type(model).__name__}, which would train on the host. Do not unwrap the model."
         )
     return model
 
 
 def _averaged(metrics: Tensor, parts: int) -> Tensor:
-    """The mean of the numbers that each accumulated batch of each replica gave."""
+    """The mean over accumulated batches and replicas."""
     return metrics.view(parts, -1).float().mean(0)

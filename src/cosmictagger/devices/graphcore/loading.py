@@ -1,4 +1,4 @@
-"""Events through PopTorch's data loader."""
+"""Batches through PopTorch's data loader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BYTES_PER_IMAGE_PIXEL, BYTES_PER_FILLED_PIXEL = 5, 9
 
 
 class CombinedBatches(IterableDataset[tuple[Tensor, ...]]):
-    """What one call of a model consumes: the batches of this process that are accumulated, one behind the other."""
+    """Everything that one call of a model consumes: this process's accumulated batches, concatenated."""
 
     def __init__(self, loader: Loader, accumulation: int) -> None:
         super().__init__()
@@ -40,11 +40,11 @@ class CombinedBatches(IterableDataset[tuple[Tensor, ...]]):
 
 
 class PopTorchLoader:
-    """A loader of events whose batches go through ``poptorch.DataLoader``; threads of its own have read them before."""
+    """Passes the batches of a loader, which reads ahead in threads, through ``poptorch.DataLoader``."""
 
     def __init__(self, loader: Loader, options: poptorch.Options, accumulation: int = 1) -> None:
         self._loader, self.joined = loader, accumulation
-        # The entries of each process are its share already, and batches have the size of a call.
+        # Entries are already divided among processes, and batches have the size of a call.
         batches = CombinedBatches(loader, accumulation)
         self._batches = iter(
             poptorch.DataLoader(options, batches, batch_size=None, auto_distributed_partitioning=False)
@@ -73,15 +73,15 @@ class PopTorchLoader:
         return self._loader.minibatch_size
 
     def close(self) -> None:
-        """Stop the reading."""
+        """Stop reading."""
         self._loader.close()
 
     def state(self) -> dict[str, Any]:
-        """Where the sequence stands."""
+        """The position in the sequence."""
         return self._loader.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Continue from a saved position."""
         self._loader.restore(state)
 
 

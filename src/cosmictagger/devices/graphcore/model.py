@@ -1,4 +1,4 @@
-"""The network as PopTorch wants it: the loss is part of forward."""
+"""The network in PopTorch's form: the loss is part of forward."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.training.step import compare
 
 Pixels: TypeAlias = tuple[Tensor, Tensor]
-"""Places and charges of filled pixels, (N, pixels) each: a hundredth of the images, which are made of them on the device."""
+"""Indices and charges of filled pixels, (N, pixels) each: a hundredth of the images."""
 
 
 class Scatter(nn.Module):
-    """Makes images of filled pixels."""
+    """Scatters filled pixels into images."""
 
     shape: tuple[int, ...] = ()
-    """Planes, rows and columns; they are compiled in."""
+    """Planes, rows and columns; constants of the compiled program."""
 
     def forward(self, index: Tensor, values: Tensor) -> Tensor:
         """(N, planes, rows, columns), zero elsewhere."""
@@ -27,25 +27,25 @@ class Scatter(nn.Module):
 
 
 class LossInForward(nn.Module):
-    """A network that is also given what to compute its loss with, and what to compare with."""
+    """A network whose forward also takes the loss function and the labels."""
 
     def __init__(self, network: UResNet, accumulation: int = 1) -> None:
         super().__init__()
         self.network = network
         self.scatter = Scatter()
         self.accumulation = accumulation
-        """PopTorch takes the mean over replicas and accumulated batches alike; CosmicTagger sums over the latter."""
+        """PopTorch averages over replicas and accumulated batches; CosmicTagger sums over the latter."""
 
     def forward(
         self, images: Tensor | Pixels, loss_calculator: nn.Module, labels: Tensor, *truths: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The metrics, and the loss to go back from; with images as filled pixels, the labels are those of the same ones."""
+        """The metrics and the loss; if images are given as filled pixels, so are the labels."""
         if isinstance(images, Tensor):
             outputs = self.network.outputs(images)
         else:
             index, charge = images
             outputs = self.network.outputs(self.scatter(index, charge))
-            # Only here: where the network is in stages, labels are wanted in the last one.
+            # Scattered only here: with stages, the last one needs the labels.
             labels = self.scatter(index, labels)
         _, metrics, loss = compare(outputs, loss_calculator, labels, *truths)
         if self.accumulation > 1:

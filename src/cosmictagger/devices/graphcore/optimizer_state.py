@@ -1,4 +1,4 @@
-"""What PopTorch's optimizers have learnt, in torch's form, so that a run may change its device."""
+"""Converting optimizer states between PopTorch's form and torch's, so that a run can change devices."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SLOTS = {
     OptimizerKind.adam: {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"},
     OptimizerKind.rmsprop: {"Accl2": "square_avg"},
 }
-"""PopTorch's names of an optimizer's tensors, and torch's."""
+"""PopTorch's names of an optimizer's tensors and torch's."""
 
 STEP = "Step"
 SEPARATOR = "___"
 
 
 def as_torch(state: Mapping[str, Any], kind: OptimizerKind, module: nn.Module, updates: int) -> dict[str, Any]:
-    """A state of PopTorch's as ``torch.optim.Optimizer.state_dict`` would have it."""
+    """Convert PopTorch's form to that of ``torch.optim.Optimizer.state_dict``."""
     numbers = {name: number for number, (name, _) in enumerate(module.named_parameters())}
     entries: dict[int, dict[str, Tensor]] = {
         number: {"step": torch.tensor(float(updates))} for number in numbers.values()
@@ -37,7 +37,7 @@ def as_torch(state: Mapping[str, Any], kind: OptimizerKind, module: nn.Module, u
 def as_poptorch(
     state: Mapping[str, Any], own: Mapping[str, Any], kind: OptimizerKind, module: nn.Module
 ) -> dict[str, Any]:
-    """The other way round; ``own`` is what the optimizer that is to load it has itself."""
+    """Convert torch's form to PopTorch's; ``own`` is the current state of the optimizer that loads it."""
     names = [name for name, _ in module.named_parameters()]
     optimizer_state: dict[str, Tensor] = {}
     for number, entries in state["state"].items():
@@ -50,6 +50,6 @@ def as_poptorch(
 
 
 def has_stepped(state: Mapping[str, Any]) -> bool:
-    """Whether an optimizer's own state shows that a device has updated weights by it."""
+    """Whether an optimizer's state shows that it updated weights on a device."""
     optimizer_state = state.get("ipu_state") or {}
     return any(bool(tensor.any()) for tensor in optimizer_state.values())

@@ -19,13 +19,13 @@ from cosmictagger.training.precision import NumberTypes
 def options_for(
     run: Run, numbers: NumberTypes, stages: list[str], *, accumulation: int = 1, training: bool
 ) -> poptorch.Options:
-    """What a training or an inference model runs with."""
+    """The options of a training or inference model."""
     options = _placed(run)
-    # Instances have to draw alike, and every process was seeded alike.
+    # Instances must draw the same numbers, and every process has the same seed.
     options.randomSeed(torch.initial_seed() % 2**31)
     options.outputMode(poptorch.OutputMode.All)
     options.showCompilationProgressBar(sys.stderr.isatty() and pilotage.world_here().rank == 0)
-    # PopTorch cannot send statistics of normalisation around: each replica keeps its own, and the first one's are saved.
+    # PopTorch cannot exchange statistics of normalisation: each replica keeps its own, and the first one's are saved.
     options.broadcastBuffers(False)
     if stages:
         options.setExecutionStrategy(strategy_for(stages, accumulation if training else 1))
@@ -36,11 +36,11 @@ def options_for(
 
 
 def local_replicas(run: Run) -> int:
-    """Replicas of this process; poprun, where it has started us, gives them out itself."""
+    """Replicas of this process; under poprun, poprun sets them."""
     if not popdist.isPopdistEnvSet():
         return run.num_replicas
     if run.num_replicas != 1:
-        LOGGER.info("run.num_replicas=%d is ignored: replicas are given out by poprun.", run.num_replicas)
+        LOGGER.info("run.num_replicas=%d is ignored: poprun sets the replicas.", run.num_replicas)
     LOGGER.info("Num of local replicas: %d", popdist.getNumLocalReplicas())
     return int(popdist.getNumLocalReplicas())
 
@@ -60,5 +60,5 @@ def _precision(options: poptorch.Options, numbers: NumberTypes) -> None:
     if numbers.activations is torch.float16:
         options.Training.setAutomaticLossScaling(True)
     if numbers.weights is torch.float16:
-        # Without it, updates smaller than half a step of float16 would vanish.
+        # Without it, updates smaller than half a float16 step would vanish.
         options.Precision.enableStochasticRounding(True)

@@ -1,4 +1,4 @@
-"""The network cut into stages, one for each IPU of a replica."""
+"""The network split into pipeline stages, one for each IPU of a replica."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cosmictagger.networks.uresnet import UResNet
 
 
 def parts_of(network: UResNet) -> list[nn.Module]:
-    """The parts that a stage may begin with, in the order in which forward comes to them."""
-    way_down: list[nn.Module] = [network.initial_convolution]
-    way_up: list[nn.Module] = []
+    """The modules that a stage can begin with, in the order of forward."""
+    down: list[nn.Module] = [network.initial_convolution]
+    up: list[nn.Module] = []
     level: nn.Module = network.net_core
     while isinstance(level, Core) and level.down_blocks is not None:
-        way_down += [level.down_blocks, level.downsample]
-        way_up = [level.upsample, level.up_blocks, *way_up]
+        down += [level.down_blocks, level.downsample]
+        up = [level.upsample, level.up_blocks, *up]
         level = level.main_module
-    return [*way_down, level, *way_up]
+    return [*down, level, *up]
 
 
 def begin_stages(network: UResNet, stages: int) -> list[str]:
-    """Mark where each stage begins, with equally many parts in each; returns their names."""
+    """Mark where each stage begins, dividing the modules equally; returns the stages' names."""
     if stages == 1:
         return []
     parts = parts_of(network)
@@ -33,7 +33,7 @@ def begin_stages(network: UResNet, stages: int) -> list[str]:
 
 
 def strategy_for(names: list[str], accumulation: int) -> poptorch.PipelinedExecution:
-    """Stages that work at the same time where there are batches enough to fill them, and one after the other elsewhere."""
+    """Pipelined stages if there are enough batches to fill the pipeline, else sharded ones."""
     if accumulation >= 2 * len(names) - 1:
         return poptorch.PipelinedExecution(*names)
     return poptorch.ShardedExecution(*names)

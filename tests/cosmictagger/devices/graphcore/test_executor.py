@@ -90,7 +90,7 @@ def test_images_are_made_of_filled_pixels_on_the_device(small, ipu, stages):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("accumulation", "replicas"), [(2, 1), (1, 2), (2, 2)])
-def test_filled_pixels_are_shared_out_as_images_are(small, ipu, accumulation, replicas):
+def test_filled_pixels_are_divided_as_images_are(small, ipu, accumulation, replicas):
     sending, showing = (ipu(accumulation=accumulation, replicas=replicas) for _ in range(2))
     for number in range(2):
         batch = small.batch(number, events=2 * accumulation * replicas)
@@ -98,7 +98,7 @@ def test_filled_pixels_are_shared_out_as_images_are(small, ipu, accumulation, re
 
 
 @pytest.mark.slow
-def test_a_run_may_change_between_the_devices(small, ipu):
+def test_a_run_can_change_between_devices(small, ipu):
     whole, first = small.plain(OptimizerKind.rmsprop), ipu(OptimizerKind.rmsprop)
     expected = small.losses(whole, 6)
     found = small.losses(first, 2)
@@ -128,7 +128,7 @@ def test_accumulated_batches_are_summed_whatever_the_stages(small, ipu, kind, st
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", OptimizerKind)
-def test_a_state_brings_back_the_very_losses(small, ipu, kind):
+def test_a_restored_state_gives_the_same_losses(small, ipu, kind):
     first, whole, second = ipu(kind), ipu(kind), ipu(kind)
     expected = small.losses(whole, 4)[2:]
     small.losses(first, 2)

@@ -22,7 +22,7 @@ def plain(rank=0, size=1):
 
 
 @pytest.mark.parametrize(("rank", "size"), [(0, 1), (1, 2)])
-def test_a_call_is_given_the_batches_that_it_accumulates(rank, size):
+def test_a_call_gets_the_batches_that_it_accumulates(rank, size):
     options = poptorch.Options()
     options.Training.gradientAccumulation(2)
     ours, theirs = PopTorchLoader(plain(rank, size), options, accumulation=2), plain(rank, size)
@@ -37,7 +37,7 @@ def test_a_call_is_given_the_batches_that_it_accumulates(rank, size):
     theirs.close()
 
 
-def test_filled_pixels_come_through_as_they_are_read(few_events):
+def test_filled_pixels_pass_through_unchanged(few_events):
     file = EventFile(generated_file(few_events, events=4, seed=2))
 
     def reading():
@@ -58,7 +58,7 @@ def test_filled_pixels_come_through_as_they_are_read(few_events):
         each.close()
 
 
-def test_a_place_is_found_again():
+def test_a_position_can_be_restored():
     ours, again = (PopTorchLoader(plain(), poptorch.Options()) for _ in range(2))
     next(ours)
     again.restore(ours.state())

@@ -12,7 +12,7 @@ GROUPS = {"state": {}, "param_groups": [{"lr": 0.1, "params": [0, 1]}]}
 
 
 @pytest.mark.parametrize("kind", OptimizerKind)
-def test_a_state_comes_back_as_it_was(kind):
+def test_a_state_survives_the_round_trip(kind):
     optimizer_state = {
         f"{slot}___{name}": torch.rand_like(value) for slot in SLOTS[kind] for name, value in MODULE.named_parameters()
     }
@@ -23,7 +23,7 @@ def test_a_state_comes_back_as_it_was(kind):
     assert all(torch.equal(back[name], tensor) for name, tensor in optimizer_state.items())
 
 
-def test_an_optimizer_that_nobody_used_has_not_stepped():
+def test_an_unused_optimizer_has_not_stepped():
     assert not has_stepped({"ipu_state": None})
     assert not has_stepped({"ipu_state": {"Accl1___weight": torch.zeros(2)}})
     assert has_stepped({"ipu_state": {"Accl1___weight": torch.ones(2)}})

@@ -32,13 +32,13 @@ def test_the_options_follow_the_configuration():
     assert options.random_seed == torch.initial_seed() % 2**31
 
 
-def test_poprun_gives_out_replicas_and_places_and_that_is_said(under_poprun, caplog):
+def test_under_poprun_poprun_sets_replicas_and_says_so(under_poprun, caplog):
     caplog.set_level(logging.INFO)
     options = options_for(Run(num_replicas=7), NUMBER_TYPES[Precision.float32], [], training=True)
     assert options.replication_factor == 2
     assert (options.Distributed.processId, options.Distributed.numProcesses) == (1, 2)
     assert local_replicas(Run(num_replicas=7)) == 2
-    assert "run.num_replicas=7 is ignored: replicas are given out by poprun." in caplog.text
+    assert "run.num_replicas=7 is ignored: poprun sets the replicas." in caplog.text
     assert "Num of local replicas: 2" in caplog.text
 
 

@@ -7,7 +7,7 @@ import poptorch
 from cosmictagger.devices.graphcore.stages import begin_stages, parts_of, strategy_for
 
 
-def test_parts_stand_in_the_order_of_forward(small):
+def test_modules_are_in_the_order_of_forward(small):
     net = small.network()
     seen = []
     for part in parts_of(net):
@@ -16,7 +16,7 @@ def test_parts_stand_in_the_order_of_forward(small):
     assert seen == parts_of(net)
 
 
-def test_stages_begin_at_different_parts_and_the_first_at_the_first(small):
+def test_stages_begin_at_different_modules_and_the_first_at_the_first(small):
     net = small.network()
     assert begin_stages(net, 3) == ["stage0", "stage1", "stage2"]
     marked = [part for part in parts_of(net) if part._forward_pre_hooks]
@@ -26,5 +26,5 @@ def test_stages_begin_at_different_parts_and_the_first_at_the_first(small):
 
 
 @pytest.mark.parametrize(("accumulation", "kind"), [(3, poptorch.PipelinedExecution), (2, poptorch.ShardedExecution)])
-def test_stages_work_at_once_where_there_are_batches_to_fill_them(accumulation, kind):
+def test_stages_are_pipelined_if_batches_fill_them(accumulation, kind):
     assert type(strategy_for(["a", "b"], accumulation)) is kind
