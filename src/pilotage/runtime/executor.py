@@ -15,7 +15,7 @@ from pilotage.capture.model import modes_of
 from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import PipelineGroup
-from pilotage.errors import NotCompiledError, OptionError
+from pilotage.errors import OptionError
 from pilotage.events import CompilationProgress, Listener, TierChanged, Warned, tell_all
 from pilotage.execution.walk import StepFailure
 from pilotage.optim.comparing import with_values_of
@@ -26,7 +26,7 @@ from pilotage.options.execution import Execution
 from pilotage.program.layout import ReplicaGroups
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
-from pilotage.program.structure import Parsers, Structure, put_together
+from pilotage.program.structure import Parsers, put_together
 from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
@@ -35,6 +35,7 @@ from pilotage.runtime.equal_start import checked_peers, settle, settle_stages
 from pilotage.runtime.failures import Failures
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.optimizer_state import OptimizerState
+from pilotage.runtime.program_view import ProgramView
 from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import Session
@@ -42,7 +43,7 @@ from pilotage.runtime.weights import WeightKeeper
 from pilotage.turns import Turn, in_turn
 
 
-class Executor:
+class Executor(ProgramView):
     """Captures a module at its first call, and from then on runs the captured program on a device.
 
     With an optimizer plan the program trains; without one it only infers. The device owns the weights meanwhile, and
@@ -83,7 +84,6 @@ class Executor:
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
         """The turn of one call; inference changes nothing that an interrupt could tear, and does without its protection."""
         self._replica_groups: dict[str, ReplicaGroups] = {}
-        self._session: Session | None = None
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
         self.peers = None if plan is None else checked_peers(peers, self.execution)
@@ -179,24 +179,7 @@ class Executor:
         self.record.tier_changes.append((self.record.updates, session.tier.value))
         self._tell(TierChanged(tier=session.tier.value, updates=self.record.updates, reason=entry.tuning.gain))
 
-    @property
-    def output_structure(self) -> Structure:
-        """How the outputs are nested."""
-        return self.session.outputs
-
     # Compiling
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether there is a program."""
-        return self._session is not None
-
-    @property
-    def session(self) -> Session:
-        """The compiled program with its state; raises if there is none."""
-        if self._session is None:
-            raise NotCompiledError("Model has not been compiled or has been destroyed. Call it once, or compile() it.")
-        return self._session
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Capture and load the program for calls like this one, without running it."""

@@ -1,0 +1,81 @@
+"""What others may see of the program that an executor has compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from pilotage.errors import NotCompiledError
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.timing import CallTimes
+from pilotage.options.choices import Tier
+from pilotage.program.program import Program
+from pilotage.program.structure import Structure
+from pilotage.runtime.session import OptimizerState, Session
+
+
+class ProgramView:
+    """Shows a compiled program; every property but `is_compiled` raises if there is none."""
+
+    _session: Session | None = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is a program."""
+        return self._session is not None
+
+    @property
+    def session(self) -> Session:
+        """The compiled program with its state."""
+        if self._session is None:
+            raise NotCompiledError("Model has not been compiled or has been destroyed. Call it once, or compile() it.")
+        return self._session
+
+    @property
+    def captured(self) -> Program:
+        """The program as it was captured."""
+        return self.session.captured
+
+    @property
+    def program(self) -> Program:
+        """The program in the form that is run."""
+        return self.session.program
+
+    @property
+    def output_structure(self) -> Structure:
+        """How the outputs are nested."""
+        return self.session.outputs
+
+    @property
+    def chosen_tier(self) -> Tier:
+        """The tier that the program started in; a program that is being compiled meanwhile may be in a higher one."""
+        return self.session.choice.tier
+
+    @property
+    def has_synthetic_inputs(self) -> bool:
+        """Whether the program runs on made-up inputs instead of the host's."""
+        return self.session.synthetic is not None
+
+    @property
+    def times(self) -> CallTimes | None:
+        """When the parts of the last call were done; None if the device cannot say."""
+        return self.session.times
+
+    @property
+    def random_streams(self) -> RandomStreams:
+        """Where the program's random numbers come from."""
+        return self.session.streams
+
+    def weights_on_device(self) -> Mapping[str, Tensor]:
+        """The parameters on the device; collective if stages are processes: all of them must call it."""
+        whole = self.session.whole_weights
+        return self.session.attached.parameters if whole is None else whole()
+
+    def optimizer_state(self) -> OptimizerState | None:
+        """A copy of the optimizer's state, as far as this instance has it."""
+        return self.session.optimizer_state()
+
+    def whole_optimizer_state(self) -> OptimizerState | None:
+        """A copy of the whole state of the optimizer; collective if it is sharded: all instances must call it."""
+        return self.session.whole_optimizer_state()
