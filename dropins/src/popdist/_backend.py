@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch.distributed
 
-from pilotage.distributed.peers import Peers, leave
+from pilotage.engine import Peers, leave
 from popdist._environment import world_here
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 
-from pilotage.distributed.environments.poprun import UNIFORM, is_under_poprun, poprun_world
-from pilotage.distributed.environments.variables import number
-from pilotage.distributed.world import World
+from pilotage.engine import World, poprun, variables
 
 
 def world_here() -> World:
     """This instance's world; without poprun it is alone."""
-    return poprun_world(os.environ) or World()
+    return poprun.poprun_world(os.environ) or World()
 
 
 def isPopdistEnvSet() -> bool:
     """Whether poprun has started this process."""
-    return is_under_poprun(os.environ)
+    return poprun.is_under_poprun(os.environ)
 
 
 def getInstanceIndex() -> int:
@@ -72,8 +70,8 @@ def checkNumIpusPerReplica(numIpusPerReplica: int) -> bool:
 
 
 def _check_uniform() -> None:
-    if not number(os.environ, UNIFORM, 1):
+    if not variables.number(os.environ, poprun.UNIFORM, 1):
         raise RuntimeError(
-            f"{UNIFORM} is 0: instances have different numbers of replicas, so they cannot be counted by replicas. Start "
+            f"{poprun.UNIFORM} is 0: instances have different numbers of replicas, so they cannot be counted by replicas. Start "
             "poprun with a number of replicas that the number of instances divides."
         )

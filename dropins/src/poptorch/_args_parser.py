@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pilotage.program.structure import Parsers
+from pilotage.engine import Parsers
 from poptorch._errors import createPoptorchError
 from poptorch._logging import logger
 

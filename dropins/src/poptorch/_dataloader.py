@@ -8,8 +8,7 @@ from typing import Any
 
 from torch.utils.data import Dataset, IterableDataset
 
-from pilotage.data import Loader, Shard
-from pilotage.data.loader import combined_batch_size
+from pilotage.engine import Loader, Shard, combined_batch_size
 from poptorch._data.asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._data.traced_data import traced_batches, traced_dataset
 from poptorch._errors import createPoptorchError
@@ -65,7 +64,7 @@ class DataLoader(Loader):
             shuffle=shuffle,
             drop_last=drop_last,
             batch_sampler=batch_sampler,
-            shard=_shard_of(options) if is_divided else None,
+            share=_share_of(options) if is_divided else None,
             shuffle_seed=options.random_seed if options.exists("random_seed") else None,
             piece_size=self._rebatched_size and (rebatched_worker_size or self._rebatched_size),
             num_workers=num_workers,
@@ -197,7 +196,7 @@ def _check_divisible(
         )
 
 
-def _shard_of(options: Options) -> Shard:
+def _share_of(options: Options) -> Shard:
     return Shard(process=options.Distributed.processId, processes=options.Distributed.numProcesses)
 
 

@@ -6,7 +6,7 @@ import re
 from contextlib import ContextDecorator
 from types import TracebackType
 
-from pilotage.errors import (
+from pilotage.engine import (
     BatchDimensionError,
     BufferBroadcastError,
     DatasetError,

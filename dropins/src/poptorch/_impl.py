@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from pilotage.capture.model import forward_is_running
+from pilotage.engine import forward_is_running
 from poptorch._capture.capturing import current_run
 from poptorch._capture.compile_hooks import registerPostCompileHook, registerPreCompileHook
 from poptorch._capture.substitution import _OverwriteContextManager

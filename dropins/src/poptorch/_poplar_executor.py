@@ -16,20 +16,22 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from pilotage.distributed.peers import peers_as
-from pilotage.distributed.pipeline_group import pipeline_group_here
-from pilotage.interrupts import INTERRUPTS
-from pilotage.logs import log_event
-from pilotage.options.choices import OutputMode as EngineOutputMode
-from pilotage.options.choices import Tier
-from pilotage.program.graphs.source_lines import leaving_out
-from pilotage.program.structure import put_together
-from pilotage.runtime.call import BoundCall
-from pilotage.runtime.executor import Executor
-from pilotage.runtime.guards import NeverLost
-from pilotage.runtime.host_steps import HostSteps
-from pilotage.runtime.stored import StoredModel
-from pilotage.turns import Turn
+from pilotage.engine import (
+    INTERRUPTS,
+    BoundCall,
+    Executor,
+    HostSteps,
+    NeverLost,
+    StoredModel,
+    Tier,
+    Turn,
+    log_event,
+    peers_as,
+    pipeline_group_here,
+    put_together,
+    source_lines,
+)
+from pilotage.engine import OutputMode as EngineOutputMode
 from poptorch._args_parser import registered_parsers
 from poptorch._capture.capturing import Capture, capturing
 from poptorch._checks.buffers import check_buffer_names, check_program
@@ -302,7 +304,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
             return translated()
         stack = ExitStack()
         stack.enter_context(translated())
-        stack.enter_context(leaving_out(self._options._source_location_excludes))
+        stack.enter_context(source_lines.leaving_out(self._options._source_location_excludes))
         return stack
 
     def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
@@ -325,24 +327,24 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         return stack
 
     def _run(self, call: BoundCall) -> list[Tensor]:
-        if self._capture is None or self.engine.session.choice.tier is not Tier.EAGER:
+        if self._capture is None or self.engine.chosen_tier is not Tier.EAGER:
             return self.engine.run(call)
         # Forward runs at each call in the eager tier, and with it the checks that belong to a compilation.
         with self._capture.following(self.engine.module):
             outputs = self.engine.run(call)
-        check_program(self._user_model, self.engine.session.program)
-        self._loss_advice.on(self.engine.session.captured)
+        check_program(self._user_model, self.engine.program)
+        self._loss_advice.on(self.engine.captured)
         return outputs
 
     def _compile(self, call: BoundCall) -> None:
         with self.engine.turn:
             with _COMPILING, self._compiling(call), self._channel.tracepoint("modelCompilation"):
                 self.engine.compile_for(call)
-                check_program(self._user_model, self.engine.session.program)
+                check_program(self._user_model, self.engine.program)
                 self._anchors.check(self.engine)
-                self._loss_advice.on(self.engine.session.captured)
-                warn_of_host_outputs(self.engine.session.program)
-                show_program(self.engine.session.program)
+                self._loss_advice.on(self.engine.captured)
+                warn_of_host_outputs(self.engine.program)
+                show_program(self.engine.program)
             self._settle()
 
     def _settle(self) -> None:

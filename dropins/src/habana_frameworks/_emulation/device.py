@@ -12,9 +12,7 @@ from torch import Tensor, nn
 
 from habana_frameworks._emulation import lazy, underneath
 from habana_frameworks._emulation.library import library
-from pilotage.distributed.shutdown import wait_for_idle_threads
-from pilotage.events import Warned
-from pilotage.logs import log_event
+from pilotage.engine import Warned, log_event, wait_for_idle_threads
 
 _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
 

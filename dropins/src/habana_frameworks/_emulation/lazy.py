@@ -14,8 +14,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from habana_frameworks._emulation.library import Graph, TellOfReading, library
 from habana_frameworks._emulation.source_lines import running_line
 from habana_frameworks._emulation.summary import Ending, Summary, tell
-from pilotage.events import Warned
-from pilotage.logs import log_event
+from pilotage.engine import Warned, log_event
 
 _MODE = "PT_HPU_LAZY_MODE"
 _MODES = {"0": "eager", "1": "lazy", "2": "eager"}

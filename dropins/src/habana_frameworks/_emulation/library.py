@@ -18,14 +18,20 @@ import torch
 from torch.utils import cpp_extension
 
 from habana_frameworks._emulation import underneath
-from pilotage.cache.limits import Limits, tidy
-from pilotage.cache.places import EARLIER_NAMES
-from pilotage.cache.sealed import SealedFolder, seal
-from pilotage.cache.store import Store, name_of
-from pilotage.errors import PilotageError, ProgramFileError
-from pilotage.events import Warned
-from pilotage.logs import log_event
-from pilotage.options.environment import emulation_cache
+from pilotage.engine import (
+    EARLIER_NAMES,
+    Limits,
+    PilotageError,
+    ProgramFileError,
+    SealedFolder,
+    Store,
+    Warned,
+    environment,
+    log_event,
+    name_of,
+    seal,
+    tidy,
+)
 
 _SOURCES = Path(__file__).parent
 _FILE = "emulation.so"
@@ -76,7 +82,7 @@ def _loaded() -> ctypes.CDLL:
 @cache
 def _kept(limits: Limits) -> SealedFolder:
     """The library in the user's cache, checked; whoever keeps this keeps it from being removed."""
-    store = Store(emulation_cache(), leftovers=EARLIER_NAMES)
+    store = Store(environment.emulation_cache(), leftovers=EARLIER_NAMES)
     parts = _parts()
     name = name_of(parts)
     if (found := _found(store, name, parts)) is not None:

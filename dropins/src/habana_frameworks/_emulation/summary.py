@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from habana_frameworks._emulation.library import Graph
-from pilotage.logs import logger
+from pilotage.engine import logger
 
 _FILE = "PILOTAGE_HPU_SUMMARY"
 _LINES_SHOWN = 10

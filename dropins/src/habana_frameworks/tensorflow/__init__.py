@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.events import Warned
-from pilotage.logs import log_event
+from pilotage.engine import Warned, log_event
 
 
 def load_habana_module() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from pilotage.program.graphs.origins import enter_stage
+from pilotage.engine import enter_stage
 from poptorch.options.placement import Placement, Placer
 from poptorch.options.stages import BlockId
 

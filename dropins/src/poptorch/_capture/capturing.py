@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from pilotage.program.graphs.origins import enter_stage
+from pilotage.engine import enter_stage
 from poptorch._capture.block_record import Visit
 from poptorch._capture.compile_hooks import around_forward
 from poptorch._capture.forward_run import ForwardRun

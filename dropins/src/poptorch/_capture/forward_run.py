@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pilotage.program.graphs.source_lines import called_from
+from pilotage.engine import source_lines
 from poptorch._capture.block_record import BlockRecord
 from poptorch.options.placement import Placer
 from poptorch.poptorch_core import Error
@@ -89,7 +89,7 @@ class ForwardRun(TorchDispatchMode):
         if self.blocks.is_outside:
             raise Error(
                 f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before another "
-                f"one opens. Put every operation of the model into a block.{called_from()}"
+                f"one opens. Put every operation of the model into a block.{source_lines.called_from()}"
             )
         self.blocks.note_operation()
         if func._schema.name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from pilotage.program.graphs.origins import in_scope
+from pilotage.engine import in_scope
 
 __all__ = ["module_scopes"]
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pilotage.program.program import Program
-from pilotage.runtime.host import StaleTensor
+from pilotage.engine import Program, StaleTensor
 from poptorch._errors import createPoptorchError
 
 __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.capture.loss.dropped_work import DroppedWork
-from pilotage.program.program import Program
+from pilotage.engine import DroppedWork, Program
 from poptorch._logging import logger
 
 __all__ = ["LossAdvice"]

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from pilotage.optim.settings import Settings, rates_of
-from pilotage.runtime.host_steps import is_given_to_a_program
+from pilotage.engine import Settings, is_given_to_a_program, rates_of
 from poptorch._logging import logger
 
 __all__ = ["UnreadSettings"]

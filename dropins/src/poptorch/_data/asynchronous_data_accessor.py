@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from pilotage.data import Loader, Prefetcher, SharingMode
-from pilotage.errors import FetchError, FetchStartError
+from pilotage.engine import FetchError, FetchStartError, Loader, Prefetcher, SharingMode
 from poptorch._args_parser import registered_parsers
 from poptorch._errors import createPoptorchError
 from poptorch.enums import SharingStrategy
@@ -46,7 +45,7 @@ class AsynchronousDataAccessor:
                 miss_sleep_seconds=miss_sleep_time_in_ms / 1000,
                 load_indefinitely=load_indefinitely,
                 early_preload=early_preload,
-                sharing_mode=_SHARING[sharing_strategy],
+                sharing=_SHARING[sharing_strategy],
                 rebatched_size=rebatched_size,
                 drop_last=getattr(dataset, "rebatched_drop_last", None) is not False,
                 parsers=registered_parsers(),

@@ -7,9 +7,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from pilotage.program.program import Program
-from pilotage.program.structure import Structure, Table, halves
-from pilotage.runtime.call import BoundCall
+from pilotage.engine import BoundCall, Program, Structure, Table, halves
 from poptorch._errors import createPoptorchError
 from poptorch._executor.types_on_device import as_device_output
 from poptorch._logging import logger

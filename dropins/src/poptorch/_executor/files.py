@@ -10,10 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from pilotage.options import environment
-from pilotage.runtime.stored import BareModule, StoredModel, differences, load_weights, read_stored, store
-from pilotage.storage.permission import Permission
-from pilotage.storage.plain_data import flag, refuse, text, well_formed
+from pilotage.engine import Permission, StoredModel, environment, plain_data
+from pilotage.engine import stored as stored_models
 from poptorch._errors import createPoptorchError, require, translated
 from poptorch._executor.wrapping import note_training, refuse_second_wrapping
 from poptorch._logging import logger
@@ -39,7 +37,7 @@ def save_executable(
             "options": options_to_data(_with_pinned_tier(executor)),
             "model": type(executor.model).__qualname__,
         }
-        store(
+        stored_models.store(
             executor.engine,
             path,
             with_weights=export_model,
@@ -52,7 +50,7 @@ def _with_pinned_tier(executor: PoplarExecutor) -> Options:
     """The options, with a tier that the environment has pinned: what reads the file goes on in it."""
     options = executor.options.clone()
     if environment.tier() is not None and not options.exists("pilotage_tier"):
-        options.runOn(tier=executor.engine.session.choice.tier)
+        options.runOn(tier=executor.engine.chosen_tier)
     return options
 
 
@@ -134,13 +132,13 @@ def _with_code_if_trusted(stored: StoredModel, trusted: bool, path: Path) -> Sto
 
 def _module_for(stored: StoredModel, model: nn.Module | None, path: Path) -> nn.Module:
     if model is None:
-        with well_formed(str(path)):
-            return BareModule.of(stored)
+        with plain_data.well_formed(str(path)):
+            return stored_models.BareModule.of(stored)
     if stored.extra["training"]:
         refuse_second_wrapping(model)
     _refuse_other_weights(model, stored, path)
     assert stored.weights is not None
-    load_weights(model, stored.weights)
+    stored_models.load_weights(model, stored.weights)
     return model
 
 
@@ -157,7 +155,7 @@ def _take_over(executor: PoplarExecutor, stored: StoredModel, path: Path, truste
 
 
 def _continue_random_streams(executor: PoplarExecutor, stored: StoredModel) -> None:
-    streams, saved = executor.engine.session.streams, stored.random_streams
+    streams, saved = executor.engine.random_streams, stored.random_streams
     if saved is None or not stored.program.draws_random_numbers:
         return
     # Without a seed a program draws from torch's own generator, which stands somewhere else in this process.
@@ -189,7 +187,7 @@ def _refuse_other_settings(compiled: dict[str, Any], wanted: dict[str, Any], pat
 
 
 def _refuse_other_weights(module: nn.Module, stored: StoredModel, path: Path) -> None:
-    if found := differences(module, stored.program):
+    if found := stored_models.differences(module, stored.program):
         raise createPoptorchError(
             f"{path} was written from another model ({stored.extra['model']}) than this {type(module).__name__}: "
             f"{'; '.join(found)}."
@@ -198,13 +196,13 @@ def _refuse_other_weights(module: nn.Module, stored: StoredModel, path: Path) ->
 
 def _read(path: Path, permission: Permission) -> StoredModel:
     with translated():
-        stored = read_stored(path, permission)
-        with well_formed(str(path)):
-            flag(stored.extra["training"], "training")
-            text(stored.extra["model"], "the class of the model")
-            version = text(stored.extra["poptorch"], "the version")
+        stored = stored_models.read_stored(path, permission)
+        with plain_data.well_formed(str(path)):
+            plain_data.flag(stored.extra["training"], "training")
+            plain_data.text(stored.extra["model"], "the class of the model")
+            version = plain_data.text(stored.extra["poptorch"], "the version")
         if stored.extra["training"] != stored.program.trains:
-            raise refuse("training", stored.extra["training"], "what its program does")
+            raise plain_data.refuse("training", stored.extra["training"], "what its program does")
     require(
         version == __version__,
         f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, and this is {__version__}.",

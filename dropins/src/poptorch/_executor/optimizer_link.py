@@ -9,12 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pilotage.errors import OptionError
-from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.choices import Pooling
-from pilotage.options.execution import Execution
-from pilotage.runtime.executor import Executor
-from pilotage.runtime.session import OptimizerState
+from pilotage.engine import Execution, Executor, OptimizerPlan, OptimizerState, OptionError, Pooling
 from poptorch._checks.unread_settings import UnreadSettings
 from poptorch._errors import createPoptorchError
 from poptorch.optim.base import Optimizer
@@ -129,7 +124,7 @@ class OptimizerLink:
 
     def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
         loaded = optimizer.get_state_dict()
-        current, plan = executor.session.optimizer_state(), executor.plan
+        current, plan = executor.optimizer_state(), executor.plan
         assert current is not None
         assert plan is not None
         named = loaded["ipu_state"] or {}
@@ -157,7 +152,7 @@ class OptimizerLink:
     def let_go(self, executor: Executor) -> None:
         """Read the device's state for the last time, before it is gone."""
         if executor.is_compiled:
-            self._kept = executor.session.optimizer_state()
+            self._kept = executor.optimizer_state()
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.stop_following()
 
@@ -172,7 +167,7 @@ def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
 
 def _device_state(executor: Executor) -> Mapping[str, Any]:
     with executor.turn:
-        plan, state = executor.plan, executor.session.whole_optimizer_state()
+        plan, state = executor.plan, executor.whole_optimizer_state()
     assert plan is not None
     assert state is not None
     named = to_ipu_state(plan, state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pilotage.runtime.executor import Executor
+from pilotage.engine import Executor
 from poptorch._errors import createPoptorchError
 
 __all__ = ["random_state", "set_random_state"]
@@ -12,7 +12,7 @@ __all__ = ["random_state", "set_random_state"]
 
 def random_state(executor: Executor) -> list[int]:
     """The seed, then the bytes of each replica's stream."""
-    states = executor.session.streams.states
+    states = executor.random_streams.states
     seed = executor.execution.random_seed
     first = torch.initial_seed() if seed is None else seed
     return [first, *(int(byte) for state in states for byte in state)]
@@ -20,7 +20,7 @@ def random_state(executor: Executor) -> list[int]:
 
 def set_random_state(executor: Executor, state: list[int]) -> None:
     """Put each replica's stream where it was when the list was read."""
-    streams = executor.session.streams
+    streams = executor.random_streams
     present = streams.states
     size = sum(each.numel() for each in present)
     if len(state) != size + 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from pilotage.runtime.executor import Executor
+from pilotage.engine import Executor
 from poptorch._errors import createPoptorchError, translated
 from poptorch.options import Options
 

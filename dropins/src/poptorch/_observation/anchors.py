@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pilotage.distributed.pipeline_group import pipeline_group_here
-from pilotage.options.batching import Batching
-from pilotage.options.execution import Execution
-from pilotage.passes.anchors import unknown_name
-from pilotage.program.graphs.labels import EXCEPTIONS
-from pilotage.program.program import Program
-from pilotage.runtime.executor import Executor
+from pilotage.engine import Batching, Execution, Executor, Program, pipeline_group_here, unknown_name
 from poptorch._errors import createPoptorchError, require
 from poptorch._executor.types_on_device import as_device_output
 from poptorch._observation.tensor_names import UPDATED, label_of, names_in
@@ -61,18 +55,18 @@ class Anchors:
     def labels(self) -> tuple[str, ...]:
         """What the program has to bring back, in the engine's words."""
         labels = [label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor)]
-        return (*labels, EXCEPTIONS) if self._watches else tuple(labels)
+        return (*labels, labels.EXCEPTIONS) if self._watches else tuple(labels)
 
     def check(self, executor: Executor) -> None:
         """Raise for names that the compiled program does not have."""
         for anchor in self._anchors.values():
             if not self._is_computed(anchor) and _reader(anchor.long_name, executor) is None:
-                names = names_in(executor.session.captured, executor.plan)
+                names = names_in(executor.captured, executor.plan)
                 raise createPoptorchError(unknown_name(anchor.long_name, names))
 
     def take(self, outputs: list[Tensor], executor: Executor) -> list[Tensor]:
         """Keep the anchored tensors of a call, and return its outputs."""
-        program = executor.session.program
+        program = executor.program
         count = len(outputs) - len(program.anchors)
         if program.watched_operations:
             _refuse_exceptions(outputs[-1], program.watched_operations)
@@ -137,12 +131,10 @@ def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:
     if executor.plan is None:
         return None
     if long_name.startswith(UPDATED):
-        name, session = long_name.removeprefix(UPDATED), executor.session
-        if name not in session.captured.layout.trained:
+        name = long_name.removeprefix(UPDATED)
+        if name not in executor.captured.layout.trained:
             return None
-        # Where stages are processes of their own, all of them come by here, and one of them has the weight.
-        weights = session.whole_weights or (lambda: session.attached.parameters)
-        return lambda: weights()[name].detach().to("cpu", copy=True)
+        return lambda: executor.weights_on_device()[name].detach().to("cpu", copy=True)
     value = to_ipu_param(executor.plan).get(long_name)
     return None if value is None else lambda: value
 

@@ -6,9 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from pilotage.program.program import Program
-from pilotage.storage.archive import write_archive
-from pilotage.storage.program_text import program_to_data
+from pilotage.engine import Program, program_to_data, write_archive
 from poptorch._logging import TRACE, backend_logger, logger
 
 __all__ = ["show_program"]

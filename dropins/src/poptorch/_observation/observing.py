@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pilotage.runtime.executor import Executor
+from pilotage.engine import Executor
 from poptorch._errors import require, translated
 from poptorch._observation.anchors import Anchors
 from poptorch._observation.performance import PerformanceCounters
@@ -25,7 +25,7 @@ class Observing:
     def getTensorNames(self) -> list[str]:
         """The names of all tensors of the compiled program; `Options.anchorTensor` takes them."""
         require(self.engine.is_compiled, "The model has not been compiled, so its tensors have no names yet.")
-        return names_in(self.engine.session.captured, self.engine.plan)
+        return names_in(self.engine.captured, self.engine.plan)
 
     def getAnchoredTensor(self, short_name: str) -> Tensor:
         """The tensor that `Options.anchorTensor` gave this name, from the last call."""
@@ -54,4 +54,4 @@ class Observing:
     def _debugGetPopartIR(self) -> str:
         """The operations of the compiled program, as JSON."""
         with translated():
-            return intermediate_representation(self.engine.session.captured)
+            return intermediate_representation(self.engine.captured)

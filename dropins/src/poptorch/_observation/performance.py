@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.execution.timing import CallTimes
-from pilotage.program.structure import count_tensors
-from pilotage.runtime.executor import Executor
+from pilotage.engine import CallTimes, Executor, count_tensors
 from poptorch.enums import OutputMode
 from poptorch.options import Options
 
@@ -32,10 +30,10 @@ class PerformanceCounters:
         """When inputs were sent and had arrived, and outputs were asked for and had arrived: by tensor and step."""
         if self._last is None or not self._executor.is_compiled:
             return {name: [[]] for name in _NAMES}
-        session = self._executor.session
-        steps, results = (0, 0) if session.synthetic is not None else _steps_and_results(self._options)
-        inputs, outputs = len(session.program.inputs), count_tensors(session.outputs)
-        begun, sent, finished, returned = self._moments(session.times, results)
+        executor = self._executor
+        steps, results = (0, 0) if executor.has_synthetic_inputs else _steps_and_results(self._options)
+        inputs, outputs = len(executor.program.inputs), count_tensors(executor.output_structure)
+        begun, sent, finished, returned = self._moments(executor.times, results)
         return {
             "input": [[begun] * steps for _ in range(inputs)],
             "input_complete": [[sent] * steps for _ in range(inputs)],

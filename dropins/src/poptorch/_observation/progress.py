@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pilotage.events import CompilationProgress, Event
+from pilotage.engine import CompilationProgress, Event
 
 __all__ = ["ProgressBar"]
 

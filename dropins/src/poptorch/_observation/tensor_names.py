@@ -8,11 +8,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from pilotage.optim.rule import OptimizerPlan
-from pilotage.passes.anchors import tensor_names
-from pilotage.program.graphs.labels import LOSS, gradient_of, input_number, updated
-from pilotage.program.graphs.origins import scoped_name
-from pilotage.program.program import Program
+from pilotage.engine import OptimizerPlan, Program, labels, scoped_name, tensor_names
 from poptorch.optim.value_names import to_ipu_param
 
 __all__ = ["intermediate_representation", "label_of", "names_in"]
@@ -24,13 +20,13 @@ UPDATED = "UpdatedVar___"
 def label_of(long_name: str) -> str:
     """What the engine calls a tensor."""
     if long_name.startswith(GRADIENT):
-        return gradient_of(long_name.removeprefix(GRADIENT))
+        return labels.gradient_of(long_name.removeprefix(GRADIENT))
     if long_name.startswith(UPDATED):
-        return updated(long_name.removeprefix(UPDATED))
+        return labels.updated(long_name.removeprefix(UPDATED))
     if long_name == "input":
-        return input_number(0)
+        return labels.input_number(0)
     if long_name.startswith("input/"):
-        return f"{input_number(0)[:-1]}{long_name.removeprefix('input/')}"
+        return f"{labels.input_number(0)[:-1]}{long_name.removeprefix('input/')}"
     return long_name
 
 
@@ -44,13 +40,15 @@ def names_in(program: Program, plan: OptimizerPlan | None) -> list[str]:
 
 
 def _known_labels(program: Program) -> Mapping[str, str]:
-    inputs = {input_number(place): f"input/{place}" if place else "input" for place in range(len(program.inputs))}
+    inputs = {
+        labels.input_number(place): f"input/{place}" if place else "input" for place in range(len(program.inputs))
+    }
     trained = program.layout.trained
     return {
         **inputs,
-        LOSS: LOSS,
-        **{gradient_of(name): GRADIENT + name for name in trained},
-        **{updated(name): UPDATED + name for name in trained},
+        labels.LOSS: labels.LOSS,
+        **{labels.gradient_of(name): GRADIENT + name for name in trained},
+        **{labels.updated(name): UPDATED + name for name in trained},
     }
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from pilotage.errors import OptionError
-from pilotage.options.batching import Batching
-from pilotage.options.choices import (
+from pilotage.engine import (
     Accumulation,
+    Batching,
+    Execution,
     LossRule,
     NonFiniteLoss,
+    OptionError,
     PipelineOrder,
     Pooling,
     Recomputation,
@@ -17,8 +18,7 @@ from pilotage.options.choices import (
     ReplicaGrouping,
     Tier,
 )
-from pilotage.options.choices import OutputMode as EngineOutputMode
-from pilotage.options.execution import Execution
+from pilotage.engine import OutputMode as EngineOutputMode
 from poptorch._errors import createPoptorchError
 from poptorch._options.locations import locations_of
 from poptorch._options.popart import PopartSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotage.options.locations import Locations
+from pilotage.engine import Locations
 from poptorch._logging import logger
 from poptorch.enums import Liveness
 from poptorch.options import Options

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pilotage.errors import OptionError
+from pilotage.engine import OptionError
 
 __all__ = ["PopartSettings", "is_backend_option"]
 

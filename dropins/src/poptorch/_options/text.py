@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pilotage.storage.plain_data import DEEPEST, dtype, listed, refuse, table, text, well_formed, whole
+from pilotage.engine import plain_data
 from poptorch import enums
 from poptorch._logging import logger
 from poptorch.enums import ConnectionType
@@ -55,8 +55,8 @@ def options_from_data(data: Any, *, trusted: bool = False) -> Options:
 
     Places in the file system that a file names are left aside unless it is trusted: where to keep compiled programs, where to write.
     """
-    with well_formed("The options in the file"):
-        return _options_from_data(table(data, "the options"), trusted)
+    with plain_data.well_formed("The options in the file"):
+        return _options_from_data(plain_data.table(data, "the options"), trusted)
 
 
 def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
@@ -71,9 +71,9 @@ def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
         settings = _from_data(data[name])
         _check_like(group, settings, name)
         group.update(settings if trusted else _without_places(settings))
-    for name, value in table(data["flags"], "flags").items():
+    for name, value in plain_data.table(data["flags"], "flags").items():
         if name not in _FLAGS:
-            raise refuse("a flag", name, f"one of {', '.join(_FLAGS)}")
+            raise plain_data.refuse("a flag", name, f"one of {', '.join(_FLAGS)}")
         setattr(options, name, _like(getattr(options, name), _from_data(value), name))
     options.deleteIfExists("ipu_version")
     if options.connection_type == ConnectionType.Never:
@@ -85,16 +85,16 @@ def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
 def _check_like(group: dict[str, Any], settings: Any, name: str) -> None:
     """Raise unless settings are a table that has the types of the present ones, where there are."""
     if not isinstance(settings, dict):
-        raise refuse(f"the options {name!r}", settings, "a table")
+        raise plain_data.refuse(f"the options {name!r}", settings, "a table")
     for key, value in settings.items():
-        text(key, "the name of an option", 256)
+        plain_data.text(key, "the name of an option", 256)
         if key in group:
             _like(group[key], value, key)
 
 
 def _like(present: Any, value: Any, name: str) -> Any:
     if present is not None and not isinstance(value, type(present)):
-        raise refuse(f"the option {name}", value, f"a value of type {type(present).__name__}")
+        raise plain_data.refuse(f"the option {name}", value, f"a value of type {type(present).__name__}")
     return value
 
 
@@ -105,7 +105,7 @@ def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
         logger.info("The options %s of the file name places in its own file system and are left aside.", dropped)
     model_name = kept.get("model_name", "")
     if not isinstance(model_name, str) or os.sep in model_name or model_name in ("..", "."):
-        raise refuse("the name of the model", model_name, "a name without separators of folders")
+        raise plain_data.refuse("the name of the model", model_name, "a name without separators of folders")
     return kept
 
 
@@ -113,7 +113,7 @@ def _check_size(options: Options) -> None:
     """Raise where one call would be cut into more parts than anybody asks for: each step of it is written out."""
     counts = (options.device_iterations, options.replication_factor, options.Training.gradient_accumulation)
     if not all(count >= 1 for count in counts) or math.prod(counts) > _MOST_MICRO_BATCHES:
-        raise refuse(
+        raise plain_data.refuse(
             "iterations, replicas and accumulation", counts, f"at most {_MOST_MICRO_BATCHES} micro-batches a call"
         )
 
@@ -134,30 +134,32 @@ def _to_data(value: Any) -> Any:
 
 
 def _from_data(data: Any, depth: int = 0) -> Any:
-    if depth > DEEPEST:
-        raise refuse("an option", "…", f"a value that is nested at most {DEEPEST} deep")
+    if depth > plain_data.DEEPEST:
+        raise plain_data.refuse("an option", "…", f"a value that is nested at most {plain_data.DEEPEST} deep")
     match data:
         case list():
-            return [_from_data(item, depth + 1) for item in listed(data, "an option")]
+            return [_from_data(item, depth + 1) for item in plain_data.listed(data, "an option")]
         case None | bool() | float():
             return data
         case int():
-            return whole(data, "an option")
+            return plain_data.whole(data, "an option")
         case str():
-            return text(data, "an option")
+            return plain_data.text(data, "an option")
         case {"enum": content} if len(data) == 1:
-            name, member = listed(content, "an option", 2)
+            name, member = plain_data.listed(content, "an option", 2)
             return _enum(name)[member]
         case {"dtype": content} if len(data) == 1:
-            return dtype(content)
+            return plain_data.dtype(content)
         case {"pairs": content} if len(data) == 1:
-            pairs = [listed(pair, "an option", 2) for pair in listed(content, "an option")]
+            pairs = [plain_data.listed(pair, "an option", 2) for pair in plain_data.listed(content, "an option")]
             return {_from_data(key, depth + 1): _from_data(item, depth + 1) for key, item in pairs}
-    raise refuse("an option", data, "a plain value, a list, a table, a data type or an enumeration of poptorch")
+    raise plain_data.refuse(
+        "an option", data, "a plain value, a list, a table, a data type or an enumeration of poptorch"
+    )
 
 
 def _enum(name: Any) -> type[Enum]:
-    found = vars(enums).get(text(name, "an enumeration"))
+    found = vars(enums).get(plain_data.text(name, "an enumeration"))
     if not isinstance(found, type) or not issubclass(found, Enum):
-        raise refuse("an enumeration", name, "one of poptorch.enums")
+        raise plain_data.refuse("an enumeration", name, "one of poptorch.enums")
     return found

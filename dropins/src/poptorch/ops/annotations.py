@@ -8,7 +8,7 @@ from contextvars import ContextVar, Token
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from pilotage.program.graphs.origins import in_scope
+from pilotage.engine import in_scope
 from poptorch._errors import require
 
 _attributes: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar(

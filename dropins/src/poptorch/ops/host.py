@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import Structure, put_together, take_apart
+from pilotage.engine import Structure, TensorSpec, put_together, take_apart
 from poptorch._capture.capturing import current_capture
 from poptorch.ops.branches import branch_taken
 from poptorch.ops.checks import is_traced, refuse_training

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pilotage.capture.loss.search import mark_loss
-from pilotage.program.graphs.forward_marks import keep_for_backward
+from pilotage.engine import keep_for_backward, mark_loss
 from poptorch._errors import require
 from poptorch.enums import MatMulSerializationMode
 from poptorch.ops.checks import require_tensor

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from pilotage.program.structure import put_together, take_apart
+from pilotage.engine import put_together, take_apart
 from poptorch._args_parser import registered_parsers
 from poptorch._capture.capturing import Capture, current_capture
 from poptorch._errors import require

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pilotage.optim.eager import loss_of, update_eagerly
-from pilotage.optim.reading import read_group
+from pilotage.engine import loss_of, read_group, update_eagerly
 from poptorch._optimizer_attributes import VariableAttributes
 from poptorch.optim.refining import check_settings, refinements_of
 from poptorch.optim.state_on_device import StateOnDevice

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from pilotage.optim.lamb import Lamb
-from pilotage.optim.reading import read_optimizer
-from pilotage.optim.rule import OptimizerPlan
+from pilotage.engine import Lamb, OptimizerPlan, read_optimizer
 from poptorch._errors import require
 from poptorch._logging import logger
 from poptorch._optimizer_attributes import AttributeTracker

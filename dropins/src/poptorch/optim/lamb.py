@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pilotage.optim.lamb import Lamb
+from pilotage.engine import Lamb
 from poptorch.optim.base import Optimizer
 
 __all__ = ["LAMB"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pilotage.optim.families import Refinements
+from pilotage.engine import Refinements
 from poptorch._errors import require
 from poptorch._optimizer_attributes import VariableAttributes
 

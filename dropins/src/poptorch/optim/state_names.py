@@ -7,13 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pilotage.optim.adam import AdamRule
-from pilotage.optim.lamb import LambRule
-from pilotage.optim.rmsprop import RmspropRule
-from pilotage.optim.rule import OptimizerPlan
-from pilotage.optim.sgd import SgdRule
-from pilotage.program.layout import Slot
-from pilotage.runtime.session import OptimizerState
+from pilotage.engine import AdamRule, LambRule, OptimizerPlan, OptimizerState, RmspropRule, SgdRule, Slot
 
 __all__ = ["from_ipu_state", "to_ipu_state"]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pilotage.optim.rule import Group, OptimizerPlan
-from pilotage.optim.sgd import SgdRule
+from pilotage.engine import Group, OptimizerPlan, SgdRule
 
 __all__ = ["from_ipu_param", "to_ipu_param"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Self
 
-from pilotage.errors import OptionError
-from pilotage.options.choices import NonFiniteLoss, PipelineOrder, Tier
+from pilotage.engine import NonFiniteLoss, OptionError, PipelineOrder, Tier
 from poptorch._errors import require
 from poptorch._options_impl import OptionsDict
 from poptorch.enums import ConnectionType, SyncPattern

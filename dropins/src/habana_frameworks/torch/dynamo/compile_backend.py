@@ -10,8 +10,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
 import habana_frameworks.torch.core  # noqa: F401
-from pilotage.events import Noted
-from pilotage.logs import log_event
+from pilotage.engine import Noted, log_event
 
 _WITHOUT_MEANING_HERE = ("keep_input_mutations",)
 """Options that change how the card copies, and no result."""

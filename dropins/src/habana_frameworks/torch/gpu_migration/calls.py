@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from habana_frameworks._emulation.source_lines import NOWHERE, running_line
-from pilotage.logs import logger
+from pilotage.engine import logger
 
 _LEVEL = "GPU_MIGRATION_LOG_LEVEL"
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from habana_frameworks.torch.hpu.captured import CapturedInference, CapturedTraining
-from pilotage.logs import logger
+from pilotage.engine import logger
 
 
 def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False) -> nn.Module:

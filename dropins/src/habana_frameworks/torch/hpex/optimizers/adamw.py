@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch.optim import AdamW
 
-from pilotage.optim.adam import AdamRule
-from pilotage.optim.eager import loss_of, update_eagerly
-from pilotage.optim.moments import moment_values
+from pilotage.engine import AdamRule, loss_of, moment_values, update_eagerly
 
 _UNCORRECTED = AdamRule(decoupled_weight_decay=True, bias_correction=False)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from pilotage.optim.eager import loss_of
+from pilotage.engine import loss_of
 
 
 class FusedLamb(Optimizer):

@@ -1,0 +1,209 @@
+"""What a drop-in may import of Pilotage, besides the public names of `import pilotage`.
+
+Importing it is cheap: each name is imported from its home when a drop-in first asks for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pilotage.cache.limits import Limits as Limits
+    from pilotage.cache.limits import tidy as tidy
+    from pilotage.cache.places import EARLIER_NAMES as EARLIER_NAMES
+    from pilotage.cache.sealed import SealedFolder as SealedFolder
+    from pilotage.cache.sealed import seal as seal
+    from pilotage.cache.store import Store as Store
+    from pilotage.cache.store import name_of as name_of
+    from pilotage.capture.loss.dropped_work import DroppedWork as DroppedWork
+    from pilotage.capture.loss.search import mark_loss as mark_loss
+    from pilotage.capture.model import forward_is_running as forward_is_running
+    from pilotage.data.loader import Loader as Loader
+    from pilotage.data.loader import combined_batch_size as combined_batch_size
+    from pilotage.data.partition import Shard as Shard
+    from pilotage.data.prefetcher import Prefetcher as Prefetcher
+    from pilotage.data.sharing_mode import SharingMode as SharingMode
+    from pilotage.distributed.environments import poprun as poprun
+    from pilotage.distributed.environments import variables as variables
+    from pilotage.distributed.peers import Peers as Peers
+    from pilotage.distributed.peers import leave as leave
+    from pilotage.distributed.peers import peers_as as peers_as
+    from pilotage.distributed.pipeline_group import pipeline_group_here as pipeline_group_here
+    from pilotage.distributed.shutdown import wait_for_idle_threads as wait_for_idle_threads
+    from pilotage.distributed.world import World as World
+    from pilotage.errors import BatchDimensionError as BatchDimensionError
+    from pilotage.errors import BufferBroadcastError as BufferBroadcastError
+    from pilotage.errors import DatasetError as DatasetError
+    from pilotage.errors import FetchError as FetchError
+    from pilotage.errors import FetchStartError as FetchStartError
+    from pilotage.errors import OptionError as OptionError
+    from pilotage.errors import PilotageError as PilotageError
+    from pilotage.errors import ProgramFileError as ProgramFileError
+    from pilotage.errors import UnexpectedArgumentError as UnexpectedArgumentError
+    from pilotage.events import CompilationProgress as CompilationProgress
+    from pilotage.events import Event as Event
+    from pilotage.events import Noted as Noted
+    from pilotage.events import Warned as Warned
+    from pilotage.execution.timing import CallTimes as CallTimes
+    from pilotage.interrupts import INTERRUPTS as INTERRUPTS
+    from pilotage.logs import log_event as log_event
+    from pilotage.logs import logger as logger
+    from pilotage.optim.adam import AdamRule as AdamRule
+    from pilotage.optim.eager import loss_of as loss_of
+    from pilotage.optim.eager import update_eagerly as update_eagerly
+    from pilotage.optim.families import Refinements as Refinements
+    from pilotage.optim.lamb import Lamb as Lamb
+    from pilotage.optim.lamb import LambRule as LambRule
+    from pilotage.optim.moments import moment_values as moment_values
+    from pilotage.optim.reading import read_group as read_group
+    from pilotage.optim.reading import read_optimizer as read_optimizer
+    from pilotage.optim.rmsprop import RmspropRule as RmspropRule
+    from pilotage.optim.rule import Group as Group
+    from pilotage.optim.rule import OptimizerPlan as OptimizerPlan
+    from pilotage.optim.settings import Settings as Settings
+    from pilotage.optim.settings import rates_of as rates_of
+    from pilotage.optim.sgd import SgdRule as SgdRule
+    from pilotage.options import environment as environment
+    from pilotage.options.batching import Batching as Batching
+    from pilotage.options.choices import Accumulation as Accumulation
+    from pilotage.options.choices import LossRule as LossRule
+    from pilotage.options.choices import NonFiniteLoss as NonFiniteLoss
+    from pilotage.options.choices import OutputMode as OutputMode
+    from pilotage.options.choices import PipelineOrder as PipelineOrder
+    from pilotage.options.choices import Pooling as Pooling
+    from pilotage.options.choices import Recomputation as Recomputation
+    from pilotage.options.choices import Reduction as Reduction
+    from pilotage.options.choices import ReplicaGrouping as ReplicaGrouping
+    from pilotage.options.choices import Tier as Tier
+    from pilotage.options.execution import Execution as Execution
+    from pilotage.options.locations import Locations as Locations
+    from pilotage.passes.anchors import tensor_names as tensor_names
+    from pilotage.passes.anchors import unknown_name as unknown_name
+    from pilotage.program.graphs import labels as labels
+    from pilotage.program.graphs import source_lines as source_lines
+    from pilotage.program.graphs.forward_marks import keep_for_backward as keep_for_backward
+    from pilotage.program.graphs.origins import enter_stage as enter_stage
+    from pilotage.program.graphs.origins import in_scope as in_scope
+    from pilotage.program.graphs.origins import scoped_name as scoped_name
+    from pilotage.program.layout import Slot as Slot
+    from pilotage.program.program import Program as Program
+    from pilotage.program.specification import TensorSpec as TensorSpec
+    from pilotage.program.structure import Parsers as Parsers
+    from pilotage.program.structure import Structure as Structure
+    from pilotage.program.structure import Table as Table
+    from pilotage.program.structure import count_tensors as count_tensors
+    from pilotage.program.structure import halves as halves
+    from pilotage.program.structure import put_together as put_together
+    from pilotage.program.structure import take_apart as take_apart
+    from pilotage.runtime import stored as stored
+    from pilotage.runtime.call import BoundCall as BoundCall
+    from pilotage.runtime.executor import Executor as Executor
+    from pilotage.runtime.guards import NeverLost as NeverLost
+    from pilotage.runtime.host import StaleTensor as StaleTensor
+    from pilotage.runtime.host_steps import HostSteps as HostSteps
+    from pilotage.runtime.host_steps import is_given_to_a_program as is_given_to_a_program
+    from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
+    from pilotage.runtime.stored import StoredModel as StoredModel
+    from pilotage.storage import plain_data as plain_data
+    from pilotage.storage.archive import write_archive as write_archive
+    from pilotage.storage.permission import Permission as Permission
+    from pilotage.storage.program_text import program_to_data as program_to_data
+    from pilotage.turns import Turn as Turn
+
+_NAMES = {
+    # Running programs
+    "pilotage.runtime.call": "BoundCall",
+    "pilotage.runtime.executor": "Executor",
+    "pilotage.runtime.guards": "NeverLost",
+    "pilotage.runtime.host": "StaleTensor",
+    "pilotage.runtime.host_steps": "HostSteps is_given_to_a_program",
+    "pilotage.runtime.optimizer_state": "OptimizerState",
+    "pilotage.runtime.stored": "StoredModel",
+    "pilotage.execution.timing": "CallTimes",
+    "pilotage.turns": "Turn",
+    "pilotage.interrupts": "INTERRUPTS",
+    # Programs
+    "pilotage.capture.loss.dropped_work": "DroppedWork",
+    "pilotage.capture.loss.search": "mark_loss",
+    "pilotage.capture.model": "forward_is_running",
+    "pilotage.passes.anchors": "tensor_names unknown_name",
+    "pilotage.program.graphs.forward_marks": "keep_for_backward",
+    "pilotage.program.graphs.origins": "enter_stage in_scope scoped_name",
+    "pilotage.program.layout": "Slot",
+    "pilotage.program.program": "Program",
+    "pilotage.program.specification": "TensorSpec",
+    "pilotage.program.structure": "Parsers Structure Table count_tensors halves put_together take_apart",
+    "pilotage.storage.archive": "write_archive",
+    "pilotage.storage.permission": "Permission",
+    "pilotage.storage.program_text": "program_to_data",
+    # Optimizers
+    "pilotage.optim.adam": "AdamRule",
+    "pilotage.optim.eager": "loss_of update_eagerly",
+    "pilotage.optim.families": "Refinements",
+    "pilotage.optim.lamb": "Lamb LambRule",
+    "pilotage.optim.moments": "moment_values",
+    "pilotage.optim.reading": "read_group read_optimizer",
+    "pilotage.optim.rmsprop": "RmspropRule",
+    "pilotage.optim.rule": "Group OptimizerPlan",
+    "pilotage.optim.settings": "Settings rates_of",
+    "pilotage.optim.sgd": "SgdRule",
+    # Options
+    "pilotage.options.batching": "Batching",
+    "pilotage.options.choices": "Accumulation LossRule NonFiniteLoss OutputMode PipelineOrder "
+    "Pooling Recomputation Reduction ReplicaGrouping Tier",
+    "pilotage.options.execution": "Execution",
+    "pilotage.options.locations": "Locations",
+    # Data
+    "pilotage.data.loader": "Loader combined_batch_size",
+    "pilotage.data.prefetcher": "Prefetcher",
+    "pilotage.data.partition": "Shard",
+    "pilotage.data.sharing_mode": "SharingMode",
+    # Instances
+    "pilotage.distributed.peers": "Peers leave peers_as",
+    "pilotage.distributed.pipeline_group": "pipeline_group_here",
+    "pilotage.distributed.shutdown": "wait_for_idle_threads",
+    "pilotage.distributed.world": "World",
+    # Cache
+    "pilotage.cache.limits": "Limits tidy",
+    "pilotage.cache.places": "EARLIER_NAMES",
+    "pilotage.cache.sealed": "SealedFolder seal",
+    "pilotage.cache.store": "Store name_of",
+    # Errors and events
+    "pilotage.errors": "BatchDimensionError BufferBroadcastError DatasetError FetchError "
+    "FetchStartError OptionError PilotageError ProgramFileError UnexpectedArgumentError",
+    "pilotage.events": "CompilationProgress Event Noted Warned",
+    "pilotage.logs": "log_event logger",
+}
+"""The names of each module that a drop-in may import."""
+
+_MODULES = (
+    "pilotage.distributed.environments.poprun",
+    "pilotage.distributed.environments.variables",
+    "pilotage.options.environment",
+    "pilotage.program.graphs.labels",
+    "pilotage.program.graphs.source_lines",
+    "pilotage.runtime.stored",
+    "pilotage.storage.plain_data",
+)
+"""Modules that are offered whole, since their names say too little without them."""
+
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+_WHOLE = {module.rpartition(".")[2]: module for module in _MODULES}
+
+
+if not TYPE_CHECKING:  # A type checker would take any name for one that is offered.
+
+    def __getattr__(name: str) -> Any:
+        """Import a name from its home when it is first asked for."""
+        if name in _WHOLE:
+            return importlib.import_module(_WHOLE[name])
+        if name not in _HOMES:
+            raise AttributeError(f"module 'pilotage.engine' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The names that are offered."""
+    return sorted({*_HOMES, *_WHOLE})
