@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pilotage.engine import Batching, Execution, Executor, Program, pipeline_group_here, unknown_name
+from pilotage.engine import Batching, Execution, Executor, Program, labels, pipeline_group_here, unknown_name
 from poptorch._errors import createPoptorchError, require
 from poptorch._executor.types_on_device import as_device_output
 from poptorch._observation.tensor_names import UPDATED, label_of, names_in
@@ -54,8 +54,8 @@ class Anchors:
     @property
     def labels(self) -> tuple[str, ...]:
         """What the program has to bring back, in the engine's words."""
-        labels = [label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor)]
-        return (*labels, labels.EXCEPTIONS) if self._watches else tuple(labels)
+        computed = [label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor)]
+        return (*computed, labels.EXCEPTIONS) if self._watches else tuple(computed)
 
     def check(self, executor: Executor) -> None:
         """Raise for names that the compiled program does not have."""
