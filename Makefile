@@ -49,7 +49,7 @@ check: $(READY) ## format, lint, types, import contracts and fast tests, in abou
 check-sources: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy -p pilotage -p cosmictagger
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
 check-core: $(READY)

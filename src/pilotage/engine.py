@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pilotage.cache.store import name_of as name_of
     from pilotage.capture.loss.dropped_work import DroppedWork as DroppedWork
     from pilotage.capture.loss.search import mark_loss as mark_loss
+    from pilotage.capture.model import findings_of as findings_of
     from pilotage.capture.model import forward_is_running as forward_is_running
     from pilotage.data.loader import Loader as Loader
     from pilotage.data.loader import combined_batch_size as combined_batch_size
@@ -126,7 +127,7 @@ _NAMES = {
     # Programs
     "pilotage.capture.loss.dropped_work": "DroppedWork",
     "pilotage.capture.loss.search": "mark_loss",
-    "pilotage.capture.model": "forward_is_running",
+    "pilotage.capture.model": "findings_of forward_is_running",
     "pilotage.passes.anchors": "tensor_names unknown_name",
     "pilotage.program.graphs.forward_marks": "keep_for_backward",
     "pilotage.program.graphs.origins": "enter_stage in_scope scoped_name",

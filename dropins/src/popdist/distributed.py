@@ -31,7 +31,8 @@ def all_reduce(value: Value, op: str = "sum", communicator_id: int | None = None
         tensor = tensor.double()
     if len(group.members) > 1:
         peers().reduce(tensor, _OPERATIONS[op], group.group)
-    return _like(value, tensor / len(group.members) if op == "mean" else tensor)
+    reduced: Value = _like(value, tensor / len(group.members) if op == "mean" else tensor)
+    return reduced
 
 
 def all_gather(value: Any, communicator_id: int | None = None) -> list[Any]:

@@ -17,6 +17,7 @@ from pilotage.capture.module_state import ModuleTables, replaced
 from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.graphs.origins import enter_stage
 from pilotage.program.layout import StateLayout
+from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together, take_apart
 
@@ -43,6 +44,13 @@ class Findings:
 
     dropped_work: DroppedWork | None = None
     """An output computed from the loss by work that does not affect the gradients; only under `LossRule.CALLED`."""
+
+
+def findings_of(program: Program) -> Iterator[Findings]:
+    """What runs of forward have taught, for each step of a program that has not been stored."""
+    functions = (computation.function for computation in program.computations.values())
+    found = (function.findings for function in functions if function is not None)
+    return (each for each in found if isinstance(each, Findings))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import FrameType
 
 import torch
 
@@ -15,12 +16,12 @@ NOWHERE = "in a thread of torch's own"
 
 def running_line() -> str:
     """Return ``file:line`` of the innermost frame that belongs neither to torch, nor to Python, nor to this package."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not _is_foreign(name):
             return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return NOWHERE
 
 

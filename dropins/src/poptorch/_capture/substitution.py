@@ -6,7 +6,6 @@ Pilotage replaces nothing itself: it captures torch as it is. Libraries that bri
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar, Protocol
 
@@ -30,10 +29,10 @@ class SubstitutionManager(Protocol):
 class _OverwriteContextManager:
     """Applies every registered substitution while the block runs."""
 
-    _registered: ClassVar[list[Callable[[], SubstitutionManager] | SubstitutionManager]] = []
+    _registered: ClassVar[list[type[SubstitutionManager] | SubstitutionManager]] = []
 
     @classmethod
-    def registerSubsitutionManager(cls, manager: Callable[[], SubstitutionManager] | SubstitutionManager) -> None:
+    def registerSubsitutionManager(cls, manager: type[SubstitutionManager] | SubstitutionManager) -> None:
         """Apply this manager, or one made by this class, during every compilation from now on."""
         cls._registered.append(manager)
 
@@ -46,7 +45,7 @@ class _OverwriteContextManager:
         Distribution.set_default_validate_args(False)
         try:
             for registered in self._registered:
-                manager: SubstitutionManager = registered() if isinstance(registered, type) else registered
+                manager = registered() if isinstance(registered, type) else registered
                 manager.replace()
                 self._applied.append(manager)
         except BaseException:

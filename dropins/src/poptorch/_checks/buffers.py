@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pilotage.engine import Program, StaleTensor
+from pilotage.engine import Program, StaleTensor, findings_of
 from poptorch._errors import createPoptorchError
 
 __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
@@ -15,8 +15,8 @@ __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
 
 def check_program(module: nn.Module, program: Program) -> None:
     """Refuse a forward that puts other tensors in the place of its buffers; in the eager tier, once it has run."""
-    steps = [computation.function for computation in program.computations.values() if computation.function is not None]
-    for name in {*program.reassigned_buffers, *(name for step in steps for name in step.findings.reassigned_buffers)}:
+    found_in_runs = (name for findings in findings_of(program) for name in findings.reassigned_buffers)
+    for name in {*program.reassigned_buffers, *found_in_runs}:
         owner, _, own_name = name.rpartition(".")
         if not isinstance(module.get_submodule(owner), _BatchNorm):
             raise createPoptorchError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotage.engine import DroppedWork, Program
+from pilotage.engine import DroppedWork, Program, findings_of
 from poptorch._logging import logger
 
 __all__ = ["LossAdvice"]
@@ -16,8 +16,7 @@ class LossAdvice:
 
     def on(self, program: Program) -> None:
         """Look at a program; in the eager tier, once it has run."""
-        steps = (computation.function for computation in program.computations.values())
-        dropped = next((step.findings.dropped_work for step in steps if step is not None), None)
+        dropped = next((findings.dropped_work for findings in findings_of(program)), None)
         if dropped is not None and not self._has_warned:
             self._has_warned = True
             logger.warning(_text(dropped))

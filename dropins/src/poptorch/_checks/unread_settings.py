@@ -119,7 +119,7 @@ def _living(kind: type[Kind]) -> Iterator[Kind]:
     return (each for each in gc.get_objects() if type(each) in kinds)
 
 
-def _derived(kind: type) -> Iterable[type]:
+def _derived(kind: type[object]) -> Iterable[type[object]]:
     for each in kind.__subclasses__():
         yield each
         yield from _derived(each)

@@ -45,7 +45,7 @@ class AsynchronousDataAccessor:
                 miss_sleep_seconds=miss_sleep_time_in_ms / 1000,
                 load_indefinitely=load_indefinitely,
                 early_preload=early_preload,
-                sharing=_SHARING[sharing_strategy],
+                sharing_mode=_SHARING[sharing_strategy],
                 rebatched_size=rebatched_size,
                 drop_last=getattr(dataset, "rebatched_drop_last", None) is not False,
                 parsers=registered_parsers(),

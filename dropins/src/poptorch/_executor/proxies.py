@@ -31,7 +31,7 @@ class ModuleProxy:
         object.__setattr__(self, "_executor", executor)
         object.__setattr__(self, "_module", module)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """The class of the part, so that isinstance() sees what it would see without a wrapper."""
         return type(object.__getattribute__(self, "_module"))

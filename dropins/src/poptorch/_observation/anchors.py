@@ -146,6 +146,7 @@ def chosen(everything: Tensor, rank: int, mode: OutputMode, period: int, batchin
         return everything
     pieces = everything if rank == 0 else everything.unflatten(0, (-1, everything.shape[0] // _count(batching)))
     by_loop = pieces.unflatten(0, (batching.device_iterations, rounds, replicas))
+    kept: Tensor
     match mode:
         case OutputMode.EveryN:
             kept = by_loop[period - 1 :: period].flatten(0, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from functools import cache
+from typing import Any
 
 import torch.distributed as dist
 
@@ -33,8 +34,9 @@ def register() -> None:
     dist.Backend.register_backend("hccl", _gloo, devices=["hpu", *beneath])
 
 
-def _gloo(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
-    return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
+def _gloo(store: Any, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
+    group: dist.ProcessGroup = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)  # type: ignore[assignment]
+    return group
 
 
 register()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 from torch.fx import GraphModule
 
 import habana_frameworks.torch.core  # noqa: F401
@@ -31,4 +31,5 @@ def hpu_backend(
 def _run_as_it_is(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     operations = sum(node.op == "call_function" for node in graph.graph.nodes)
     log_event(Noted(message=f"hpu_backend: the card would compile a graph of {operations} operations."))
-    return torch._functorch.aot_autograd.make_boxed_func(graph.forward)
+    boxed: Callable[..., Any] = make_boxed_func(graph.forward)
+    return boxed

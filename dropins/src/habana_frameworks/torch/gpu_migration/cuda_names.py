@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -92,7 +93,7 @@ def refusing(name: str) -> Any:
     return refuse
 
 
-MODIFIED = {
+MODIFIED: dict[str, tuple[Callable[..., Any], str]] = {
     "CUDAGraph": (hpu.HPUGraph, "torch.hpu.HPUGraph"),
     "graph": (hpu.graph, "torch.hpu.graph"),
     "device": (hpu.device, "torch.hpu.device"),

@@ -60,7 +60,7 @@ def _replace_tensor_methods() -> None:
     _replace(Tensor, "to", lambda old, called: with_devices_mapped(old, called, mapped_arguments=2))
     for name in _NEW:
         _replace(Tensor, name, with_devices_mapped)
-    Tensor.cuda = _tensor_to_card  # type: ignore[method-assign]
+    Tensor.cuda = _tensor_to_card  # type: ignore[method-assign, assignment]
     # Scripts ask this to find out whether their tensors are on the accelerator.
     Tensor.is_cuda = property(lambda tensor: tensor.device.type in ("cuda", "hpu"))  # type: ignore[assignment]
 
@@ -74,7 +74,8 @@ def _tensor_to_card(tensor: Tensor, device: Any = None, non_blocking: bool = Fal
 def _replace_functions_with_devices() -> None:
     # Asked for first: torch keeps the answer, which must hold its own functions and not ours.
     constructors = default_devices._device_constructors()
-    names = {each.__name__ for each in constructors if getattr(torch, getattr(each, "__name__", ""), None) is each}
+    named = {getattr(each, "__name__", ""): each for each in constructors}
+    names = [name for name, each in named.items() if getattr(torch, name, None) is each]
     for name in (*sorted(names), *_LIKE):
         _replace(torch, name, with_devices_mapped)
     _replace(torch, "load", with_devices_mapped)

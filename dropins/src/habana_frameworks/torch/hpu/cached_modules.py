@@ -32,7 +32,7 @@ def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_ten
             captured[signature] = CapturedInference(forward, leaves, shape)
         return captured[signature](leaves)
 
-    module.forward = replaying  # type: ignore[method-assign]
+    module.forward = replaying
     return module
 
 
@@ -126,7 +126,7 @@ class ModuleCacher:
                 logger.info(f"ModuleCacher: {len(kept.graphs)} graphs after {kept.uses.total()} calls.")
             return captured(leaves)
 
-        target.forward = replaying  # type: ignore[method-assign]
+        target.forward = replaying
         return target
 
 

@@ -71,7 +71,7 @@ class CapturedTraining:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run it on other inputs of the same signature, with a way back to their gradients and the parameters'."""
         tensors = [each for each in leaves if isinstance(each, Tensor)]
-        made = iter(_Replay.apply(self, *tensors, *self._parameters))
+        made = iter(_Replay.apply(self, *tensors, *self._parameters))  # type: ignore[no-untyped-call]
         values = [next(made) if isinstance(each, Tensor) else each for each in self._outputs]
         return pytree.tree_unflatten(values, self._shape)
 

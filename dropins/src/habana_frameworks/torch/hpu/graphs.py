@@ -42,7 +42,7 @@ class _Recorder(TorchDispatchMode):
     """Writes down each operation, and what memory held before it was first written to."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[_Call] = []
         self._before: dict[int, tuple[Any, Any]] = {}
         self._made: set[int] = set()
@@ -80,7 +80,8 @@ class _Recorder(TorchDispatchMode):
 
 
 def _memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    number: int = tensor.untyped_storage()._cdata
+    return number
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
@@ -104,13 +105,13 @@ class HPUGraph:
         if self._recorder is not None:
             raise RuntimeError("This HPU graph is being captured already; call capture_end() first.")
         self._recorder = _Recorder()
-        self._recorder.__enter__()
+        self._recorder.__enter__()  # type: ignore[no-untyped-call]
 
     def capture_end(self) -> None:
         """End the recording."""
         if self._recorder is None:
             raise RuntimeError("This HPU graph is not being captured; call capture_begin() first.")
-        self._recorder.__exit__(None, None, None)
+        self._recorder.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._recorder.restore()
         self._calls, self._recorder = self._recorder.calls, None
 
