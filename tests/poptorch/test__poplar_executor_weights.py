@@ -285,7 +285,8 @@ def test_replicas_with_equal_buffers_may_not_write_them(replicas, broadcast, tra
     if replicas > 1 and broadcast and train:
         words = (
             "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers becoming out of "
-            r"sync between replicas, you can disable buffer broadcasting using poptorch.Options.broadcastBuffers\(False\)."
+            r"sync between replicas, you can disable buffer broadcasting using "
+            r"poptorch.Options.broadcastBuffers\(False\)."
         )
         with pytest.raises(poptorch.Error, match=words):
             model(X)

@@ -9,8 +9,10 @@ TABLES = (
         title="Wrapped models",
         of="PoplarExecutor",
         rows=rows(
-            works="__call__ model options training state_dict parameters compile isCompiled isAttachedToDevice attachToDevice "
-            "detachFromDevice getAnchoredTensor getComputeLatency getLatency copyWeightsToHost copyWeightsToDevice copyWeightsToHostIfNeeded copyNamedBuffersToDevice "
+            works="__call__ model options training state_dict parameters compile isCompiled isAttachedToDevice "
+            "attachToDevice "
+            "detachFromDevice getAnchoredTensor getComputeLatency getLatency copyWeightsToHost copyWeightsToDevice "
+            "copyWeightsToHostIfNeeded copyNamedBuffersToDevice "
             "load_state_dict setOptimizer compilationTime __repr__",
             noted={
                 "cycleCount": "Raises as it does without IPU hardware.",
@@ -21,8 +23,10 @@ TABLES = (
                 "destroy": "also makes room for another training wrapper where nothing was compiled yet",
                 "save": "the file holds program, options, weights and optimizer state as plain data, and no pickle",
                 "compileAndExport": "as `save`",
-                "getTensorNames": "weights, gradients and the like under PopTorch's names, operations under the graph's own",
-                "getPerfCounters": "for each micro-batch on the processor; on a card, which has a queue of its own, the times of "
+                "getTensorNames": "weights, gradients and the like under PopTorch's names, operations under the "
+                "graph's own",
+                "getPerfCounters": "for each micro-batch on the processor; on a card, which has a queue of its own, "
+                "the times of "
                 "the whole call",
                 "getHostIpuLatency": "on a card zero: sending is part of computing there",
                 "getIpuHostLatency": "on a card zero: returning is part of computing there",
@@ -63,7 +67,8 @@ TABLES = (
                 "A constant output is not multiplied": "",
                 "In-place changes of inputs are written back": "",
                 "`backward()` on an output raises": "",
-                "The one loss operation that feeds no other is the root of training": "work after it that is returned is warned of",
+                "The one loss operation that feeds no other is the root of training": "work after it that is "
+                "returned is warned of",
                 "Reading the module shows the trained weights, by whatever route": "",
                 "An inference wrapper follows the training of its module": "",
                 "Only one training wrapper at a time, until `destroy()`": "",
@@ -76,10 +81,12 @@ TABLES = (
                 "and outputs come back as float32",
                 "A CPU tensor as an operand of an operation is refused": "on the CPU backend it is a constant",
                 "interpolate only by nearest neighbours": "all modes run",
-                "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises with the remedy, and methods "
+                "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises with the remedy, and "
+                "methods "
                 "that return the module return the wrapper",
                 "The user's module gets another class, with `destroy()`, `copyWeightsToHostIfNeeded()` and "
-                "`_host_weights_version`": "the module and its class are left as they are; call these on the wrapped model",
+                "`_host_weights_version`": "the module and its class are left as they are; call these on the wrapped "
+                "model",
             },
         ),
     ),

@@ -34,12 +34,15 @@ TABLES = (
             "removeBlocks LegacyBeginBlockFn",
             noted={
                 "NameScope": "In the names of operations.",
-                "recomputationCheckpoint": "Backward computes again what lies between checkpoints, to the same bits, on every "
+                "recomputationCheckpoint": "Backward computes again what lies between checkpoints, to the same bits, "
+                "on every "
                 "backend; in the eager tier all is kept.",
             },
             differs={
-                "for_loop": "the iterations are written out one after another, so that compiling takes longer with their number",
-                "cond": "both branches are computed and one result is chosen; prints and host functions of the other do not run, "
+                "for_loop": "the iterations are written out one after another, so that compiling takes longer with "
+                "their number",
+                "cond": "both branches are computed and one result is chosen; prints and host functions of the other "
+                "do not run, "
                 "and a branch that writes into tensors from outside is refused",
                 "Attribute": "nests and restores; there is no IPU compiler to read the attributes",
                 "set_available_memory": "the tensor itself: the memory of tiles means nothing here",
@@ -47,7 +50,8 @@ TABLES = (
                 "set_overlap_for_input": "checked; transfers are not overlapped by it",
                 "set_overlap_for_output": "checked; transfers are not overlapped by it",
                 "MultiConv": "checked; each convolution is computed by itself",
-                "custom_op": "runs a Python function that `implementCustomOp` registered, or an operation of torch.library, in "
+                "custom_op": "runs a Python function that `implementCustomOp` registered, or an operation of "
+                "torch.library, in "
                 "place of compiled PopART code",
             },
         ),

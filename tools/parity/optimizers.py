@@ -7,7 +7,8 @@ from tools.parity.rows import Sort, Table, arguments, rows
 _MOMENTS = "accum_type first_order_momentum_accum_type second_order_momentum_accum_type"
 
 _ARGUMENTS = {
-    "SGD": "params lr momentum dampening weight_decay nesterov loss_scaling accum_type velocity_accum_type max_grad_norm",
+    "SGD": "params lr momentum dampening weight_decay nesterov loss_scaling accum_type velocity_accum_type "
+    "max_grad_norm",
     "Adam": f"params lr betas eps weight_decay amsgrad loss_scaling {_MOMENTS} max_grad_norm",
     "AdamW": f"params lr betas eps weight_decay amsgrad loss_scaling bias_correction {_MOMENTS} max_grad_norm",
     "RMSprop": f"params lr alpha eps weight_decay momentum centered loss_scaling {_MOMENTS} use_tf_variant",
@@ -36,7 +37,8 @@ TABLES = (
         title="State of optimizers",
         of="optim.Adam",
         rows=rows(
-            works="variable_attrs state_dict load_state_dict has_state get_state_dict set_state_dict ipu_state_is_dirty "
+            works="variable_attrs state_dict load_state_dict has_state get_state_dict set_state_dict "
+            "ipu_state_is_dirty "
             "host_state_is_dirty step loss_scaling max_grad_norm accum_type"
         ),
     ),

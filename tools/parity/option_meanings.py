@@ -39,13 +39,15 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "broadcastBuffers": "True refuses models that write buffers with several replicas.",
             "randomSeed": "Seeds torch at once, and the program's random streams.",
             "outputMode": "All, EveryN, Final and Sum.",
-            "anchorTensor": "Weights, inputs, loss, gradients, updated weights, the optimizer's values, and operations by the names of the graph.",
+            "anchorTensor": "Weights, inputs, loss, gradients, updated weights, the optimizer's values, and "
+            "operations by the names of the graph.",
             "anchorMode": "The old name of outputMode.",
             "defaultOutputMode": "True until a mode is chosen.",
             "useIpuModel": "True runs on the CPU backend.",
             "connectionType": "Never forbids running.",
             "useOfflineIpuTarget": "Forbids running, as connectionType(Never).",
-            "setExecutionStrategy": "Stages, phases and IPUs are checked. Under poprun --ipus-per-replica each stage is a process; else stages run on the one device, or each on its card.",
+            "setExecutionStrategy": "Stages, phases and IPUs are checked. Under poprun --ipus-per-replica each stage "
+            "is a process; else stages run on the one device, or each on its card.",
             "autoRoundNumIPUs": "Decides whether a number of IPUs that is no power of two is refused.",
             "maxRepeatLogs": "Limits equal messages during a compilation.",
             "logCycleCount": "True refuses to run: there are no cycles to count without IPU hardware, as in PopTorch.",
@@ -56,25 +58,39 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "loadFromFile": "Lines are parsed and never executed.",
             "Distributed.disable": "One process.",
             "Distributed.setEnvVarNames": "Read at once.",
-            "Distributed.configureProcessId": "Shards the data loader, and shares each update with the other processes.",
+            "Distributed.configureProcessId": "Shards the data loader, and shares each update with the other "
+            "processes.",
             "Training.gradientAccumulation": "Gradients are pooled before each update.",
             "Training.accumulationAndReplicationReductionType": "Mean or Sum.",
-            "Precision.enableStochasticRounding": "New half-precision weights are rounded up or down at random; other results to the nearest.",
-            "Training.setAutomaticLossScaling": "The loss scale doubles as long as no gradient is large, else it halves.",
-            "Training.setMeanAccumulationAndReplicationReductionStrategy": "Running, Post and PostAndLoss; they differ by rounding.",
+            "Precision.enableStochasticRounding": "New half-precision weights are rounded up or down at random; "
+            "other results to the nearest.",
+            "Training.setAutomaticLossScaling": "The loss scale doubles as long as no gradient is large, else it "
+            "halves.",
+            "Training.setMeanAccumulationAndReplicationReductionStrategy": "Running, Post and PostAndLoss; they "
+            "differ by rounding.",
             "inputReplicaGrouping": "Groups of replicas read the same data, consecutive or orthogonal.",
-            "enableSyntheticData": "Inputs are made up once, normal numbers or zeros, and those of the host are left alone; outputs are returned.",
+            "enableSyntheticData": "Inputs are made up once, normal numbers or zeros, and those of the host are left "
+            "alone; outputs are returned.",
             "sourceLocationExcludes": "Hides files from the places named in messages.",
             "appendToLocationExcludes": "Hides files from the places named in messages.",
             "enableExecutableCaching": "Programs are compiled at once, beside the run, and kept in this directory.",
             "modelName": "Names the model in the log and the directory of its profile.",
             "disableModuleNamescope": "Leaves the parts of the model out of the names of operations.",
-            "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for Perfetto and chrome://tracing.",
-            "TensorLocations.setActivationLocation": "Off the chip, values of forward wait on the host until backward needs them; on cards, in the tier graph.",
-            "TensorLocations.setOptimizerLocation": "Off the chip, the optimizer's state is on the card only during its update; with replicated tensor sharding each process has a share of it.",
-            "_Popart.set": "Names are checked when a program is compiled; autoRecomputation, enableEngineCaching, cachePath, partialsTypeMatMuls, syntheticDataMode and enableFloatingPointChecks have an effect.",
-            "Precision.setPartialsType": "How half matrix products are summed up on NVIDIA cards; processors always do it in float.",
-            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call that fails raises with operation and line once it is over. Not in the eager tier.",
+            "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for "
+            "Perfetto and chrome://tracing.",
+            "TensorLocations.setActivationLocation": "Off the chip, values of forward wait on the host until "
+            "backward needs them; on cards, in the tier graph.",
+            "TensorLocations.setOptimizerLocation": "Off the chip, the optimizer's state is on the card only during "
+            "its update; with replicated tensor sharding each process has a "
+            "share of it.",
+            "_Popart.set": "Names are checked when a program is compiled; autoRecomputation, enableEngineCaching, "
+            "cachePath, partialsTypeMatMuls, syntheticDataMode and enableFloatingPointChecks have an "
+            "effect.",
+            "Precision.setPartialsType": "How half matrix products are summed up on NVIDIA cards; processors always "
+            "do it in float.",
+            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call "
+            "that fails raises with operation and line once it is over. "
+            "Not in the eager tier.",
         },
     ),
     *_rows(

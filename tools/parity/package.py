@@ -9,10 +9,13 @@ TABLES = (
         title="The package",
         rows=rows(
             works="PoplarExecutor trainingModel inferenceModel DataLoader AsynchronousDataAccessor "
-            "isRunningOnIpu createPoptorchError getIpuTensorId setLogLevel registerPreCompileHook registerPostCompileHook "
+            "isRunningOnIpu createPoptorchError getIpuTensorId setLogLevel registerPreCompileHook "
+            "registerPostCompileHook "
             "ICustomArgParser registerCustomArgParser registerGeometricCustomArgParsers module_repr print "
-            "ConfigFileError Options TensorLocationSettings Stage Phase BlockId optim profiling options enums ops testing poptorch_core "
-            "_impl _logging _dataloader _poplar_executor _args_parser _optimizer_attributes _options_impl _options_config "
+            "ConfigFileError Options TensorLocationSettings Stage Phase BlockId optim profiling options enums ops "
+            "testing poptorch_core "
+            "_impl _logging _dataloader _poplar_executor _args_parser _optimizer_attributes _options_impl "
+            "_options_config "
             "_printing",
             noted={
                 "__version__": "3.4.0, the version whose interface this is.",
@@ -25,7 +28,8 @@ TABLES = (
             differs={
                 "load": "reads files that hold no pickle; the class of the model is not needed, and `model=` takes an "
                 "instance of it",
-                "_OverwriteContextManager": "applies registered substitutions; there are none of its own, because tensors "
+                "_OverwriteContextManager": "applies registered substitutions; there are none of its own, because "
+                "tensors "
                 "made in forward are captured on the device without a `device=`",
                 "poptorchAtExit": "does nothing: no device has to be given back",
                 "importPoptorchMetadataFromFile": "raises in words: files hold no pickled metadata",
@@ -64,13 +68,16 @@ TABLES = (
                 "The parser of the exact type is taken first, then that of a base class": "",
             },
             differs={
-                "Factory functions without `device=` are forced onto the device with a warning": "they are captured there "
+                "Factory functions without `device=` are forced onto the device with a warning": "they are captured "
+                "there "
                 "without one",
-                "Importing registers the parsers of `poptorch_geometric`": "that package is not here, and importing it says what to do "
+                "Importing registers the parsers of `poptorch_geometric`": "that package is not here, and importing "
+                "it says what to do "
                 "instead; `registerGeometricCustomArgParsers()` registers those of one that is found before ours",
             },
             absent={
-                "Importing sets RDMAV_FORK_SAFE, enables `faulthandler`, takes SIGTERM, replaces `sys.excepthook` and changes how "
+                "Importing sets RDMAV_FORK_SAFE, enables `faulthandler`, takes SIGTERM, replaces `sys.excepthook` "
+                "and changes how "
                 "torch prints tensors": "a library leaves the process as it is",
             },
         ),

@@ -81,7 +81,8 @@ def _own() -> str:
     lines.append("- `implementCustomOp`: Registers a Python function as a custom op.")
     lines.append("- `load(model=)`: An instance of the model's class, to be used as `.model`.")
     lines.append(
-        "- `load(trusted=, allow_operations=, max_memory=)`, the same in `loadExecutable`: What the program of a file may do."
+        "- `load(trusted=, allow_operations=, max_memory=)`, the same in `loadExecutable`: What the program of a "
+        "file may do."
     )
     return "\n".join(["## Not in PopTorch\n", *lines, ""])
 

@@ -29,7 +29,8 @@ def _rows_of(options: Iterable[OptionMeaning]) -> tuple[Row, ...]:
 _PROCESSES = "under `poprun --ipus-per-replica` each stage is a process of its own, {order}; in one process "
 
 _ONE_DEVICE = (
-    "stages run in their order and with equal results, on the one device or shared out to the cards that there are, which "
+    "stages run in their order and with equal results, on the one device or shared out to the cards that there are, "
+    "which "
     "was tested on emulated cards alone"
 )
 
@@ -69,10 +70,12 @@ TABLES = (
         of="TensorLocationSettings",
         rows=rows(
             noted={
-                "useOnChipStorage": "False lets activations and the optimizer's state wait on the host; on the processor host "
+                "useOnChipStorage": "False lets activations and the optimizer's state wait on the host; on the "
+                "processor host "
                 "and device are one memory.",
                 "minElementsForOffChip": "2 where it is not given.",
-                "useReplicatedTensorSharding": "Of the optimizer's state: shared out to the processes, parameter by parameter. "
+                "useReplicatedTensorSharding": "Of the optimizer's state: shared out to the processes, parameter by "
+                "parameter. "
                 "Replicas in one process share it anyway.",
                 "minElementsForReplicatedTensorSharding": "8192 where it is not given.",
             },
@@ -85,19 +88,23 @@ TABLES = (
         title="Execution strategies",
         rows=rows(
             works="Stage.blocks Stage.ipu Phase.stages Phase.stage Phase.ipus PipelinedExecution.stage "
-            "PipelinedExecution.backendOptions ParallelPhasedExecution.backendOptions SerialPhasedExecution.backendOptions "
+            "PipelinedExecution.backendOptions ParallelPhasedExecution.backendOptions "
+            "SerialPhasedExecution.backendOptions "
             "ParallelPhasedExecution.phase SerialPhasedExecution.phase",
             noted={
                 "ParallelPhasedExecution.sendTensorsOffChipAfterFwd": "As an activation location off the chip.",
-                "SerialPhasedExecution.setTensorsLiveness": "All but AlwaysLive as an activation location off the chip.",
+                "SerialPhasedExecution.setTensorsLiveness": "All but AlwaysLive as an activation location off the "
+                "chip.",
             },
             differs={
                 "PipelinedExecution": _PROCESSES.format(order="1F1B or GPipe") + _ONE_DEVICE,
                 "ShardedExecution": _PROCESSES.format(order="one micro-batch after the other") + _ONE_DEVICE,
                 "ParallelPhasedExecution": _ONE_DEVICE,
                 "SerialPhasedExecution": _ONE_DEVICE,
-                "ParallelPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows forward anyway",
-                "SerialPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows forward anyway",
+                "ParallelPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows "
+                "forward anyway",
+                "SerialPhasedExecution.useSeparateBackwardPhase": "checked and stored only: backward follows forward "
+                "anyway",
             },
         ),
     ),

@@ -13,7 +13,8 @@ TABLES = (
             "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL POPTORCH_CACHE_DIR",
             noted={"POPTORCH_MAX_GRAPH_LEN": "Of the graph in the log at level TRACE."},
             differs={
-                "POPTORCH_LOG_DEST": "lines of the logger `poptorch::backend`; those of the engine go to standard error, or where "
+                "POPTORCH_LOG_DEST": "lines of the logger `poptorch::backend`; those of the engine go to standard "
+                "error, or where "
                 "the application sends the logger `pilotage`",
                 "POPTORCH_IPU_MODEL": "runs on the CPU backend",
                 "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
@@ -21,7 +22,8 @@ TABLES = (
                 "POPTORCH_IPU_MODEL_VERSION": "checked; the CPU backend computes the same for ipu1, ipu2 and ipu21",
                 "POPTORCH_EXPORT_PROTO_FILE": "the captured program as JSON, and no protocol buffer",
                 "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "an archive of the same with the tensors that are built in",
-                "PVTI_OPTIONS": "tracepoints go to <directory>/<fileName>_<process>.json, for Perfetto and chrome://tracing",
+                "PVTI_OPTIONS": "tracepoints go to <directory>/<fileName>_<process>.json, for Perfetto and "
+                "chrome://tracing",
             },
             absent={
                 "POPTORCH_WAIT_FOR_IPU": "devices are shared here, and none has to be waited for",
@@ -45,15 +47,20 @@ TABLES = (
             noted={
                 "Tracepoints of executors: modelCompilation, graphPreprocessing, loadExecutable, compileAndExport, "
                 "saveExecutableToFile, modelExecution": "",
-                "Tracepoints of loading: poptorch.DataLoader, dataset.__getitem__": "in the file of each process that reads",
-                "Compiled programs are kept in the directory of `enableExecutableCaching`": "machine code, compiled beside the "
+                "Tracepoints of loading: poptorch.DataLoader, dataset.__getitem__": "in the file of each process "
+                "that reads",
+                "Compiled programs are kept in the directory of `enableExecutableCaching`": "machine code, compiled "
+                "beside the "
                 "run",
                 "Processes that share a cache compile once": "",
             },
             differs={
-                "The cache has a file `<md5 of the model>.lock`, tells of it at DEBUG, and is advised where several processes "
-                "compile": "a lock by the fingerprint of the program; nothing is said of it, as compiling stands in nobody's way",
-                "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for Perfetto "
+                "The cache has a file `<md5 of the model>.lock`, tells of it at DEBUG, and is advised where several "
+                "processes "
+                "compile": "a lock by the fingerprint of the program; nothing is said of it, as compiling stands in "
+                "nobody's way",
+                "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for "
+                "Perfetto "
                 "and chrome://tracing",
             },
         ),
@@ -63,7 +70,8 @@ TABLES = (
         of="popdist",
         rows=rows(
             works="isPopdistEnvSet init getInstanceIndex getNumInstances getLocalInstanceIndex getNumLocalReplicas "
-            "getNumTotalReplicas getNumIpusPerReplica getReplicaIndexOffset checkNumIpusPerReplica execute_on_instances "
+            "getNumTotalReplicas getNumIpusPerReplica getReplicaIndexOffset checkNumIpusPerReplica "
+            "execute_on_instances "
             "registerCommunicator initializeBackend finalizeBackend isBackendInitialized registerDefaultBackend "
             "poptorch.Options",
             noted={"rank": "what `getInstanceIndex` gives"},
@@ -88,8 +96,10 @@ TABLES = (
                 "`useIpuId`, `replicationFactor`, `Distributed.disable`, `Distributed.setEnvVarNames` and "
                 "`Distributed.configureProcessId` raise": "",
                 "Replicas, device and process come from poprun, or are one process with one replica": "",
-                "Each update takes the gradients of all replicas of all instances": "by one exchange of the flat buffer",
-                "Stages of a pipeline are processes of their own with `--ipus-per-replica`": "by torch.distributed.pipelining",
+                "Each update takes the gradients of all replicas of all instances": "by one exchange of the flat "
+                "buffer",
+                "Stages of a pipeline are processes of their own with `--ipus-per-replica`": "by "
+                "torch.distributed.pipelining",
             },
         ),
     ),

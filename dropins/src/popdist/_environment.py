@@ -58,7 +58,8 @@ def getDeviceId(ipusPerReplica: int = 0) -> int:
     """The number of the device that this instance takes on its host; 0 takes what poprun says of replicas."""
     if ipusPerReplica and not checkNumIpusPerReplica(ipusPerReplica):
         raise RuntimeError(
-            f"The replicas have {ipusPerReplica} IPUs each, but poprun was told {getNumIpusPerReplica()}. Start it with "
+            f"The replicas have {ipusPerReplica} IPUs each, but poprun was told {getNumIpusPerReplica()}. Start it "
+            "with "
             f"--ipus-per-replica {ipusPerReplica}."
         )
     return world_here().local_rank
@@ -72,6 +73,7 @@ def checkNumIpusPerReplica(numIpusPerReplica: int) -> bool:
 def _check_uniform() -> None:
     if not variables.number(os.environ, poprun.UNIFORM, 1):
         raise RuntimeError(
-            f"{poprun.UNIFORM} is 0: instances have different numbers of replicas, so they cannot be counted by replicas. Start "
+            f"{poprun.UNIFORM} is 0: instances have different numbers of replicas, so they cannot be counted by "
+            "replicas. Start "
             "poprun with a number of replicas that the number of instances divides."
         )

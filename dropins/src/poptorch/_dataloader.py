@@ -212,7 +212,8 @@ def _rebatched_size(
             raise AssertionError("rebatched_worker_size is decided by the batch_sampler: leave it out.")
         if worker_size is not None and combined is not None and worker_size > combined:
             raise AssertionError(
-                f"rebatched_worker_size is {worker_size}. It must not be larger than the combined batch size, {combined}."
+                f"rebatched_worker_size is {worker_size}. It must not be larger than the combined batch size, "
+                f"{combined}."
             )
         return combined if combined is not None and combined > 1 else None
     if worker_size is not None:

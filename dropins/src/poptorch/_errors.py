@@ -28,7 +28,8 @@ _ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
 
 
 _BROADCASTING = (
-    "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers becoming out of sync between "
+    "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers becoming out of sync "
+    "between "
     "replicas, you can disable buffer broadcasting using poptorch.Options.broadcastBuffers(False)."
 )
 

@@ -62,7 +62,8 @@ from poptorch.profiling import Channel
 __all__ = ["PoplarExecutor"]
 
 _REMEDY = (
-    "Leave it out, or give this optimizer to poptorch.trainingModel or setOptimizer to train with it. If the host is meant to "
+    "Leave it out, or give this optimizer to poptorch.trainingModel or setOptimizer to train with it. If the host is "
+    "meant to "
     "train as well, call copyWeightsToDevice() on the wrapped model after its steps."
 )
 
@@ -376,7 +377,8 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
     def _refuse_offline(self) -> None:
         if self._is_offline:
             raise AssertionError(
-                "Trying to run a model on an offline device (ConnectionType.Never). Save it by compileAndExport, and run "
+                "Trying to run a model on an offline device (ConnectionType.Never). Save it by compileAndExport, and "
+                "run "
                 "what poptorch.load makes of the file."
             )
 

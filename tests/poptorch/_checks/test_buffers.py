@@ -56,7 +56,8 @@ X = torch.ones(1, 2)
     [
         (
             reassign,
-            r"Buffer y is reassigned within the model when calling the forward method\. This is not supported\. Consider "
+            r"Buffer y is reassigned within the model when calling the forward method\. This is not supported\. "
+            r"Consider "
             r"using self\.y\.copy_\(src\)",
         ),
         (remove, r"Buffer y is removed from the model when calling the forward method\."),

@@ -88,7 +88,8 @@ class ForwardRun(TorchDispatchMode):
     def _notice(self, func: Any, args: tuple[Any, ...]) -> None:
         if self.blocks.is_outside:
             raise Error(
-                f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before another "
+                f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before "
+                "another "
                 f"one opens. Put every operation of the model into a block.{source_lines.called_from()}"
             )
         self.blocks.note_operation()

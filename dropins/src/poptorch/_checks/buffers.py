@@ -21,7 +21,8 @@ def check_program(module: nn.Module, program: Program) -> None:
         if not isinstance(module.get_submodule(owner), _BatchNorm):
             raise createPoptorchError(
                 f"Buffer {name} is reassigned within the model when calling the forward method. This is not supported. "
-                f"Consider using self.{own_name}.copy_(src) to copy data from a source tensor, where src is the name of the "
+                f"Consider using self.{own_name}.copy_(src) to copy data from a source tensor, where src is the name "
+                "of the "
                 "source tensor."
             )
 
@@ -31,7 +32,8 @@ def check_buffer_types(module: nn.Module) -> None:
     for name, buffer in module.named_buffers():
         if type(buffer) not in (Tensor, StaleTensor):
             raise createPoptorchError(
-                f"All buffers must be an instance of torch.Tensor: {name} is a {type(buffer).__name__}. Register a plain "
+                f"All buffers must be an instance of torch.Tensor: {name} is a {type(buffer).__name__}. Register a "
+                "plain "
                 "tensor, or a parameter."
             )
 

@@ -26,8 +26,11 @@ def _text(dropped: DroppedWork) -> str:
     loss = f" computed at {dropped.loss}" if dropped.loss else ""
     operation = f" at {dropped.operation}" if dropped.operation else ""
     return (
-        f"The model is trained on the loss{loss}, and not on the value that is computed from it{operation} and returned as "
-        f"{dropped.output}: PopTorch starts backward at the loss operation, so work after it does not change the gradients. "
-        'To train on the final value, wrap it: poptorch.identity_loss(final, reduction="none"). Otherwise return the loss '
+        f"The model is trained on the loss{loss}, and not on the value that is computed from it{operation} and "
+        "returned as "
+        f"{dropped.output}: PopTorch starts backward at the loss operation, so work after it does not change the "
+        "gradients. "
+        'To train on the final value, wrap it: poptorch.identity_loss(final, reduction="none"). Otherwise return the '
+        "loss "
         "itself, or detach() what is computed from it."
     )

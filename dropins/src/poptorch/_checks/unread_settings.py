@@ -82,11 +82,13 @@ class UnreadSettings:
         else:
             own = type(self._optimizer).__name__
             remedy = (
-                f"The model trains with another optimizer, the {own} that it was given. Let the schedule change that one, "
+                f"The model trains with another optimizer, the {own} that it was given. Let the schedule change that "
+                "one, "
                 f"and call setOptimizer(optimizer) after each scheduler.step()."
             )
         logger.warning(
-            "%s has changed the %s optimizer (%s), which has no effect: the settings of an optimizer are read when it is "
+            "%s has changed the %s optimizer (%s), which has no effect: the settings of an optimizer are read when "
+            "it is "
             "handed over by trainingModel or setOptimizer, and not after that. %s",
             _cause(optimizer),
             name,

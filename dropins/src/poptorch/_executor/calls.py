@@ -43,7 +43,8 @@ class InputAdvice:
         positional, named = halves(call.arguments)
         if any(map(_holds_table, (*positional.items, *named.items))):
             self._say(
-                "Dictionaries have partial support as inputs: their keys are compiled in, and all later calls have to use "
+                "Dictionaries have partial support as inputs: their keys are compiled in, and all later calls have "
+                "to use "
                 "the same ones."
             )
 

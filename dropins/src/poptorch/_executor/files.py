@@ -107,7 +107,8 @@ def load_executable(
     kinds = {True: "training", False: "inference"}
     if stored.extra["training"] != executor.trains:
         raise createPoptorchError(
-            f"{filename} holds a model for {kinds[stored.extra['training']]}, and this one is for {kinds[executor.trains]}."
+            f"{filename} holds a model for {kinds[stored.extra['training']]}, and this one is for "
+            f"{kinds[executor.trains]}."
         )
     _refuse_other_weights(executor.model, stored, path)
     _take_over(executor, stored, path, trusted)

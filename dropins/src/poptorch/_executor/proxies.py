@@ -91,7 +91,8 @@ class ParameterProxy:
         members = {CommGroupType.NoGrouping: 1, CommGroupType.All: replicas}.get(comm_group_type, shards)
         if variable_retrieval_mode is not VariableRetrievalMode.OnePerGroup and members != 1:
             raise createPoptorchError(
-                f"{variable_retrieval_mode!r} is not offered: the replicas of a group never differ, so one value for each "
+                f"{variable_retrieval_mode!r} is not offered: the replicas of a group never differ, so one value for "
+                "each "
                 "group says all. Use VariableRetrievalMode.OnePerGroup."
             )
         if not self._parameter.dim():

@@ -115,8 +115,10 @@ def _refuse_exceptions(flags: Tensor, operations: Sequence[str]) -> None:
     failed = flags.view(-1, max(1, len(operations))).any(0).nonzero().flatten().tolist()
     if failed:
         raise Error(
-            f"Floating point exception in {operations[failed[0]]}: it made NaN or infinity from numbers, or compared with "
-            f"NaN.{_others(len(failed) - 1)} poptorch.Options().Precision.enableFloatingPointExceptions(True) looks for "
+            f"Floating point exception in {operations[failed[0]]}: it made NaN or infinity from numbers, or compared "
+            "with "
+            f"NaN.{_others(len(failed) - 1)} poptorch.Options().Precision.enableFloatingPointExceptions(True) looks "
+            "for "
             "this; weights may have been updated with it.",
             type="poplar_floating_point_exception",
         )

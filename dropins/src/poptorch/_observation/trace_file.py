@@ -68,6 +68,7 @@ def _asked(text: str) -> dict[str, Any]:
         asked = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"The environment variable PVTI_OPTIONS is not JSON: {error}. Write {{'enable': 'true'}} with double quotes."
+            f"The environment variable PVTI_OPTIONS is not JSON: {error}. Write {{'enable': 'true'}} with double "
+            "quotes."
         ) from error
     return asked if isinstance(asked, dict) else {}

@@ -36,7 +36,8 @@ def advise_on_locations(options: Options) -> None:
         location = getattr(options.TensorLocations, f"location_{name.lower()}")
         if _is_off_chip(location) and name != "Activation":
             logger.warning(
-                "set%sLocation: they stay in the memory of the device. Activations and the state of the optimizer can wait on "
+                "set%sLocation: they stay in the memory of the device. Activations and the state of the optimizer "
+                "can wait on "
                 "the host.",
                 name,
             )

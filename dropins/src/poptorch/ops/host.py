@@ -90,7 +90,8 @@ class _HostFunction:
             results, _ = take_apart(self.function(*positional, **named))
         if is_traced(*results):
             raise Error(
-                f"The host function {self.key.partition('/')[0]!r} works with tensors that forward made while the model was "
+                f"The host function {self.key.partition('/')[0]!r} works with tensors that forward made while the "
+                "model was "
                 "compiled, and that hold no data. Make them, and modules, in __init__."
             )
         found = tuple(TensorSpec.of(result.contiguous()) for result in results)
