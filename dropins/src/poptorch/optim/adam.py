@@ -41,15 +41,7 @@ class Adam(Optimizer, torch.optim.Adam):
     ) -> None:
         super().__init__(
             params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-            },
+            _of_torch(lr, betas, eps, weight_decay, amsgrad, maximize, foreach),
             loss_scaling=loss_scaling,
             accum_type=accum_type,
             first_order_momentum_accum_type=first_order_momentum_accum_type,
@@ -61,14 +53,7 @@ class Adam(Optimizer, torch.optim.Adam):
 class AdamW(Optimizer, torch.optim.AdamW):
     """``torch.optim.AdamW`` with PopTorch's settings; bias correction can be left out, AMSGrad is not there."""
 
-    extras: ClassVar = {
-        "loss_scaling": 1.0,
-        "bias_correction": True,
-        "accum_type": torch.float32,
-        "first_order_momentum_accum_type": torch.float32,
-        "second_order_momentum_accum_type": torch.float32,
-        "max_grad_norm": float("inf"),
-    }
+    extras: ClassVar = {**Adam.extras, "bias_correction": True}
 
     def __init__(
         self,
@@ -88,21 +73,35 @@ class AdamW(Optimizer, torch.optim.AdamW):
         maximize: bool | None = None,
         foreach: bool | None = None,
     ) -> None:
+        settings = _of_torch(lr, betas, eps, weight_decay, amsgrad, maximize, foreach)
         super().__init__(
             params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-            },
-            loss_scaling=loss_scaling,
+            settings,
             bias_correction=bias_correction,
+            loss_scaling=loss_scaling,
             accum_type=accum_type,
             first_order_momentum_accum_type=first_order_momentum_accum_type,
             second_order_momentum_accum_type=second_order_momentum_accum_type,
             max_grad_norm=max_grad_norm,
         )
+
+
+def _of_torch(
+    lr: float | None,
+    betas: tuple[float, float] | None,
+    eps: float | None,
+    weight_decay: float | None,
+    amsgrad: bool | None,
+    maximize: bool | None,
+    foreach: bool | None,
+) -> dict[str, Any]:
+    """The settings that torch's own optimizers take."""
+    return {
+        "lr": lr,
+        "betas": betas,
+        "eps": eps,
+        "weight_decay": weight_decay,
+        "amsgrad": amsgrad,
+        "maximize": maximize,
+        "foreach": foreach,
+    }
