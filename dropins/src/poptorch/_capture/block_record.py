@@ -25,14 +25,14 @@ class BlockRecord:
 
     def __init__(self, placer: Placer) -> None:
         self.visits: list[Visit] = []
-        """In the order of forward; a block that is entered again is there again."""
+        """In the order of forward; a block that is entered twice is listed twice."""
         self._placer = placer
         self._active: Visit | None = None
         self._scopes: list[Visit] = []
         self.restart_automatic_ids()
 
     def restart_automatic_ids(self) -> None:
-        """Call the next block without an id "0" again."""
+        """Number blocks without an id from "0" again."""
         self._automatic_ids = itertools.count()
 
     def start(self, user_id: BlockId | None, ipu_id: int | None) -> None:
@@ -48,19 +48,19 @@ class BlockRecord:
         self._scopes.append(self.visits[-1])
 
     def close(self) -> None:
-        """Leave the block that was opened last, for the one around it if there is one."""
+        """Leave the innermost open block and return to the one around it, if any."""
         self._scopes.pop()
         self._active = self._scopes[-1] if self._scopes else None
         enter_stage(None if self._active is None else self._active.placement.ipu)
 
     def note_operation(self) -> None:
-        """Count the return to an outer block, which matters only once something runs there again."""
+        """Record the return to an outer block; called when an operation runs there."""
         if self._active is not None and self._active is not self.visits[-1]:
             self.visits.append(self._active)
 
     @property
     def is_outside(self) -> bool:
-        """Whether forward has left a block and is in no other; before the first block, it counts as inside of that."""
+        """Whether forward has left all blocks; before the first block it counts as inside of that one."""
         return bool(self.visits) and self._active is None
 
     @property

@@ -1,4 +1,4 @@
-"""The time in which a model is compiled: what PopTorch does around it, and what it checks about the model."""
+"""What PopTorch does while a model is compiled, and what it checks about the model."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ def capturing(module: nn.Module, options: Options, *, training: bool) -> Iterato
 
 
 def current_capture() -> Capture | None:
-    """The compilation that is under way, if there is one."""
+    """The compilation in progress, if any."""
     return _current.get()
 
 
 def current_run() -> ForwardRun | None:
-    """The run of forward that is under way in a compilation, if there is one."""
+    """The run of forward in progress during a compilation, if any."""
     capture = _current.get()
     return None if capture is None else capture.run
 
 
 class Capture:
-    """One compilation: what it is for, and what its forward has shown."""
+    """One compilation: its options, and what its forward did."""
 
     def __init__(self, options: Options, *, training: bool) -> None:
         self.options = options
         self.training = training
         self.run: ForwardRun | None = None
-        """The run of forward that is under way."""
+        """The run of forward in progress."""
         self.visits: list[Visit] = []
         """The blocks of the last complete run, in order."""
         self.reserved_ipus = 0
         """How many IPUs PopTorch would reserve for the model."""
         self.host_functions: list[Any] = []
-        """What the program calls on the host."""
+        """Functions that the program calls on the host."""
         self._finished: ForwardRun | None = None
         self._depth = 0
         self._active = ExitStack()
 
     @contextmanager
     def following(self, module: nn.Module) -> Iterator[None]:
-        """Follow each run of this module's forward in the block; the eager tier needs it for every call."""
+        """Record each run of this module's forward in the block; the eager tier needs it at every call."""
         handles = [
             module.register_forward_pre_hook(self._begin, prepend=True, with_kwargs=True),
             module.register_forward_hook(self._end, always_call=True),
-            # Only a forward that succeeded is checked, so that its own error is the one that is seen.
+            # Only a forward that succeeded is checked, so that its own error is the one that is raised.
             module.register_forward_hook(self._check),
         ]
         token = _current.set(self)
@@ -105,7 +105,7 @@ class Capture:
         check_pipeline_depth(self.options, pipeline_stages(ipus), training=self.training)
 
     def _stop(self) -> None:
-        """Put an end to the run, even to one that was interrupted."""
+        """End the run, even after an interruption."""
         self.run = None
         self._depth = 0
         self._active.close()

@@ -1,4 +1,4 @@
-"""Functions that programs want called around each compilation."""
+"""Functions to call before and after each compilation."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ __all__ = ["ForwardRun"]
 
 _CONVOLUTIONS = frozenset({"aten::convolution", "aten::convolution_overrideable", "aten::_convolution"})
 _NO_WORK = frozenset({"aten::detach", "aten::lift_fresh"})
-"""Operations that torch slips in itself, and that compute nothing."""
+"""Operations that torch inserts by itself and that compute nothing."""
 
 
 class ForwardRun(TorchDispatchMode):
-    """While active, notices every operation of forward and the block that it is in."""
+    """While active, records every operation of forward and its block."""
 
     def __init__(self, placer: Placer, inputs: Iterable[Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -41,14 +41,14 @@ class ForwardRun(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Notice an operation, and run it."""
+        """Record an operation and run it."""
         if self._is_noticing and func.namespace != "prim" and func._schema.name not in _NO_WORK:
             self._notice(func, args)
         return func(*args, **(kwargs or {}))
 
     @contextmanager
     def overlapping(self, tensor: Tensor) -> Iterator[None]:
-        """Take the operations of the block as the one that overlaps the transfer of an input."""
+        """Treat the operations of the block as the ones that overlap the transfer of an input."""
         if id(tensor) not in self._inputs:
             raise Error("poptorch.set_overlap_for_input applied on a node which is not a tensor input of the model.")
         self._overlapped.add(id(tensor))
@@ -59,7 +59,7 @@ class ForwardRun(TorchDispatchMode):
             self._is_noticing = True
 
     def tensor_id(self, tensor: Tensor) -> int:
-        """A number that this tensor alone has in this run."""
+        """A number that is unique to this tensor in this run."""
         if tensor not in self._tensor_ids:
             self._tensor_ids[tensor] = next(self._next_tensor_ids)
         number: int = self._tensor_ids[tensor]
@@ -72,13 +72,13 @@ class ForwardRun(TorchDispatchMode):
         self._convolutions_in_multi_conv = 0
 
     def end_multi_conv(self, *, failed: bool) -> None:
-        """Raise if there was no convolution, unless the block has raised before it came to one."""
+        """Raise if there was no convolution, unless the block itself raised before."""
         found, self._convolutions_in_multi_conv = self._convolutions_in_multi_conv, None
         if not found and not failed:
             raise Error("Unexpected end_multi_conv: there is no convolution in the poptorch.MultiConv.")
 
     def check_overlaps(self) -> None:
-        """Raise if an input whose transfer overlaps is used otherwise too."""
+        """Raise if an input whose transfer overlaps is also used elsewhere."""
         if self._overlapped & self._used:
             raise Error(
                 "poptorch.set_overlap_for_input is not the only operation applied to an input. Use its result, and not "

@@ -1,4 +1,4 @@
-"""Operations under the names of the parts of a model that they stand in."""
+"""Names operations after the submodules that they are in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["module_scopes"]
 
 @contextmanager
 def module_scopes(module: nn.Module) -> Iterator[None]:
-    """Put what each part of a module computes in the block under the name of the part."""
+    """Name what each submodule computes in the block after the submodule."""
     scopes = _Scopes()
     with ExitStack() as handles:
         for path, part in module.named_modules():
@@ -28,19 +28,19 @@ def module_scopes(module: nn.Module) -> Iterator[None]:
 
 
 class _Scopes:
-    """Enters the scope of a part before its forward, and leaves it behind, even if forward fails."""
+    """Enters the scope of a submodule before its forward and leaves it afterwards, even if forward fails."""
 
     def __init__(self) -> None:
         self._entered: list[tuple[str, AbstractContextManager[None]]] = []
 
     def enter(self, path: str, part: nn.Module, args: Any) -> None:
-        """Enter a part; inside of another one, by the rest of its path."""
+        """Enter a submodule; inside of another one, by the rest of its path."""
         around = f"{self._entered[-1][0]}/" if self._entered else ""
         scope = in_scope(path.removeprefix(around))
         scope.__enter__()
         self._entered.append((path, scope))
 
     def leave(self, part: nn.Module, args: Any, result: Any) -> None:
-        """Leave the part that was entered last."""
+        """Leave the submodule that was entered last."""
         if self._entered:
             self._entered.pop()[1].__exit__(None, None, None)

@@ -1,7 +1,7 @@
-"""What programs want replaced in other libraries while a model is compiled.
+"""What to replace in other libraries while a model is compiled.
 
-Pilotage replaces nothing itself: it captures torch as it is. Libraries that bring replacements of their own, as
-``poptorch_geometric`` does, register them here.
+Pilotage replaces nothing itself: it captures torch as it is. Libraries with their own replacements, such as
+``poptorch_geometric``, register them here.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class _OverwriteContextManager:
 
     @classmethod
     def registerSubsitutionManager(cls, manager: type[SubstitutionManager] | SubstitutionManager) -> None:
-        """Apply this manager, or one made by this class, during every compilation from now on."""
+        """Apply this manager, or a new instance of this class, during every compilation from now on."""
         cls._registered.append(manager)
 
     def __init__(self) -> None:
         self._applied: list[SubstitutionManager] = []
 
     def __enter__(self) -> _OverwriteContextManager:
-        # Distributions look at the values of their arguments, which a program without data does not have.
+        # Distributions validate the values of their arguments, which tensors without data do not have.
         self._validates = Distribution._validate_args
         Distribution.set_default_validate_args(False)
         try:

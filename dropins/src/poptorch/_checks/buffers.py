@@ -1,4 +1,4 @@
-"""What PopTorch does not let a model's forward do to its own buffers."""
+"""What PopTorch does not allow for the buffers of a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
 
 
 def check_program(module: nn.Module, program: Program) -> None:
-    """Refuse a forward that puts other tensors in the place of its buffers; in the eager tier, once it has run."""
+    """Refuse a forward that assigns other tensors to its buffers; in the eager tier, once it has run."""
     found_in_runs = (name for findings in findings_of(program) for name in findings.reassigned_buffers)
     for name in {*program.reassigned_buffers, *found_in_runs}:
         owner, _, own_name = name.rpartition(".")
@@ -28,7 +28,7 @@ def check_program(module: nn.Module, program: Program) -> None:
 
 
 def check_buffer_types(module: nn.Module) -> None:
-    """Refuse buffers of a class of their own, which a device cannot keep."""
+    """Refuse buffers that are instances of a tensor subclass, which a device cannot keep."""
     for name, buffer in module.named_buffers():
         if type(buffer) not in (Tensor, StaleTensor):
             raise createPoptorchError(

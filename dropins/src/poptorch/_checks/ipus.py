@@ -1,4 +1,4 @@
-"""What PopTorch checks once it knows which IPUs the blocks of a model were given."""
+"""What PopTorch checks once it knows the IPU of each block of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pipeline_stages(ipus: Iterable[int]) -> int:
 
 
 def check_pipeline_depth(options: Options, stages: int, *, training: bool) -> None:
-    """Raise if one call does not hold enough micro-batches to fill the pipeline."""
+    """Raise if one call has too few micro-batches to fill the pipeline."""
     strategy = options._execution_strategy
     if stages < 2 or not isinstance(strategy, PipelinedExecution) or isinstance(strategy, ShardedExecution):
         return
@@ -35,7 +35,7 @@ def check_pipeline_depth(options: Options, stages: int, *, training: bool) -> No
 
 
 def check_ipu_count(options: Options, ipus: Iterable[int]) -> int:
-    """The IPUs that would be reserved for a model on these ones; raise if PopTorch would not reserve them."""
+    """The number of IPUs to reserve for a model on these IPUs; raise if PopTorch would not reserve them."""
     wanted: int = (max(ipus, default=0) + 1) * options.replication_factor
     reserved = 1 << (wanted - 1).bit_length()
     if reserved > _MOST_IPUS:

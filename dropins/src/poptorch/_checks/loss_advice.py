@@ -1,4 +1,4 @@
-"""What PopTorch's rule for the loss leaves out of training, and that the user is told of it."""
+"""Warns of work after the loss, which PopTorch's rule for the loss leaves out of training."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["LossAdvice"]
 
 
 class LossAdvice:
-    """Warns once per model that forward returns a value which is computed from the loss, but not trained on."""
+    """Warns once per model that forward returns a value computed from the loss that training ignores."""
 
     def __init__(self) -> None:
         self._has_warned = False
 
     def on(self, program: Program) -> None:
-        """Look at a program; in the eager tier, once it has run."""
+        """Check a program; in the eager tier, once it has run."""
         dropped = next((findings.dropped_work for findings in findings_of(program)), None)
         if dropped is not None and not self._has_warned:
             self._has_warned = True

@@ -1,4 +1,4 @@
-"""Optimizers whose settings a schedule changes, although no program reads them."""
+"""Warns of optimizer settings that changed without effect, since no program reads them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Kind = TypeVar("Kind")
 
 
 class UnreadSettings:
-    """Compares optimizers with what was last read of them, and says once for each that a change has no effect.
+    """Compares optimizers with what was last read of them, and warns once for each that a change has no effect.
 
-    PopTorch reads an optimizer in `setOptimizer` and at no other time.
+    PopTorch reads an optimizer only in `setOptimizer`.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -34,7 +34,7 @@ class UnreadSettings:
         self._said: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
 
     def read(self, optimizer: torch.optim.Optimizer) -> None:
-        """The model has taken over the present settings of an optimizer."""
+        """Note that the model has read the current settings of an optimizer."""
         if optimizer is not self._optimizer:
             self._others = [(other, noted) for other, noted in self._others if other() is not optimizer]
             self._others.append((weakref.ref(self._optimizer), self._settings))
@@ -48,7 +48,7 @@ class UnreadSettings:
                 settings.note(optimizer)
 
     def look_for_others(self, module: nn.Module) -> None:
-        """Find the optimizers that hold parameters of the module; takes some milliseconds, and is done at compilation."""
+        """Find the optimizers that hold parameters of the module; takes milliseconds, and is done at compilation."""
         parameters = frozenset(map(id, module.parameters()))
         known = [other() for other, _ in self._others]
         for optimizer in _living(torch.optim.Optimizer):
@@ -56,10 +56,10 @@ class UnreadSettings:
                 self._others.append((weakref.ref(optimizer), Settings(optimizer)))
 
     def check(self, handovers: int) -> None:
-        """Warn of settings that have changed without being read; asked at every call.
+        """Warn of settings that have changed without being read; called before every run.
 
-        ``handovers`` counts how often weights went from the host to the device or back: other optimizers may have trained on
-        the host meanwhile, and their schedules had their effect there.
+        ``handovers`` counts how often weights went from the host to the device or back: other optimizers may have
+        trained on the host in between, where their schedules had an effect.
         """
         if handovers != self._handovers:
             self._handovers = handovers
@@ -116,7 +116,7 @@ def _shares(optimizer: torch.optim.Optimizer, parameters: frozenset[int]) -> boo
 
 
 def _living(kind: type[Kind]) -> Iterator[Kind]:
-    """All living objects of a class and those derived from it; torch keeps no list of its optimizers."""
+    """All live instances of a class and its subclasses; torch keeps no list of its optimizers."""
     kinds = {kind, *_derived(kind)}
     return (each for each in gc.get_objects() if type(each) in kinds)
 

@@ -1,4 +1,4 @@
-"""PopTorch's accessor that loads data in a process of its own."""
+"""PopTorch's accessor, which loads data in a separate process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SHARING = {
 
 
 class AsynchronousDataAccessor:
-    """Iterates over any iterable, which a process of its own reads ahead into a ring buffer.
+    """Iterates over any iterable, which a separate process reads ahead into a ring buffer.
 
-    Items are views of the ring buffer: each is valid until the next one is asked for, and has to be cloned to be kept.
+    Items are views of the ring buffer: each is valid until the next one is requested; clone it to keep it.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class AsynchronousDataAccessor:
         self.terminate()
 
     def terminate(self) -> None:
-        """End the process that loads."""
+        """Stop the process that loads."""
         if hasattr(self, "_prefetcher"):
             self._prefetcher.terminate()
 

@@ -1,4 +1,4 @@
-"""Tracepoints of loading: each sample that is read, and each wait for a batch."""
+"""Tracepoints for loading: one for each sample that is read, and one for each wait for a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["traced_batches", "traced_dataset"]
 
 
 class _TracedDataset(Dataset[Any]):
-    """A data set whose samples are read under a tracepoint; in every other way the one that it stands for."""
+    """A data set whose samples are read under a tracepoint; otherwise it behaves as the original."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -34,13 +34,13 @@ class _TracedDataset(Dataset[Any]):
 
 
 def traced_dataset(dataset: Any) -> Any:
-    """The data set with a tracepoint around each sample, where tracepoints are written to a file."""
+    """The data set with a tracepoint around each sample, if tracepoints are written to a file."""
     is_indexed = hasattr(type(dataset), "__getitem__") and not isinstance(dataset, IterableDataset)
     return _TracedDataset(dataset) if is_indexed and trace_file() is not None else dataset
 
 
 def traced_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches with a tracepoint around the wait for each, where tracepoints are written to a file."""
+    """The batches with a tracepoint around the wait for each, if tracepoints are written to a file."""
     return iter(batches) if trace_file() is None else _waiting(iter(batches))
 
 
