@@ -1,4 +1,4 @@
-"""What PopTorch tells the user about the arguments and outputs of a call."""
+"""What PopTorch logs about the arguments and outputs of a call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _REFUSAL = (
 
 
 class InputAdvice:
-    """Says once per model what happens to inputs that the device does not take as they are."""
+    """Warns once per model about inputs that the device does not take as they are."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
     def on(self, call: BoundCall) -> None:
-        """Look at the inputs of a call."""
+        """Check the inputs of a call."""
         for tensor in call.tensors:
             if tensor.requires_grad:
                 self._say(
@@ -39,7 +39,7 @@ class InputAdvice:
                 self._say("At least one input tensor is not contiguous: contiguous copies are made at each call.")
 
     def on_compilation(self, call: BoundCall) -> None:
-        """Look at the call that a model is compiled for."""
+        """Check the call that a model is compiled for."""
         positional, named = halves(call.arguments)
         if any(map(_holds_table, (*positional.items, *named.items))):
             self._say(
@@ -55,7 +55,7 @@ class InputAdvice:
 
 
 def warn_of_host_outputs(program: Program) -> None:
-    """Say that a tensor which forward only passes on was never on the device."""
+    """Warn of outputs that forward only passes on, and that were never on the device."""
     for computation in program.computations.values():
         if computation.graph is None:
             return

@@ -47,7 +47,7 @@ def save_executable(
 
 
 def _with_pinned_tier(executor: PoplarExecutor) -> Options:
-    """The options, with a tier that the environment has pinned: what reads the file goes on in it."""
+    """The options, with the tier if the environment pins one, so that a program read from the file stays in it."""
     options = executor.options.clone()
     if environment.tier() is not None and not options.exists("pilotage_tier"):
         options.runOn(tier=executor.engine.chosen_tier)
@@ -63,11 +63,12 @@ def load(
     allow_operations: Iterable[str] = (),
     max_memory: int | None = None,
 ) -> PoplarExecutor:
-    """Run a model that was saved: it needs neither its class nor a compilation.
+    """Load a saved model, which needs neither its class nor a compilation.
 
-    With an instance of its class, ``.model`` is that instance, with the saved weights. A file may come from anybody: its program
-    may only call operations that compute, besides those of ``allow_operations`` (``"library::name"``), and may need at most
-    ``max_memory`` bytes, or as many as the machine has. A file that is ``trusted`` may do anything, and its machine code is used.
+    If an instance of its class is given, ``.model`` is that instance, with the saved weights. Files are not trusted by
+    default: their programs may call only operations that compute, besides those of ``allow_operations``
+    (``"library::name"``), and may use at most ``max_memory`` bytes, by default the memory of the machine. The program
+    of a ``trusted`` file may do anything, and its machine code is used.
     """
     path = Path(filename)
     permission = _permission(trusted, allow_operations, max_memory)
@@ -98,7 +99,7 @@ def load_executable(
     allow_operations: Iterable[str] = (),
     max_memory: int | None = None,
 ) -> None:
-    """Give a wrapped model the program of a file instead of compiling it, checked as in `load`."""
+    """Give a wrapped model the program of a file instead of compiling it; checks are those of `load`."""
     if executor.isCompiled():
         raise createPoptorchError("The model is already compiled. Call destroy() before loadExecutable().")
     path = Path(filename)
@@ -159,7 +160,7 @@ def _continue_random_streams(executor: PoplarExecutor, stored: StoredModel) -> N
     streams, saved = executor.engine.random_streams, stored.random_streams
     if saved is None or not stored.program.draws_random_numbers:
         return
-    # Without a seed a program draws from torch's own generator, which stands somewhere else in this process.
+    # Without a seed a program draws from torch's own generator, whose state differs in this process.
     sizes = {state.numel() for state in streams.states}
     if sizes == {state.numel() for state in saved}:
         streams.part_from_torch(saved)

@@ -25,7 +25,7 @@ _LOSS_SCALE = "lossScaleUpdateFactor"
 
 
 class OptimizerLink:
-    """Ties a model's optimizer to its program; values are read when the optimizer is set, and at no other time."""
+    """Ties a model's optimizer to its program; values are read only when the optimizer is set."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class OptimizerLink:
         self._kept: OptimizerState | None = None
         self.plan = self._read(optimizer, compiled=compiled)
         self._superseded = _loaded_values(optimizer)
-        """Numbers that were loaded before the optimizer's settings were read, and so count no more."""
+        """Values that were loaded before the optimizer's settings were read, and are therefore outdated."""
         self._pooling: Pooling | None = None
         self.pools_running_mean = wants_running_mean(optimizer)
-        """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
+        """Whether gradients are pooled in a type so narrow that a running mean is needed."""
         self._unread = UnreadSettings(optimizer)
 
     def set(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
-        """Take over the present values of an optimizer, the same one or another."""
+        """Read the current values of an optimizer, the same one or another."""
         if executor.is_compiled and wants_running_mean(optimizer) != self.pools_running_mean:
             raise ValueError(
                 "The accumulation type of the optimizer decides how gradients are pooled, and the model is already "
@@ -86,13 +86,13 @@ class OptimizerLink:
             self._offer_state()
 
     def adapted(self, execution: Execution) -> Execution:
-        """The execution that this optimizer's accumulation type asks for."""
+        """The execution that this optimizer's accumulation type requires."""
         if self._pooling is None:
             self._pooling = execution.pooling
         return replace(execution, pooling=Pooling.RUNNING if self.pools_running_mean else self._pooling)
 
     def begin(self, executor: Executor) -> None:
-        """Give a new program what the optimizer has learnt already, and show in the optimizer what it learns from here on."""
+        """Give a new program the optimizer's state, and let the optimizer show the device's state from now on."""
         if self._kept is not None:
             executor.set_optimizer_state(self._kept)
             self._kept = None
@@ -111,14 +111,14 @@ class OptimizerLink:
             self.optimizer.ipu_state_is_dirty = not self.optimizer.host_state_is_dirty
 
     def before_run(self, executor: Executor) -> None:
-        """Send a state that was loaded into the optimizer to the device, and report changes that nobody has read."""
+        """Send a loaded optimizer state to the device, and warn of changes that were not read."""
         optimizer = self.optimizer
         if isinstance(optimizer, Optimizer):
             if optimizer.host_state_is_dirty:
                 self._send_loaded(optimizer, executor)
-            # Before the run: one that is broken off has made some updates too.
+            # Before the run, since an interrupted run may have made some updates too.
             optimizer.ipu_state_is_dirty = True
-        # torch's schedulers ask for this mark, and warn of steps that they have not seen.
+        # torch's schedulers check this flag, and warn if the optimizer has made no step.
         optimizer._opt_called = True  # type: ignore[attr-defined]
         self._unread.check(executor.host_steps.handovers)
 
@@ -133,7 +133,7 @@ class OptimizerLink:
             state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
         executor.set_optimizer_state(state)
         if loaded["ipu_param"] is not self._superseded:
-            # What was written there has 32 bits; where the optimizer's own settings agree, they say it exactly.
+            # The loaded values have 32 bits; if the optimizer's own settings agree, those are exact.
             fresh = self._read(optimizer, compiled=plan)
             executor.set_plan(from_ipu_param(fresh, loaded["ipu_param"] or {}))
             self._unread.read(optimizer)
@@ -141,7 +141,7 @@ class OptimizerLink:
 
     def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
         if compiled is None or not _knows(self._names, optimizer):
-            # Not at every step, where many programs set their optimizer: it is a walk over all modules.
+            # Not at every step, since it walks over all modules and many programs set their optimizer at every step.
             self._names = {id(parameter): name for name, parameter in self._module.named_parameters()}
         return replace(
             self._reader.plan(optimizer, self._names, compiled=compiled),
@@ -150,7 +150,7 @@ class OptimizerLink:
         )
 
     def let_go(self, executor: Executor) -> None:
-        """Read the device's state for the last time, before it is gone."""
+        """Read the device's state for the last time."""
         if executor.is_compiled:
             self._kept = executor.optimizer_state()
         if isinstance(self.optimizer, Optimizer):

@@ -1,4 +1,4 @@
-"""Parts and parameters of a wrapped model; a parameter can be given one value for each group of replicas."""
+"""Proxies for parts and parameters of a wrapped model, which give groups of replicas their own values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ModuleProxy", "ParameterProxy", "seen_through"]
 
 
 def seen_through(executor: Executor, value: Any) -> Any:
-    """A parameter as a proxy; so is a part of the model, as long as its replicas can still be grouped."""
+    """A proxy for a parameter, or for a part of the model while its replicas can still be grouped; others as they are."""
     if isinstance(value, nn.Parameter):
         return ParameterProxy(executor, value)
     if isinstance(value, nn.Module) and executor.execution.batching.replicas > 1 and not executor.is_compiled:
@@ -25,7 +25,7 @@ def seen_through(executor: Executor, value: Any) -> Any:
 
 
 class ModuleProxy:
-    """Behaves as the part does, and gives out its parameters with `replicaGrouping`."""
+    """Behaves as the part does, and returns its parameters with `replicaGrouping`."""
 
     def __init__(self, executor: Executor, module: nn.Module) -> None:
         object.__setattr__(self, "_executor", executor)
@@ -33,7 +33,7 @@ class ModuleProxy:
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """The class of the part, so that isinstance() sees what it would see without a wrapper."""
+        """The class of the part, so that isinstance() works as without a wrapper."""
         return type(object.__getattribute__(self, "_module"))
 
     def __getattr__(self, name: str) -> Any:
@@ -102,7 +102,7 @@ class ParameterProxy:
             self._executor.group_replicas(self._name(), members, grouping)
 
     def _name(self) -> str:
-        """What the program calls the parameter; one that is shared by several parts has the name of the first."""
+        """The parameter's name in the program; a shared parameter has the name of its first owner."""
         named = self._executor.module.named_parameters()
         return next(name for name, parameter in named if parameter is self._parameter)
 

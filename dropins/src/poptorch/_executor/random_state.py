@@ -1,4 +1,4 @@
-"""A model's random streams as the list of numbers that PopTorch's users know."""
+"""A model's random streams as a list of numbers, as PopTorch shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def random_state(executor: Executor) -> list[int]:
 
 
 def set_random_state(executor: Executor, state: list[int]) -> None:
-    """Put each replica's stream where it was when the list was read."""
+    """Restore each replica's stream to the state in the list."""
     streams = executor.random_streams
     present = streams.states
     size = sum(each.numel() for each in present)

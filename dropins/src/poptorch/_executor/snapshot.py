@@ -8,8 +8,8 @@ __all__ = ["snapshot"]
 
 
 def snapshot(module: nn.Module) -> nn.Module:
-    """A twin that shares parameters, buffers, parts and hooks with a module, but not its plain attributes."""
-    # Not copy.copy, which asks classes for the state that they would pickle, and some refuse.
+    """A shallow copy that shares parameters, buffers, submodules and hooks with a module, but not its plain attributes."""
+    # Not copy.copy: it uses the pickling protocol, which some classes refuse.
     twin = object.__new__(type(module))
     twin.__dict__.update(module.__dict__)
     return twin

@@ -1,8 +1,8 @@
 """The narrower types that PopTorch computes in.
 
-Inputs of float64 and bfloat16 are computed in float32, unless the weights are all of their own type: weights stay as
-the user made them, and have to meet inputs of the same type. Outputs of these types come back as float32, and int64 as
-int32. Integers keep 64 bits on the way in, since torch's own losses and embeddings ask for them.
+Inputs of float64 and bfloat16 become float32, unless all weights have the same type as the input: weights are not
+converted, and torch needs inputs of their type. Outputs of these types come back as float32, and int64 as int32.
+Integer inputs keep 64 bits, since torch's losses and embeddings require them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OUTPUTS = {torch.int64: torch.int32, **_INPUTS}
 
 
 class DeviceInputs:
-    """Brings the inputs of a module to the types that the device computes in."""
+    """Converts the inputs of a module to the types that the device computes in."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module

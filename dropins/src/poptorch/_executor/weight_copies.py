@@ -1,4 +1,4 @@
-"""Weights and buffers of a wrapped model on their way between its module and the device."""
+"""Copying weights and buffers between the module of a wrapped model and the device."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class WeightCopies:
     """The thread of the last call."""
 
     def copyWeightsToHost(self) -> None:
-        """Bring the device's weights and buffers to the module."""
+        """Copy the device's weights and buffers to the module."""
         with translated():
             self.engine.fetch_weights()
 
     def copyWeightsToHostIfNeeded(self) -> bool:
-        """Bring the device's weights to the module if they are newer; tells whether they were."""
+        """Copy the device's weights to the module if they are newer; returns whether they were."""
         return self.engine.fetch_weights_if_needed()
 
     def copyWeightsToDevice(self) -> None:
-        """Send the module's weights and buffers to the device."""
+        """Copy the module's weights and buffers to the device."""
         with translated():
             self.engine.send_weights()
 
     def copyNamedBuffersToDevice(self) -> None:
-        """Send the buffers that ``updatableNamedBuffers`` names to the device."""
+        """Copy the buffers that ``updatableNamedBuffers`` names to the device."""
         names = self._updatable_buffers()
         if not names:
             raise createPoptorchError("No buffers are named by poptorch.Options().updatableNamedBuffers.")
@@ -55,7 +55,7 @@ class WeightCopies:
         return result
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The module's state dictionary from between two calls; a copy of it where another thread trains the model."""
+        """The module's state dictionary between two calls; a copy if another thread trains the model."""
         with self.engine.turn:
             state: dict[str, Any] = self._user_model.state_dict(*args, **kwargs)
             return state if self._caller in (None, get_ident()) else copy.deepcopy(state)

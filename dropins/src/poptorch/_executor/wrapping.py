@@ -21,7 +21,7 @@ from poptorch.options import Options
 __all__ = ["inferenceModel", "trainingModel"]
 
 _in_training: WeakKeyDictionary[nn.Module, weakref.ref[PoplarExecutor]] = WeakKeyDictionary()
-"""Which modules are wrapped for training; entries vanish with the module or its wrapper."""
+"""Modules that are wrapped for training; an entry lives as long as the module and its wrapper."""
 
 
 def trainingModel(
@@ -69,12 +69,12 @@ def _checked(options: Options | None) -> Options:
 
 
 def note_training(executor: PoplarExecutor) -> None:
-    """Remember that the executor's module is trained by it."""
+    """Remember that this executor trains its module."""
     _in_training[executor.model] = weakref.ref(executor)
 
 
 def refuse_second_wrapping(module: nn.Module) -> None:
-    """Raise if a module is being trained already."""
+    """Raise if a module is already wrapped for training."""
     known = _in_training.get(module)
     executor = known() if known is not None else None
     if executor is not None and not executor.destroyed:
@@ -85,7 +85,7 @@ def refuse_second_wrapping(module: nn.Module) -> None:
 
 
 class FunctionModule(nn.Module):
-    """A function, with the modules that it uses as parts: their weights are state of the program, and no constants."""
+    """A function as a module; the modules it uses become submodules, so that their weights are state and not constants."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class FunctionModule(nn.Module):
 
 
 def _tells_its_arguments(function: Callable[..., Any]) -> bool:
-    """Whether Python knows what a function takes; of most of torch's own it does not."""
+    """Whether the function has a signature; most of torch's own have none."""
     try:
         inspect.signature(function)
     except ValueError:
@@ -111,7 +111,7 @@ def _taking_anything(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reached(function: Any) -> Iterator[Any]:
-    """What a function can get at by its names: its owner, what it closes over, globals, and arguments set before."""
+    """What a function can reach: its owner, closure, globals, defaults and bound arguments."""
     if isinstance(function, functools.partial):
         yield from (*function.args, *function.keywords.values())
         yield from _reached(function.func)
@@ -130,7 +130,7 @@ def _reached(function: Any) -> Iterator[Any]:
 def _named_in(function: Callable[..., Any]) -> Iterable[Any]:
     try:
         names = inspect.getclosurevars(function)
-    except ValueError:  # It closes over something that does not exist yet.
+    except ValueError:  # A closure variable has no value yet.
         return ()
     return (*names.nonlocals.values(), *names.globals.values())
 

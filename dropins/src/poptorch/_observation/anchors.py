@@ -32,7 +32,7 @@ class _Anchor:
 class Anchors:
     """Takes the anchored tensors from what a program returns.
 
-    As long as there are any, the program returns everything, and what the output mode leaves out is left out here.
+    If there are any, the program returns every output, and the output mode is applied here.
     """
 
     def __init__(self, options: Options, execution: Execution) -> None:
@@ -53,7 +53,7 @@ class Anchors:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the program has to bring back, in the engine's words."""
+        """The labels of the tensors that the program has to return."""
         computed = [label_of(anchor.long_name) for anchor in self._anchors.values() if self._is_computed(anchor)]
         return (*computed, labels.EXCEPTIONS) if self._watches else tuple(computed)
 
@@ -83,7 +83,7 @@ class Anchors:
         return self._outputs(outputs[:count], program) if program.anchors else outputs
 
     def value(self, short_name: str) -> Tensor:
-        """What the last call brought back."""
+        """The value of an anchored tensor in the last call."""
         require(short_name in self._anchors, f"No tensor is anchored as {short_name!r}: anchorTensor names it.")
         require(short_name in self._values, f"The model has not been run since {short_name!r} was anchored.")
         return self._values[short_name]
@@ -97,7 +97,7 @@ class Anchors:
         ]
 
     def _is_computed(self, anchor: _Anchor) -> bool:
-        """Whether forward, backward or a single update computes the tensor; other updates are looked at afterwards."""
+        """Whether the captured step computes the tensor; the results of separate updates are read afterwards."""
         if "___specific___" in anchor.long_name or anchor.long_name == "lossScaling_FLOAT":
             return False
         if not anchor.long_name.startswith(UPDATED) or self._updates_at_once:
@@ -111,7 +111,7 @@ class Anchors:
 
 
 def _refuse_exceptions(flags: Tensor, operations: Sequence[str]) -> None:
-    """Raise if an operation has made what is no number, in whichever micro-batch."""
+    """Raise if an operation produced NaN or infinity in any micro-batch."""
     failed = flags.view(-1, max(1, len(operations))).any(0).nonzero().flatten().tolist()
     if failed:
         raise Error(
@@ -129,7 +129,7 @@ def _others(count: int) -> str:
 
 
 def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:
-    """How to read a tensor that is there when a call is over; None for a name that is not there."""
+    """A function that reads a tensor after a call; None for an unknown name."""
     if executor.plan is None:
         return None
     if long_name.startswith(UPDATED):
@@ -142,7 +142,7 @@ def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:
 
 
 def chosen(everything: Tensor, rank: int, mode: OutputMode, period: int, batching: Batching) -> Tensor:
-    """What an output mode leaves of an output of all micro-batches, which has this rank in each of them."""
+    """Apply an output mode to an output of all micro-batches, which has this rank in each of them."""
     rounds, replicas = batching.gradient_accumulation, batching.replicas
     if batching.device_iterations * rounds * replicas == 1:
         return everything

@@ -1,4 +1,4 @@
-"""A compiled program for people to read: in the file that POPTORCH_EXPORT_PROTO_FILE names, and in the log."""
+"""A compiled program in readable form: in the file that POPTORCH_EXPORT_PROTO_FILE names, and in the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["show_program"]
 
 
 def show_program(program: Program) -> None:
-    """Write and log a program as the environment asks for it."""
+    """Write and log a program if the environment variables ask for it."""
     path = os.environ.get("POPTORCH_EXPORT_PROTO_FILE")
     if path and any(computation.graph is None for computation in program.computations.values()):
         logger.warning("POPTORCH_EXPORT_PROTO_FILE is set, but in the eager tier there is no program to write.")
@@ -38,11 +38,11 @@ def _listing(program: Program) -> str:
 
 
 def _shortened(text: str) -> str:
-    told = os.environ.get("POPTORCH_MAX_GRAPH_LEN")
-    if not told:
+    limit = os.environ.get("POPTORCH_MAX_GRAPH_LEN")
+    if not limit:
         return text
     try:
-        longest = int(told)
+        longest = int(limit)
     except ValueError:
-        raise ValueError(f"POPTORCH_MAX_GRAPH_LEN is {told!r}. It has to be a whole number.") from None
+        raise ValueError(f"POPTORCH_MAX_GRAPH_LEN is {limit!r}. It has to be a whole number.") from None
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text) - longest} more characters)"

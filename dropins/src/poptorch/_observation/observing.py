@@ -1,4 +1,4 @@
-"""What an executor lets one see of its program: names, anchored tensors, times, operations."""
+"""What an executor shows of its program: names, anchored tensors, times, operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Latency = tuple[float, float, float]
 
 
 class Observing:
-    """Methods of an executor that look at its program and change nothing."""
+    """Methods of an executor that read its program without changing it."""
 
     engine: Executor
     _anchors: Anchors
@@ -28,27 +28,27 @@ class Observing:
         return names_in(self.engine.captured, self.engine.plan)
 
     def getAnchoredTensor(self, short_name: str) -> Tensor:
-        """The tensor that `Options.anchorTensor` gave this name, from the last call."""
+        """The tensor that `Options.anchorTensor` gave this name, as of the last call."""
         return self._anchors.value(short_name)
 
     def getPerfCounters(self) -> dict[str, list[list[float]]]:
-        """When the inputs of the last call were sent and its outputs came back, for each tensor and step, in seconds."""
+        """When the inputs of the last call were sent and its outputs returned, by tensor and step, in seconds."""
         return self._performance.counters()
 
     def getHostIpuLatency(self) -> Latency:
-        """The least, greatest and mean time of sending inputs."""
+        """The minimum, maximum and mean time to send inputs."""
         return self._performance.latency("input", "input_complete")
 
     def getComputeLatency(self) -> Latency:
-        """The least, greatest and mean time between inputs and outputs on the device."""
+        """The minimum, maximum and mean time from inputs to outputs on the device."""
         return self._performance.latency("input_complete", "output")
 
     def getIpuHostLatency(self) -> Latency:
-        """The least, greatest and mean time of returning outputs."""
+        """The minimum, maximum and mean time to return outputs."""
         return self._performance.latency("output", "output_complete")
 
     def getLatency(self) -> Latency:
-        """The least, greatest and mean time from sending inputs to having outputs."""
+        """The minimum, maximum and mean time from sending inputs to receiving outputs."""
         return self._performance.latency("input", "output_complete")
 
     def _debugGetPopartIR(self) -> str:

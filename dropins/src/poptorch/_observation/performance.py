@@ -1,4 +1,4 @@
-"""How long calls take, as PopTorch's counters tell it."""
+"""PopTorch's performance counters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = ("input", "input_complete", "output", "output_complete")
 
 
 class PerformanceCounters:
-    """Tells when inputs were sent and outputs computed: for each micro-batch where the device works in step with the host."""
+    """Records when inputs were sent and outputs computed, for each micro-batch if the device is synchronous."""
 
     def __init__(self, options: Options, executor: Executor) -> None:
         self._options = options
@@ -23,11 +23,11 @@ class PerformanceCounters:
         self._last: tuple[float, float] | None = None
 
     def note(self, start: float, end: float) -> None:
-        """Remember a call."""
+        """Record a call."""
         self._last = (start, end)
 
     def counters(self) -> Counters:
-        """When inputs were sent and had arrived, and outputs were asked for and had arrived: by tensor and step."""
+        """When inputs were sent and received, and outputs requested and received, by tensor and step."""
         if self._last is None or not self._executor.is_compiled:
             return {name: [[]] for name in _NAMES}
         executor = self._executor
@@ -42,30 +42,30 @@ class PerformanceCounters:
         }
 
     def _moments(self, times: CallTimes | None, results: int) -> tuple[float, float, list[float], float]:
-        """When inputs were sent and there, and outputs were computed and there; a device's own queue hides what is between."""
+        """When inputs were sent and received, and outputs computed and received; unknown in between on a device with a queue."""
         assert self._last is not None
         start, end = self._last
         if times is None:
             return start, start, [end] * results, end
-        # Where tensors are anchored the engine returns all outputs, and the output mode is applied afterwards.
+        # With anchored tensors the engine returns all outputs, and the output mode is applied afterwards.
         each_has_a_time = len(times.finished) == results
         finished = list(times.finished) if each_has_a_time else [times.finished[-1]] * results
         return times.begun, times.sent, finished, times.returned
 
     def latency(self, begin: str, end: str) -> Latency:
-        """The least, greatest and mean time between two of the counters; zeros where there is nothing to tell."""
+        """The minimum, maximum and mean time between two of the counters; zeros if there was no call."""
         counters = self.counters()
         begins = [min(times) for times in zip(*counters[begin], strict=True)]
         ends = [max(times) for times in zip(*counters[end], strict=True)]
         if not begins or not ends:
             return (0.0, 0.0, 0.0)
-        # Outputs that a mode leaves out have no time of their own: they are taken to come with the next one kept.
+        # Outputs that the mode drops have no time: use the time of the next output that is kept.
         spans = [ends[place * len(ends) // len(begins)] - begin for place, begin in enumerate(begins)]
         return (min(spans), max(spans), sum(spans) / len(spans))
 
 
 def _steps_and_results(options: Options) -> tuple[int, int]:
-    """How many micro-batches a call has, and how many of them leave an output."""
+    """How many micro-batches a call has, and how many of them return an output."""
     iterations, replicas = options.device_iterations, options.replication_factor
     per_iteration = options.Training.gradient_accumulation * replicas
     match OutputMode(options.output_mode):

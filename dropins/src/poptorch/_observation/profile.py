@@ -16,7 +16,7 @@ _FILE_NAME = "profile.pop"
 
 
 class Profile:
-    """Writes down one run of a model."""
+    """Records one run of a model."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / _FILE_NAME
@@ -24,13 +24,13 @@ class Profile:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Profile the block, unless another one has been profiled already."""
+        """Profile the block, unless a run has been profiled already."""
         if self._is_written:
             yield
             return
         from torch.profiler import profile  # Takes a second to import.
 
-        # Torch 2.11 warns that events of earlier cycles are lost, also where there is one cycle, unless they are kept.
+        # Torch 2.11 warns that events of earlier cycles are lost, even with a single cycle, unless they are kept.
         with profile(acc_events=True) as profiled:
             yield
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ class Profile:
 
 
 def profile_of(options: Options, *, training: bool) -> Profile | None:
-    """Where a model with these options is profiled; None if nobody asks for it."""
+    """The profile that these options ask for; None if they ask for none."""
     asked = {**engine_options_of_environment(), **options._Popart.settings.engine_options}
     if str(asked.get("autoReport.all", "false")).lower() != "true":
         return None

@@ -1,4 +1,4 @@
-"""The bar that shows how far a compilation is."""
+"""The progress bar of a compilation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ProgressBar:
         self._may_begin = True
 
     def __call__(self, event: Event) -> None:
-        """Move the bar on; without tqdm there is none."""
+        """Advance the bar; without tqdm there is no bar."""
         if not isinstance(event, CompilationProgress):
             return
         if event.fraction == 0.0:
             self.close()
-            # The choice of a device comes next, and is logged: the bar begins below that line.
+            # The choice of a device is logged next: start the bar below that line.
             self._may_begin = True
             return
         if self._may_begin:

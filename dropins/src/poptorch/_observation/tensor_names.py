@@ -1,4 +1,4 @@
-"""The values of a program under the names that PopTorch gives them."""
+"""The tensors of a program under PopTorch's names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UPDATED = "UpdatedVar___"
 
 
 def label_of(long_name: str) -> str:
-    """What the engine calls a tensor."""
+    """The engine's label of a tensor."""
     if long_name.startswith(GRADIENT):
         return labels.gradient_of(long_name.removeprefix(GRADIENT))
     if long_name.startswith(UPDATED):
@@ -31,10 +31,10 @@ def label_of(long_name: str) -> str:
 
 
 def names_in(program: Program, plan: OptimizerPlan | None) -> list[str]:
-    """Every name in a program: weights, inputs, loss, gradients, updated weights, the optimizer's values, operations."""
+    """Every name in a program: weights, inputs, loss, gradients, updates, optimizer values, operations."""
     known = _known_labels(program)
     names = [known.get(label, label) for label in tensor_names(program)]
-    # With pooled gradients the update is a program of its own, whose results are read when the call is over.
+    # With pooled gradients the update is a separate program, whose results are read after the call.
     updates = [UPDATED + name for name in program.layout.trained if UPDATED + name not in names]
     return [*names, *updates, *(() if plan is None else to_ipu_param(plan))]
 
@@ -53,7 +53,7 @@ def _known_labels(program: Program) -> Mapping[str, str]:
 
 
 def intermediate_representation(program: Program) -> str:
-    """The operations of a program as JSON, with what each takes and gives."""
+    """The operations of a program as JSON, with their inputs and outputs."""
     graphs = [computation.graph for computation in program.computations.values() if computation.graph is not None]
     operations = [_operation(node) for graph in graphs for node in graph.graph.nodes if node.op == "call_function"]
     return json.dumps({"maingraph": operations})

@@ -1,4 +1,4 @@
-"""Tracepoints in a file that Perfetto and chrome://tracing open, where PVTI_OPTIONS asks for it."""
+"""Tracepoints in a file for Perfetto and chrome://tracing, if PVTI_OPTIONS asks for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["TraceFile", "trace_file"]
 
 
 class TraceFile:
-    """One process's tracepoints, each written when it ends: a process that is killed leaves those before."""
+    """The tracepoints of one process; each is written when it ends, so a killed process leaves the earlier ones."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ class TraceFile:
 
     @contextmanager
     def tracepoint(self, channel: str, name: str) -> Iterator[None]:
-        """Write down when the block began and how long it took."""
+        """Record when the block began and how long it took."""
         start = time.perf_counter_ns()
         try:
             yield
@@ -48,9 +48,9 @@ class TraceFile:
 
 
 def trace_file() -> TraceFile | None:
-    """Where this process writes its tracepoints; None if nobody asks for them."""
+    """The file for this process's tracepoints; None if PVTI_OPTIONS is not set."""
     text = os.environ.get("PVTI_OPTIONS")
-    # A forked process writes a file of its own.
+    # A forked process writes its own file.
     return None if not text else _opened(text, os.getpid())
 
 

@@ -1,4 +1,4 @@
-"""PopTorch's options, said in the words of the engine."""
+"""Translates PopTorch's options into the engine's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GROUPINGS = {
     CommGroupType.Consecutive: ReplicaGrouping.CONSECUTIVE,
     CommGroupType.Orthogonal: ReplicaGrouping.ORTHOGONAL,
 }
-"""How replicas that share something are counted off."""
+"""How replicas are assigned to groups."""
 
 _ACCUMULATIONS = {None: None, "float": Accumulation.FLOAT, "half": Accumulation.HALF}
 _RECOMPUTATIONS = {None: Recomputation.MARKED, False: Recomputation.NONE, True: Recomputation.STAGES}
@@ -80,7 +80,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
 
 
 def resolved(options: Options, *, training: bool) -> Options:
-    """A copy of its own for an executor: open output modes are decided, in the copy alone."""
+    """A copy for one executor, in which default output modes are resolved."""
     own = options.clone()
     if own.defaultOutputMode():
         own.outputMode(OutputMode.Final if training else OutputMode.All)
@@ -92,7 +92,7 @@ def resolved(options: Options, *, training: bool) -> Options:
 
 
 def batching_of(options: Options) -> Batching:
-    """How one call is cut into micro-batches: what an executor and its data loader have to agree on."""
+    """How one call is split into micro-batches; an executor and its data loader have to agree on it."""
     return Batching(
         device_iterations=options.device_iterations,
         gradient_accumulation=options.Training.gradient_accumulation,
@@ -104,7 +104,7 @@ def batching_of(options: Options) -> Batching:
 
 
 def uses_ipu_model(options: Options) -> bool:
-    """Whether the simulator was asked for, by the option or, where nothing is said, by the environment."""
+    """Whether the IPU model was requested, by the option or, if that is not set, by the environment."""
     if options.exists("use_model"):
         return bool(options.use_model)
     return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
@@ -138,7 +138,7 @@ def _pipeline_of(options: Options) -> PipelineOrder | None:
 def _treatment_of_losses(options: Options, popart: PopartSettings) -> NonFiniteLoss:
     if options.exists("pilotage_nonfinite_loss"):
         return NonFiniteLoss(options.pilotage_nonfinite_loss)
-    # Every operation is watched then, and the first one to blame comes before the loss.
+    # Every operation is checked then, and the one to blame comes before the loss.
     return NonFiniteLoss.IGNORE if popart.floating_point_checks else NonFiniteLoss.WARN
 
 

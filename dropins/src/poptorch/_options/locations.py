@@ -1,4 +1,4 @@
-"""Where PopTorch's options want tensors to be, said in the words of the engine."""
+"""Translates PopTorch's tensor locations into the engine's."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["advise_on_locations", "locations_of"]
 
 _SMALLEST_OFF_CHIP = 2
 _SMALLEST_SHARED = 8192
-"""What PopART takes where ``minElementsFor...`` is not given."""
+"""PopART's defaults of ``minElementsFor...``."""
 
 
 def locations_of(options: Options) -> Locations:
-    """What waits on the host, and what is shared out to the processes."""
+    """What is offloaded to the host, and what is sharded over the processes."""
     activation, optimizer = options.TensorLocations.location_activation, options.TensorLocations.location_optimizer
     leaves_after_forward = _liveness(options) is not Liveness.AlwaysLive
     return Locations(
@@ -31,7 +31,7 @@ def locations_of(options: Options) -> Locations:
 
 
 def advise_on_locations(options: Options) -> None:
-    """Say which locations change nothing here."""
+    """Warn of locations that have no effect here."""
     for name in ("Activation", "Weight", "Accumulator"):
         location = getattr(options.TensorLocations, f"location_{name.lower()}")
         if _is_off_chip(location) and name != "Activation":

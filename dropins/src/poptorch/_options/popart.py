@@ -18,7 +18,8 @@ broadcast_buffers connection_type device_iterations distributed_process_id execu
 input_cgt input_group_size ipu_id ipu_version ipuof_configs location_accumulator location_activation location_optimizer
 location_weight log_dir max_repeat_logs meanAccumulationAndReplicationReductionStrategy model_name
 num_distributed_processes output_mode output_return_period pilotage_backend pilotage_nonfinite_loss pilotage_pipeline
-pilotage_tier random_seed replication_factor separate_backward_phase serial_phases_execution sync_pattern tensors_liveness use_model
+pilotage_tier random_seed replication_factor separate_backward_phase serial_phases_execution sync_pattern
+tensors_liveness use_model
 """
 
 _POPART = """
@@ -42,8 +43,8 @@ kahnTieBreaker logDir looseThresholdAtPeak lstmOptions matmulOptions meanReducti
 mergeVarUpdateMemThreshold numIOTiles optimizerStateTensorLocationSettings opxAliasChecking opxModifyChecking
 outlineSequenceBreakCost outlineThreshold partialsTypeMatMuls patterns patterns_level prefetchBufferingDepthMap
 rearrangeAnchorsOnHost rearrangeStreamsOnHost replicatedCollectivesSettings replicatedGraphCount reportOptions
-saveInitializersToFile scheduleNonWeightUpdateGradientConsumersEarly separateCallOpPdfs serializedPoprithmsAnnealGraphsDir
-serializedPoprithmsShiftGraphsDir strictOpVersions subgraphCopyingStrategy swapLimitScheduler syntheticDataMode
+saveInitializersToFile scheduleNonWeightUpdateGradientConsumersEarly separateCallOpPdfs
+serializedPoprithmsAnnealGraphsDir serializedPoprithmsShiftGraphsDir strictOpVersions subgraphCopyingStrategy swapLimitScheduler syntheticDataMode
 tensorLocationSettingsOverride throwIfLog2ScaleFactorTensorNotInRange timeLimitScheduler
 transitiveClosureOptimizationThreshold updatableNamedBuffers useHostCopyOps useLoopCandidateCreator virtualGraphMode
 weightTensorLocationSettings
@@ -66,7 +67,7 @@ _MEMBERS = {
         ]
     )
 }
-"""The members of groups of options, where one of them has a meaning here; other groups accept any member."""
+"""The members of the groups that have a meaning here; other groups accept any member."""
 
 
 def is_backend_option(name: str) -> bool:

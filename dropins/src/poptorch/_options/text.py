@@ -1,4 +1,4 @@
-"""Options as plain data, so that they can lie in a file beside a compiled model."""
+"""Options as plain data, for the file of a compiled model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FLAGS = (
     "_module_namescope_enabled",
 )
 _PLACES = ("cachePath", "enableEngineCaching", "engineOptions", "log_dir")
-"""Options that name a place in the file system, or go with one that does."""
+"""Options that name a path, or belong to one that does."""
 _MOST_MICRO_BATCHES = 1 << 20
 
 
 def options_to_data(options: Options) -> dict[str, Any]:
-    """Every setting but the execution strategy, which a compiled program has already followed."""
+    """Every setting but the execution strategy, which is already compiled in."""
     return {
         "own": _to_data(options._values),
         "popart": _to_data(options._Popart.options),
@@ -40,7 +40,7 @@ def options_to_data(options: Options) -> dict[str, Any]:
 
 
 def compiled_settings(options: Options) -> dict[str, Any]:
-    """The settings that a program has built in; all others may change without compiling it again."""
+    """The settings that are compiled into a program; all others can change without compiling it again."""
     popart = options._Popart.settings
     return {
         "replication_factor": options.replication_factor,
@@ -51,9 +51,9 @@ def compiled_settings(options: Options) -> dict[str, Any]:
 
 
 def options_from_data(data: Any, *, trusted: bool = False) -> Options:
-    """Open options with these settings; what was compiled for no device is meant to run on one now.
+    """Unfrozen options with these settings; a model that was compiled offline runs on a device now.
 
-    Places in the file system that a file names are left aside unless it is trusted: where to keep compiled programs, where to write.
+    Paths in the file are ignored unless it is trusted: where to keep compiled programs and where to write.
     """
     with plain_data.well_formed("The options in the file"):
         return _options_from_data(plain_data.table(data, "the options"), trusted)
@@ -83,7 +83,7 @@ def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
 
 
 def _check_like(group: dict[str, Any], settings: Any, name: str) -> None:
-    """Raise unless settings are a table that has the types of the present ones, where there are."""
+    """Raise unless the settings are a table whose values have the types of the defaults."""
     if not isinstance(settings, dict):
         raise plain_data.refuse(f"the options {name!r}", settings, "a table")
     for key, value in settings.items():
@@ -99,7 +99,7 @@ def _like(present: Any, value: Any, name: str) -> Any:
 
 
 def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that name a file or directory; a model's name, too, becomes part of one."""
+    """The settings without paths; the name of the model becomes part of a path and is checked."""
     kept = {name: value for name, value in settings.items() if name not in _PLACES}
     if dropped := sorted(settings.keys() & {"cachePath", "engineOptions"}):
         logger.info("The options %s of the file name places in its own file system and are left aside.", dropped)
@@ -110,7 +110,7 @@ def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_size(options: Options) -> None:
-    """Raise where one call would be cut into more parts than anybody asks for: each step of it is written out."""
+    """Raise if one call has too many micro-batches, since each of them becomes a step of the schedule."""
     counts = (options.device_iterations, options.replication_factor, options.Training.gradient_accumulation)
     if not all(count >= 1 for count in counts) or math.prod(counts) > _MOST_MICRO_BATCHES:
         raise plain_data.refuse(
