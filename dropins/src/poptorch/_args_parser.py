@@ -1,4 +1,4 @@
-"""Parsers of the user's own types: how to find the tensors in them, and how to make them anew."""
+"""Parsers for the user's types: how to find the tensors in them, and how to rebuild them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ICustomArgParser", "registerCustomArgParser", "registerGeometricCust
 
 
 class ICustomArgParser(ABC):
-    """Takes objects of one type apart into tensors and puts them together again."""
+    """Takes objects of one type apart into tensors and rebuilds them."""
 
     @abstractmethod
     def yieldTensors(self, struct: Any) -> Iterable[Tensor]:
@@ -25,7 +25,7 @@ class ICustomArgParser(ABC):
 
     @abstractmethod
     def reconstruct(self, original_structure: Any, tensor_iterator: Iterator[Tensor]) -> Any:
-        """Make an object like the original around the tensors that the iterator gives."""
+        """Make an object like the original from the tensors of the iterator."""
 
 
 class _Parser:
@@ -45,7 +45,7 @@ _registered: dict[type, _Parser] = {}
 
 
 def registerCustomArgParser(arg_type: type, parser: ICustomArgParser | None) -> None:
-    """Use this parser for objects of the type from now on; None takes the type's parser away again."""
+    """Use this parser for objects of the type from now on; None removes the type's parser."""
     if parser is None:
         _registered.pop(arg_type, None)
     elif isinstance(parser, ICustomArgParser):
@@ -57,7 +57,7 @@ def registerCustomArgParser(arg_type: type, parser: ICustomArgParser | None) -> 
 
 
 def registerGeometricCustomArgParsers() -> None:
-    """Register the parsers of ``poptorch_geometric`` for PyTorch Geometric's types, where it is installed."""
+    """Register the parsers of ``poptorch_geometric`` for PyTorch Geometric's types, if it is installed."""
     try:
         types = importlib.import_module("poptorch_geometric.types")
     except ModuleNotFoundError as missing:
@@ -67,5 +67,5 @@ def registerGeometricCustomArgParsers() -> None:
 
 
 def registered_parsers() -> Parsers:
-    """The registered parsers, as the engine takes them; one that is registered later appears there too."""
+    """The registered parsers as the engine takes them; a live view, so later ones appear in it too."""
     return _registered

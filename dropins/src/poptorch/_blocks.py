@@ -1,4 +1,4 @@
-"""Where modules that were pickled whole by earlier versions look for their blocks."""
+"""Names that modules pickled by earlier versions refer to; the blocks are in `poptorch.ops.blocks`."""
 
 from poptorch.ops.blocks import Block as Block
 from poptorch.ops.blocks import LegacyBeginBlockFn as LegacyBeginBlockFn

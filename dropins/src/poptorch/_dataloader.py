@@ -1,4 +1,4 @@
-"""PopTorch's data loader: torch's, yielding what one call of a model consumes."""
+"""PopTorch's data loader: torch's, but it yields what one call of a model consumes."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class DataLoader(Loader):
 
     @property
     def combinedBatchSize(self) -> int | None:
-        """Samples in each yielded batch; None where the data set or the sampler decides."""
+        """Samples in each yielded batch; None if the data set or the sampler decides."""
         return self.combined_batch_size
 
     @property
     def options(self) -> Options:
-        """The options that this loader follows; only where it does the batching, so not with ``batch_size=None``."""
+        """The options of this loader; only if it does the batching, so not with ``batch_size=None``."""
         return self._options
 
     @property
@@ -102,14 +102,14 @@ class DataLoader(Loader):
         return traced_batches(super().__iter__() if self._accessor is None else self._accessor)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, in the process that loads for this one too, reads by itself.
+        # A copy, for instance in the process that loads for this one, reads by itself.
         return super().__getstate__() | {"_accessor": None}
 
     def __del__(self) -> None:
         self.terminate()
 
     def terminate(self) -> None:
-        """End the process that loads, where there is one."""
+        """Stop the process that loads, if any."""
         if self._accessor is not None:
             self._accessor.terminate()
 
@@ -203,7 +203,7 @@ def _share_of(options: Options) -> Shard:
 def _rebatched_size(
     mode: DataLoaderMode, combined: int | None, drop_last: bool, batch_sampler: Any, worker_size: int | None
 ) -> int | None:
-    """The size that loaded pieces are put together to by the accessor; None where they are left alone."""
+    """The batch size that the accessor combines loaded pieces to; None if it leaves them as they are."""
     must = mode == DataLoaderMode.AsyncRebatched
     if must and combined is None:
         raise AssertionError("DataLoaderMode.AsyncRebatched needs a batch_size, or a batch_sampler with a batch_size.")

@@ -21,7 +21,7 @@ __all__ = ["createPoptorchError", "require", "translated"]
 _OWN_TYPE = "poptorch_py_error"
 
 _KEPT = (OptionError, DatasetError)
-"""A wrong setting is a ValueError in PopTorch too, and data sets are none of its business."""
+"""Raised as they are: a wrong setting is a ValueError in PopTorch too, and PopTorch has no data sets."""
 
 _ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
 """PopTorch makes these checks by assertion, and programs catch them as such."""
@@ -35,12 +35,12 @@ _BROADCASTING = (
 
 
 def createPoptorchError(msg: str) -> Error:
-    """An error of the Python layer, to be raised by the caller."""
+    """An error of the Python layer, for the caller to raise."""
     return Error(f"'{_OWN_TYPE}': {msg}", type=_OWN_TYPE, message=msg)
 
 
 def require(condition: object, message: str) -> None:
-    """Raise AssertionError with this message unless the condition holds; unlike an assertion, under ``python -O`` too."""
+    """Raise AssertionError with this message unless the condition holds, also under ``python -O``."""
     if not condition:
         raise AssertionError(message)
 
@@ -54,7 +54,7 @@ class translated(ContextDecorator):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Raise what the block has raised under its name in PopTorch."""
+        """Raise the block's error under its name in PopTorch."""
         if isinstance(error, _KEPT) or not isinstance(error, PilotageError):
             return
         if isinstance(error, _ASSERTED):

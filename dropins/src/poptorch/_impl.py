@@ -1,4 +1,4 @@
-"""Small functions that programs ask PopTorch for."""
+"""Small functions that programs import from PopTorch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def isRunningOnIpu() -> bool:
-    """Whether the model's forward is being run by its wrapper right now, and not natively."""
+    """Whether the wrapper, and not plain PyTorch, is running the model's forward right now."""
     return forward_is_running()
 
 
@@ -39,12 +39,12 @@ def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
 
 
 def ipuHardwareVersion() -> int:
-    """The version of the IPUs in this machine: an error, since there are none."""
+    """Raise: there are no IPUs in this machine, so they have no version."""
     raise AssertionError("No IPU hardware available. Ask poptorch.ipuHardwareIsAvailable() first.")
 
 
 def getIpuTensorId(tensor: Tensor) -> int:
-    """A number that this tensor alone has in the model that is being compiled."""
+    """A number that is unique to this tensor in the model that is being compiled."""
     if not isinstance(tensor, Tensor):
         raise createPoptorchError(f"poptorch.getIpuTensorId takes a torch.Tensor, not {type(tensor).__name__}.")
     run = current_run()
@@ -57,7 +57,7 @@ def getIpuTensorId(tensor: Tensor) -> int:
 
 
 def accessAttributes(attribute_id_str: str) -> NoReturn:
-    """Say how the attributes of a custom op are read here: PopTorch's compiled code asked for them by number."""
+    """Raise, and say how to read the attributes of a custom op here: not by number, as PopTorch's compiled code does."""
     raise createPoptorchError(
         f"There are no attributes under the id {attribute_id_str!r}: poptorch.custom_op hands its attributes to the "
         "implementation as keyword arguments. See poptorch.implementCustomOp."
@@ -65,7 +65,7 @@ def accessAttributes(attribute_id_str: str) -> NoReturn:
 
 
 def importPoptorchMetadataFromFile(filename: str | Path) -> Any:
-    """Say how a saved model is read here: its file holds no pickled metadata."""
+    """Raise, and say how to read a saved model here: its file holds no pickled metadata."""
     raise createPoptorchError(
         f"The metadata of {str(filename)!r} cannot be read by itself: files written here hold no pickled objects. "
         "Use poptorch.load to run the model, and its .options to see how it was compiled."
@@ -73,4 +73,4 @@ def importPoptorchMetadataFromFile(filename: str | Path) -> Any:
 
 
 def poptorchAtExit() -> None:
-    """Do nothing: no device has to be given back before Python ends."""
+    """Do nothing: no device has to be released before Python ends."""

@@ -1,4 +1,4 @@
-"""What the drop-in says on the terminal, line by line as PopTorch's users know it."""
+"""The drop-in's log lines, in PopTorch's format."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _SPOKEN = {TRACE_ALL: "trace", TRACE: "trace", DEBUG_IR: "debug"}
 _COLOURS = {"trace": "37", "debug": "36", "info": "32", "warning": "33;1", "error": "31;1", "critical": "41;1"}
 
 logger = logging.getLogger("poptorch::python")
-"""What the front end has to say."""
+"""Messages of the front end."""
 
 backend_logger = logging.getLogger("poptorch::backend")
-"""What the layer below it has to say; POPTORCH_LOG_DEST says where."""
+"""Messages of the layer below, written to POPTORCH_LOG_DEST."""
 
 _engine_logger = logging.getLogger("pilotage")
 
 
 class _StandardStream(logging.StreamHandler[TextIO]):
-    """Writes to a standard stream as it is at that moment, so that whoever replaces the stream sees the line."""
+    """Looks up the standard stream for each line, so that code which replaces the stream gets the line."""
 
     def __init__(self, name: str) -> None:
         self._stream_name = name
@@ -77,7 +77,7 @@ class _LineFormatter(logging.Formatter):
 
 
 class _RepeatFilter(logging.Filter):
-    """Lets the same text through a limited number of times, and says once when it starts to hide it."""
+    """Shows the same text a limited number of times, and says once when it starts to hide it."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ def setLogLevel(level: str | int) -> None:
 
 
 def setPopartLogLevel(level: str) -> None:
-    """Set the level of the engine below, which stands where PopART stood."""
+    """Set the log level of the engine, which takes PopART's place here."""
     if not isinstance(level, str) or level not in _LEVELS:
         raise ValueError(f"Level must be one of {_listed(_LEVELS)}, not {level!r}.")
     if not _engine_logger.handlers:
@@ -157,7 +157,7 @@ def _install(target: logging.Logger, handler: logging.Handler) -> None:
 
 
 def _configure() -> None:
-    """Follow POPTORCH_LOG_LEVEL, POPTORCH_LOG_DEST and POPART_LOG_LEVEL, as importing poptorch promises."""
+    """Apply POPTORCH_LOG_LEVEL, POPTORCH_LOG_DEST and POPART_LOG_LEVEL at import, as PopTorch does."""
     _install(logger, _handler_for("stderr"))
     _install(backend_logger, _handler_for(os.environ.get("POPTORCH_LOG_DEST") or "stderr"))
     setLogLevel(os.environ.get("POPTORCH_LOG_LEVEL") or "WARN")

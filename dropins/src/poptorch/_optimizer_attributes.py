@@ -1,4 +1,4 @@
-"""Which attributes of an optimizer may change after compilation, and which ones nobody expects."""
+"""Which attributes of an optimizer may change after compilation, and which ones are unexpected."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class VariableAttributes:
 
 
 class AttributeTracker:
-    """Notices attributes that an optimizer did not have when it was first handed over."""
+    """Finds attributes that an optimizer did not have when a model first got it."""
 
     def __init__(self) -> None:
         self._expected: dict[str, set[str]] = {}
         self._said: set[str] = set()
 
     def report(self, optimizer: torch.optim.Optimizer, kind: str, say: Callable[[str], None]) -> None:
-        """Remember the attributes of the first optimizer of its kind, and say once which later ones are ignored."""
+        """Remember the attributes of the first optimizer of a kind, and warn once of later ones, which are ignored."""
         groups = [set(group) for group in optimizer.param_groups]
         self._compare(f"optimizer attribute in {kind} optimizer", _own_attributes(optimizer), say)
         self._compare(f"default group variable in {kind} optimizer", set(optimizer.defaults), say)

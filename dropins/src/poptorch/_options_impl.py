@@ -1,4 +1,4 @@
-"""How options are stored: named values that keep their type, can be frozen, copied, pickled and shown."""
+"""How options are stored: named values that keep their type and can be frozen, copied, pickled and shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Freezable:
     _is_frozen: bool = False
 
     def checkIsFrozen(self, option: str | None = None) -> None:
-        """Raise if nothing may be changed any more."""
+        """Raise if the options are frozen."""
         if self._is_frozen:
             named = f" (option {option})" if option else ""
             raise AttributeError(f"Can't modify frozen Options{named}")
@@ -55,7 +55,7 @@ class _Sealed(type):
 
 
 class OptionsDict(Freezable, metaclass=_Sealed):
-    """A group of options, read as attributes, whose names and types were fixed when it was made."""
+    """A group of options, read as attributes; its names and types are fixed at construction."""
 
     _is_sealed: bool = False
 
@@ -64,7 +64,7 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         self._declared = tuple(defaults)
 
     def set(self, **values: Any) -> Self:
-        """Change options that exist, to values of the type that they have."""
+        """Change existing options, to values of the same type."""
         for name, value in values.items():
             self.checkIsFrozen(name)
             require(name in self._values, f"Invalid option {name}. Valid options are: {', '.join(self._values)}.")
@@ -72,7 +72,7 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         return self
 
     def createOrSet(self, **values: Any) -> Self:
-        """Change options, making those that do not exist."""
+        """Change options, creating those that do not exist."""
         for name, value in values.items():
             if name in self._values:
                 self.set(**{name: value})
@@ -86,24 +86,24 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         return name in self._values
 
     def deleteIfExists(self, name: str) -> Self:
-        """Remove an option, if there is one of this name."""
+        """Remove the option of this name, if any."""
         self.checkIsFrozen(name)
         self._values.pop(name, None)
         return self
 
     def update(self, other: dict[str, Any]) -> dict[str, Any]:
-        """Add these options to a dictionary that has none of their names, and return it."""
+        """Add these options to a dictionary, which must have none of their names, and return it."""
         return merged(other, self._values)
 
     def toDict(self) -> dict[str, Any]:
-        """The options as a dictionary of its own."""
+        """The options as a new dictionary."""
         return self.update({})
 
     def __call__(self, name: str) -> Any:
         return self._values[name] if name in self._values else getattr(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        # Read from vars() because unpickling asks for attributes before there are any.
+        # Read from vars() because unpickling reads attributes before any are set.
         values: dict[str, Any] = vars(self).get("_values", {})
         if name not in values:
             raise AttributeError(f"Invalid attribute {name}.")
@@ -131,7 +131,7 @@ class OptionsDict(Freezable, metaclass=_Sealed):
 
 
 def merged(base: dict[str, Any], additions: Mapping[str, Any]) -> dict[str, Any]:
-    """The base with the additions in it, none of which it may have already."""
+    """The base with the additions, which must have no names in common with it."""
     shared = sorted(base.keys() & additions.keys())
     require(not shared, f"Can't merge dictionaries that have keys in common: {', '.join(shared)}.")
     base.update(additions)
@@ -139,7 +139,7 @@ def merged(base: dict[str, Any], additions: Mapping[str, Any]) -> dict[str, Any]
 
 
 def canonical(value: Any) -> str:
-    """A text that is equal for equal values, whatever the order in which they were built."""
+    """A text that is equal for equal values, regardless of insertion order."""
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, Mapping):

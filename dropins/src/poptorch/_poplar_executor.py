@@ -68,7 +68,7 @@ _REMEDY = (
 )
 
 _COMPILING = Turn()
-"""What libraries replace while a model is compiled, they replace for the whole process."""
+"""One compilation at a time: libraries replace functions for the whole process meanwhile."""
 
 
 class PoplarExecutor(Observing, WeightCopies, NeverLost):
@@ -169,7 +169,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
             save_executable(self, filename, export_model=export_model, save_rng_state=save_rng_state)
 
     def adopt(self, stored: StoredModel) -> None:
-        """Take over a program that was compiled before; the settings of an optimizer that is here go before its own."""
+        """Use a program that was compiled before; the settings of a given optimizer override those in the file."""
         with self.engine.turn:
             self.engine.adopt(stored.program, stored.optimizer, stored.code)
             try:
@@ -188,7 +188,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         allow_operations: Iterable[str] = (),
         max_memory: int | None = None,
     ) -> None:
-        """Take the program of a file instead of compiling; it is checked as in `poptorch.load`."""
+        """Use the program of a file instead of compiling; checks are those of `poptorch.load`."""
         from poptorch._executor.files import load_executable
 
         with self._channel.tracepoint("loadExecutable"):
@@ -209,7 +209,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         return timedelta(seconds=self.engine.record.compilation_seconds)
 
     def cycleCount(self) -> int:
-        """Say why there is none: cycles are counted by IPU hardware alone."""
+        """Raise: only IPU hardware counts cycles."""
         if not self._counts_cycles:
             raise createPoptorchError(
                 "Cycle count logging is disabled. Please set option logCycleCount to True to enable."
@@ -217,7 +217,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         raise createPoptorchError("Please run the model at least once before obtaining cycle count.")
 
     def destroy(self) -> None:
-        """Bring weights and optimizer state home and give up the program; the module can be wrapped again."""
+        """Copy weights and optimizer state to the host and drop the program; the module can be wrapped again."""
         with self.engine.turn:
             if self._link is not None:
                 self._link.let_go(self.engine)
@@ -237,19 +237,19 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
             self.engine.attach()
 
     def detachFromDevice(self) -> None:
-        """Bring weights and optimizer state home, and free the device."""
+        """Copy weights and optimizer state to the host, and free the device."""
         with translated():
             self.engine.detach()
 
     # Optimizer, random numbers
 
     def setOptimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Take over the optimizer's present values."""
+        """Read the optimizer's current values."""
         if not self.trains:
             raise createPoptorchError("An inference model has no optimizer. Use poptorch.trainingModel.")
         with self.engine.turn, translated():
             if self._link is None:
-                # A model that was read from a file is trained by the numbers in the file until it gets an optimizer.
+                # A model from a file is trained with the values in the file until it gets an optimizer.
                 self._link = OptimizerLink(self._user_model, self._options, optimizer, compiled=self.engine.plan)
             self._link.set(optimizer, self.engine)
 
@@ -267,7 +267,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
     # The wrapped module
 
     def train(self, mode: bool = True) -> Self:
-        """Put the module in training mode, or out of it; a compiled program is captured anew at the next call."""
+        """Set the module's training mode; a compiled program is captured again at the next call."""
         with self.engine.turn:
             self._user_model.train(mode)
             changes = any(part.training != mode for part in self.engine.module.modules())
@@ -282,11 +282,11 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
 
     @property
     def options(self) -> Options:
-        """The model's own options, with every open choice made."""
+        """The model's options, with all defaults resolved."""
         return self._options
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever is not found here is looked up in the module."""
+        """Look up other attributes in the module."""
         if name.startswith("__") or "_user_model" not in self.__dict__:
             raise AttributeError(name)
         value = getattr(self._user_model, name)
@@ -300,7 +300,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
     # Inside
 
     def _explained(self) -> AbstractContextManager[object]:
-        """Raise errors under their PopTorch name, with a line of the files that are not excluded."""
+        """Raise errors under their PopTorch name; messages name no line of an excluded file."""
         if not self._options._source_location_excludes:
             return translated()
         stack = ExitStack()
@@ -309,7 +309,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         return stack
 
     def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
-        """A method of the module; where it returns the module, so that ``model = model.method()`` is written, the wrapper."""
+        """A method of the module that returns the wrapper instead of the module, for ``model = model.method()``."""
 
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -319,7 +319,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
         return call
 
     def _following_run(self) -> AbstractContextManager[object]:
-        """Write a profile of the run, where one is wanted, with the run as a span in it."""
+        """Profile the run if a profile is wanted, with the run as a span in it."""
         if self._profile is None:
             return self._channel.tracepoint("modelExecution")
         stack = ExitStack()
@@ -330,7 +330,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
     def _run(self, call: BoundCall) -> list[Tensor]:
         if self._capture is None or self.engine.chosen_tier is not Tier.EAGER:
             return self.engine.run(call)
-        # Forward runs at each call in the eager tier, and with it the checks that belong to a compilation.
+        # In the eager tier forward runs at each call, so the checks of a compilation run at each call too.
         with self._capture.following(self.engine.module):
             outputs = self.engine.run(call)
         check_program(self._user_model, self.engine.program)
@@ -349,7 +349,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
             self._settle()
 
     def _settle(self) -> None:
-        """Do what follows on a new program."""
+        """Finish the set-up of a new program."""
         if self._link is not None:
             self._link.begin(self.engine)
         if self._is_offline:

@@ -12,7 +12,7 @@ __all__ = ["module_repr", "print"]
 
 
 def module_repr(module: nn.Module) -> str:
-    """A module as text; in front of each part stands what is hooked before its forward, blocks among it."""
+    """A module as text; each part is preceded by its forward pre-hooks, such as blocks."""
     hooks = "".join(f"{hook!r} " for hook in module._forward_pre_hooks.values())
     if type(module).__repr__ not in (nn.Module.__repr__, nn.ModuleList.__repr__):
         return hooks + repr(module)
@@ -28,14 +28,14 @@ def module_repr(module: nn.Module) -> str:
 
 
 def print(*args: Any, **kwargs: Any) -> None:
-    """Print as Python does; a module that comes first is printed with its blocks before."""
+    """Print as Python does; if the first argument is a module, its blocks are shown."""
     if args and isinstance(args[0], nn.Module):
         builtins.print(module_repr(args[0]), **kwargs)
     builtins.print(*args, **kwargs)
 
 
 def _with_repeats(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Equal neighbours as one, with their number, as torch shows the elements of a list."""
+    """Equal neighbours as one entry with a count, as torch shows the elements of a list."""
     grouped = []
     for text, group in groupby(parts, key=lambda part: part[1]):
         names = [name for name, _ in group]

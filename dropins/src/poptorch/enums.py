@@ -1,4 +1,4 @@
-"""The named choices of PopTorch, with the values that it gives them."""
+"""PopTorch's enumerations, with its values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SharingStrategy(IntEnum):
 
 
 class OutputMode(IntEnum):
-    """Which of the outputs that a call computes come back to the host."""
+    """Which outputs of a call come back to the host."""
 
     Final = 0
     EveryN = 1
@@ -64,7 +64,7 @@ AnchorMode = OutputMode
 
 
 class ConnectionType(IntEnum):
-    """When an executor takes hold of its device."""
+    """When an executor attaches to its device."""
 
     Always = 0
     OnDemand = 1

@@ -1,8 +1,8 @@
-"""PopTorch's error tree, and the check of the options that a backend is handed.
+"""PopTorch's error tree, and the check of the options for a backend.
 
 Error
-├── RecoverableError      a reset of the hardware brings it back
-└── UnrecoverableError    it does not
+├── RecoverableError      a reset of the hardware helps
+└── UnrecoverableError    a reset does not help
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Error(Exception):
 
 
 class RecoverableError(Error):
-    """An error of the device that ``recovery_action`` brings it back from."""
+    """An error of the device that ``recovery_action`` recovers from."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RecoverableError(Error):
 
 
 class UnrecoverableError(Error):
-    """An error of the device that no reset brings it back from."""
+    """An error of the device that no reset recovers from."""
 
     def __init__(
         self,

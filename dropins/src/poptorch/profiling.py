@@ -1,4 +1,4 @@
-"""Tracepoints: named spans of time, for torch's profiler and, where PVTI_OPTIONS is set, in a file."""
+"""Tracepoints: named spans of time, for torch's profiler and, if PVTI_OPTIONS is set, in a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _UNSEEN = nullcontext()
 
 
 class Channel:
-    """A named group of tracepoints; where nobody looks they cost next to nothing."""
+    """A named group of tracepoints; they cost next to nothing unless they are recorded."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # Whether a file is wanted is known by the time a channel is made; asking the environment at each call costs.
+        # Decided once: reading the environment at each call is slow.
         self._may_be_traced = trace_file() is not None
 
     def instrument(self, obj: Instrumented, *methods: str) -> Instrumented:
@@ -32,8 +32,8 @@ class Channel:
         return obj
 
     def tracepoint(self, name: str) -> AbstractContextManager[object]:
-        """Show the time of this block under a name."""
-        # Asked for again: a process that was forked meanwhile writes a file of its own.
+        """Record the time of this block under a name."""
+        # Looked up again, since a process forked in the meantime writes its own file.
         file = trace_file() if self._may_be_traced else None
         is_profiled = torch._C._autograd._profiler_enabled()
         if file is None and not is_profiled:

@@ -16,7 +16,7 @@ __all__ = ["ModuleProxy", "ParameterProxy", "seen_through"]
 
 
 def seen_through(executor: Executor, value: Any) -> Any:
-    """A proxy for a parameter, or for a part of the model while its replicas can still be grouped; others as they are."""
+    """A proxy for a parameter, or for a part of the model while its replicas can still be grouped."""
     if isinstance(value, nn.Parameter):
         return ParameterProxy(executor, value)
     if isinstance(value, nn.Module) and executor.execution.batching.replicas > 1 and not executor.is_compiled:

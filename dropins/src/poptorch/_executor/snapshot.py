@@ -8,7 +8,7 @@ __all__ = ["snapshot"]
 
 
 def snapshot(module: nn.Module) -> nn.Module:
-    """A shallow copy that shares parameters, buffers, submodules and hooks with a module, but not its plain attributes."""
+    """A copy that shares parameters, buffers, submodules and hooks with a module, but not its plain attributes."""
     # Not copy.copy: it uses the pickling protocol, which some classes refuse.
     twin = object.__new__(type(module))
     twin.__dict__.update(module.__dict__)

@@ -85,7 +85,7 @@ def refuse_second_wrapping(module: nn.Module) -> None:
 
 
 class FunctionModule(nn.Module):
-    """A function as a module; the modules it uses become submodules, so that their weights are state and not constants."""
+    """A function as a module; the modules it uses become submodules, so that their weights are not constants."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()

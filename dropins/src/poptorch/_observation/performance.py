@@ -42,7 +42,7 @@ class PerformanceCounters:
         }
 
     def _moments(self, times: CallTimes | None, results: int) -> tuple[float, float, list[float], float]:
-        """When inputs were sent and received, and outputs computed and received; unknown in between on a device with a queue."""
+        """When inputs were sent and received, and outputs computed and received; a device's queue hides the rest."""
         assert self._last is not None
         start, end = self._last
         if times is None:
