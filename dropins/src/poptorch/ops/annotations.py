@@ -1,4 +1,4 @@
-"""Notes on operations for the reader of an IPU profile; they change nothing that is computed."""
+"""Annotations of operations for IPU profiles; they do not change what is computed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _attributes: ContextVar[Mapping[str, Mapping[str, Any]]] = ContextVar(
 
 
 def present_attributes() -> Mapping[str, Mapping[str, Any]]:
-    """The attributes that `Attribute` gives to operations at this point."""
+    """The attributes that `Attribute` currently gives to operations."""
     return _attributes.get()
 
 
 class NameScope:
-    """Groups the operations of a ``with`` block under a name, as ``getTensorNames`` and the operations of a program show."""
+    """Groups the operations of a ``with`` block under a name, which ``getTensorNames`` shows."""
 
     def __init__(self, name: str) -> None:
         require(isinstance(name, str), f"The name of a poptorch.NameScope is a string, not {name!r}.")

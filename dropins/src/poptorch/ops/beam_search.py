@@ -19,7 +19,7 @@ Path = tuple[int, ...]
 def ctc_beam_search_decoder(
     probs: Tensor, lengths: Tensor, blank: int = 0, beam_width: int = 100, top_paths: int = 1
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest label sequences of each sample: log-probabilities, lengths and, padded with blanks, the labels.
+    """The most likely label sequences of each sample: log-probabilities, lengths, and labels padded with blanks.
 
     ``probs`` holds log-probabilities by time, sample and class; each sample counts up to its length.
     """
@@ -92,7 +92,7 @@ class _Score:
 
 
 def _best_paths(rows: Sequence[Sequence[float]], blank: int, beam_width: int) -> list[tuple[Path, float]]:
-    """The paths that a beam of this width ends with, the likeliest first."""
+    """The final paths of a beam of this width, the most likely first."""
     beam: dict[Path, _Score] = {(): _Score(in_blank=0.0)}
     for row in rows:
         grown: defaultdict[Path, _Score] = defaultdict(_Score)
@@ -104,12 +104,12 @@ def _best_paths(rows: Sequence[Sequence[float]], blank: int, beam_width: int) ->
 
 
 def _grow(grown: defaultdict[Path, _Score], path: Path, score: _Score, row: Sequence[float], blank: int) -> None:
-    """Add what becomes of a path at the next moment."""
+    """Add the continuations of a path at the next time step."""
     for label, probability in enumerate(row):
         if label == blank:
             grown[path].in_blank = _sum(grown[path].in_blank, score.total + probability)
         elif path and label == path[-1]:
-            # The same label again goes on with the path; only after a blank does it make it longer.
+            # A repeated label extends the path only after a blank.
             grown[path].in_label = _sum(grown[path].in_label, score.in_label + probability)
             longer = grown[*path, label]
             longer.in_label = _sum(longer.in_label, score.in_blank + probability)
@@ -119,6 +119,6 @@ def _grow(grown: defaultdict[Path, _Score], path: Path, score: _Score, row: Sequ
 
 
 def _sum(a: float, b: float) -> float:
-    """The logarithm of the sum of two numbers that are given by their logarithms."""
+    """The logarithm of the sum of two numbers, given their logarithms."""
     larger, smaller = max(a, b), min(a, b)
     return larger if smaller == -math.inf else larger + math.log1p(math.exp(smaller - larger))

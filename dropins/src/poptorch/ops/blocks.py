@@ -1,8 +1,8 @@
 """Blocks: the parts of a model that an execution strategy places on IPUs.
 
-While a model is compiled, entering a block is noted and checked. Under ``poprun --ipus-per-replica`` each process then runs the
-blocks of one IPU; otherwise one process runs all of them, on its one device or shared out to its cards. Anywhere else blocks do
-nothing.
+While a model is compiled, entering a block is recorded and checked. Under ``poprun --ipus-per-replica`` each process
+then runs the blocks of one IPU; otherwise one process runs all of them, on one device or spread over its cards.
+Outside of compilations blocks do nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
     @staticmethod
     def useAutoId() -> None:
-        """Number blocks without an id from "0" again; for the start of forward."""
+        """Number blocks without an id from "0" again; call it at the start of forward."""
         run = current_run()
         if run is not None:
             run.blocks.restart_automatic_ids()
@@ -78,7 +78,7 @@ class _BlockStart:
 
 
 class LegacyBeginBlockFn(nn.Module):
-    """A function that begins a block when it is called, as a module."""
+    """A module that begins a block and calls a function."""
 
     def __init__(
         self, layer_to_call: Callable[..., Any], user_id: str | None = None, ipu_id: int | None = None
@@ -116,7 +116,7 @@ def BeginBlock(layer_to_call: Any, user_id: str | None = None, ipu_id: int | Non
 
 
 def BlockFunction(user_id: str | None = None, ipu_id: int | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a block of a function: for use as a decorator."""
+    """Decorator that runs a function as a block."""
 
     def as_block(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -130,7 +130,7 @@ def BlockFunction(user_id: str | None = None, ipu_id: int | None = None) -> Call
 
 
 def removeBlocks(module: nn.Module) -> None:
-    """Take away every block that was begun with `BeginBlock` in this module or its parts."""
+    """Remove every block that `BeginBlock` added to this module or its submodules."""
     for part in module.modules():
         if isinstance(part, LegacyBeginBlockFn):
             part._start = None

@@ -1,4 +1,4 @@
-"""Which branch of a condition operations belong to, while both branches are written down."""
+"""Which branch of a condition operations belong to, while both branches are captured."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _taken: ContextVar[Tensor | None] = ContextVar("poptorch_branch_taken", default=
 
 
 def branch_taken() -> Tensor | None:
-    """Whether what is written down now is carried out at run time, as a tensor; None means always."""
+    """A tensor that says whether what is captured now runs at run time; None means always."""
     return _taken.get()
 
 
 @contextmanager
 def branch(taken: Tensor) -> Iterator[None]:
-    """Write the operations of this block down as ones that only count where ``taken`` is true."""
+    """Capture the operations of this block as ones that run only if ``taken`` is true."""
     outer = _taken.get()
     token = _taken.set(taken if outer is None else outer & taken)
     try:
@@ -34,7 +34,7 @@ def branch(taken: Tensor) -> Iterator[None]:
 
 
 class _Contained(TorchDispatchMode):
-    """Refuses to let a branch write into tensors from outside: the other branch would have to undo it."""
+    """Refuses writes to tensors from outside of a branch, since both branches are computed."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Checks that several operations make of what they are given."""
+"""Checks of arguments that several operations share."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from poptorch.poptorch_core import Error
 
 
 def require_tensor(operation: str, name: str, value: Any) -> None:
-    """Raise if an argument is no tensor."""
+    """Raise unless an argument is a tensor."""
     if not isinstance(value, Tensor):
         raise createPoptorchError(f"poptorch.{operation} takes a torch.Tensor as {name}, not {type(value).__name__}.")
 
 
 def require_list_of_tensors(operation: str, value: Any) -> None:
-    """Raise if an argument is no list, or a list that holds anything but tensors."""
+    """Raise unless an argument is a list of tensors."""
     if not isinstance(value, list):
         raise ValueError(f"poptorch.{operation} expects a list of tensors. (Object is not list) It is {value!r}.")
     for position, element in enumerate(value):
@@ -38,5 +38,5 @@ def refuse_training(operation: str) -> None:
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether operations are being written down, on tensors without data, instead of carried out."""
+    """Whether operations are being captured, on tensors without data."""
     return detect_fake_mode(values) is not None

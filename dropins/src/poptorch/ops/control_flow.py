@@ -16,9 +16,9 @@ Body = Callable[..., Tensor | Sequence[Tensor]]
 
 
 def for_loop(count: int, body: Body, inputs: list[Tensor]) -> list[Tensor]:
-    """Call ``body`` ``count`` times, each time on what it returned before; inference only.
+    """Call ``body`` ``count`` times, each time on its last result; inference only.
 
-    In a program the iterations are written out one after another.
+    In a program the loop is unrolled.
     """
     require_list_of_tensors("for_loop()", inputs)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:

@@ -1,4 +1,4 @@
-"""Operations that the user brings along.
+"""Custom operations of the user.
 
 On an IPU they are compiled C++. Here their implementation is a function registered with `implementCustomOp`, or an
 operation of torch's dispatcher: ``torch.ops.<domain>.<name>``, with dots in the domain written as underscores.
@@ -23,7 +23,7 @@ _implementations: dict[tuple[str, str], Implementation] = {}
 
 
 def implementCustomOp(name: str, domain: str) -> Callable[[Implementation], Implementation]:
-    """Register a function of the inputs and, by name, the attributes as a custom op: for use as a decorator.
+    """Decorator that registers a function of the inputs and, as keywords, the attributes as a custom op.
 
     This is not in PopTorch, which loads compiled code instead.
     """
@@ -43,7 +43,7 @@ def custom_op(
     example_outputs: Sequence[Tensor],
     attributes: Mapping[str, Any] | None = None,
 ) -> list[Tensor]:
-    """What a custom op returns, which has to look like the example outputs."""
+    """Run a custom op, whose results must have the shapes and types of the example outputs."""
     checked = _checked({} if attributes is None else attributes)
     implementation = _implementations.get((domain, name)) or _operation(name, domain)
     if implementation is None:

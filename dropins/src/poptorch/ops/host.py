@@ -20,7 +20,7 @@ from poptorch.poptorch_core import Error
 
 
 class CPU:
-    """A function that is called on the host, with real data, each time the program gets there; inference only."""
+    """A function that the program calls on the host, with real data; inference only."""
 
     def __init__(self, layer_to_call: Callable[..., Any], ID: str) -> None:
         self._layer_to_call = layer_to_call
@@ -30,14 +30,14 @@ class CPU:
             layer_to_call.requires_grad_(False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, now or, in a program, whenever it runs."""
+        """Call the function now or, in a program, whenever the program runs."""
         refuse_training(f"poptorch.CPU ({self._ID})")
         tensors, arguments = take_apart((args, kwargs))
         if is_traced(*tensors):
             return self._call_later(tensors, arguments)
         devices = [tensor.device for tensor in tensors if tensor.device.type != "cpu"]
         if not devices or isinstance(self._layer_to_call, nn.Module):
-            # In the eager tier a module's weights are where its inputs are.
+            # In the eager tier a module's weights are on the device of its inputs.
             return self._layer_to_call(*args, **kwargs)
         positional, named = put_together(arguments, [tensor.cpu() for tensor in tensors])
         results, structure = take_apart(self._layer_to_call(*positional, **named))
@@ -55,7 +55,7 @@ class CPU:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _HostFunction:
-    """A host function as a program knows it: by the shapes that go in and come out."""
+    """A host function as a program sees it: by the shapes of its inputs and outputs."""
 
     key: str
     function: Callable[..., Any]
@@ -63,13 +63,13 @@ class _HostFunction:
     results: Structure
     specifications: tuple[TensorSpec, ...]
     device: torch.device
-    """Where the results are wanted."""
+    """The device of the results."""
 
     @classmethod
     def tried(
         cls, function: Callable[..., Any], name: str, tensors: Sequence[Tensor], arguments: Structure
     ) -> _HostFunction:
-        """Call a function once on zeros, to see what it returns."""
+        """Call a function once on zeros, to find out what it returns."""
         device = tensors[0].device if tensors else torch.empty(0).device
         with _disable_current_modes(), torch.device("cpu"):
             results, structure = take_apart(_tried(function, tensors, arguments))
@@ -84,7 +84,7 @@ class _HostFunction:
         )
 
     def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        # The function gets copies, and hands out copies: what it keeps or changes is its own business.
+        # The function gets copies and its results are copied, so it may keep or change them.
         positional, named = put_together(self.arguments, [tensor.to("cpu", copy=True) for tensor in tensors])
         with torch.device("cpu"):
             results, _ = take_apart(self.function(*positional, **named))
@@ -103,7 +103,7 @@ class _HostFunction:
         return [result.detach().contiguous().to(self.device, copy=True) for result in results]
 
     def placeholders(self) -> list[Tensor]:
-        """Tensors like the results, without what is in them."""
+        """Empty tensors like the results."""
         return [specification.empty(self.device) for specification in self.specifications]
 
 
@@ -123,7 +123,7 @@ def _tried(function: Callable[..., Any], tensors: Sequence[Tensor], arguments: S
 
 
 _known: WeakValueDictionary[str, _HostFunction] = WeakValueDictionary()
-"""By the key that is in the program; the compiled model holds the functions that it calls."""
+"""By their key in the program; the compiled model keeps them alive."""
 
 
 def _function(key: str) -> _HostFunction:
@@ -153,5 +153,5 @@ def _(tensors: list[Tensor], function: str, taken: Tensor | None) -> list[Tensor
     return _function(function).placeholders()
 
 
-# What a host function does besides returning something is done even if nobody asks for the result.
+# A host function may have side effects, so it runs even if its result is not used.
 torch.fx.node.has_side_effect(torch.ops.poptorch.call_on_host.default)

@@ -1,4 +1,4 @@
-"""Operations whose result is that of plain torch: on an IPU they change how it is computed."""
+"""Operations with the same result as plain torch: on an IPU they change how it is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"sum": torch.sum, "mean": 
 
 
 def identity_loss(x: Tensor, reduction: str) -> Tensor:
-    """Say that ``x``, reduced by "sum", "mean" or "none", is the loss to train on."""
+    """Mark ``x``, reduced by "sum", "mean" or "none", as the loss to train on."""
     require(
         isinstance(reduction, str) and reduction in _REDUCTIONS,
         f"Unsupported reduction type! {reduction!r} is none of sum, mean and none.",
@@ -32,7 +32,7 @@ def nop(tensor: Tensor) -> Tensor:
 
 
 def set_available_memory(tensor: Tensor, available_memory_proportion: float) -> Tensor:
-    """The tensor itself; the share of an IPU's memory for the operation before it means nothing here."""
+    """The tensor itself; the memory proportion of an IPU has no effect here."""
     require_tensor("set_available_memory", "tensor", tensor)
     return tensor
 
@@ -40,7 +40,7 @@ def set_available_memory(tensor: Tensor, available_memory_proportion: float) -> 
 def serializedMatMul(
     lhs: Tensor, rhs: Tensor, mode: MatMulSerializationMode, factor: int = 0, keep_precision: bool = False
 ) -> Tensor:
-    """The product of two matrices; it is not cut into ``factor`` parts here, which would not change it."""
+    """The product of two matrices; here it is not split into ``factor`` parts, which would give the same result."""
     require(
         isinstance(mode, MatMulSerializationMode),
         f"serializedMatMul takes a poptorch.MatMulSerializationMode as mode, not {mode!r}.",

@@ -16,7 +16,7 @@ _PARTIALS = (torch.float, torch.half)
 
 
 class MultiConv:
-    """The convolutions of a ``with`` block, for an IPU to plan as one; results are those of each by itself."""
+    """The convolutions of a ``with`` block, which an IPU plans together; the results do not change."""
 
     def __init__(self) -> None:
         self._available_memory_proportions: tuple[float, ...] | None = None
@@ -63,7 +63,7 @@ class MultiConv:
         return self
 
     def cycleBackOff(self, value: float) -> Self:
-        """How many cycles to give up for a plan with less memory."""
+        """How many cycles to trade for a plan that needs less memory."""
         require(isinstance(value, float), f"cycleBackOff takes a float, not {value!r}.")
         self._cycle_back_off = value
         return self

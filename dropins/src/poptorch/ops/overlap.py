@@ -1,4 +1,4 @@
-"""Transfers between host and device at the same time as computation.
+"""Overlapping transfers between host and device with computation.
 
 Here the engine decides when to transfer, so these only check what PopTorch checks.
 """
@@ -49,7 +49,7 @@ def _overlapped(capture: Capture, tensor: Tensor) -> Tensor:
 
 
 def _checked(operation: str, mode: OverlapMode) -> Capture | None:
-    """The compilation in which the overlap is to be checked, if there is any."""
+    """The compilation in which to check the overlap, if any."""
     require(isinstance(mode, OverlapMode), f"poptorch.{operation} takes a poptorch.OverlapMode, not {mode!r}.")
     capture = current_capture()
     if capture is None or capture.run is None or mode is OverlapMode.NoOverlap:

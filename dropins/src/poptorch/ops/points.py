@@ -1,4 +1,4 @@
-"""Choosing among points in space."""
+"""Sampling and nearest neighbours of points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fps(src: Tensor, ptr: list[int], ratio: float = 0.5, random_start: bool = Fa
     if not isinstance(ratio, float | int) or not 0 < ratio <= 1:
         raise createPoptorchError(f"poptorch.fps takes a number above 0 and up to 1 as ratio, not {ratio!r}.")
     parts = max(len(ptr) - 1, 0)
-    # Drawn here, so that the program's random streams know of it.
+    # Drawn here, so that it comes from the program's random streams.
     start = torch.rand(parts, device=src.device) if random_start else torch.zeros(parts, device=src.device)
     sampled: Tensor = torch.ops.poptorch.farthest_points(src.detach(), ptr, ratio, start)
     return sampled
@@ -48,7 +48,7 @@ def nearest(
 
 
 def _measurable(points: Tensor) -> Tensor:
-    """Points whose distances torch computes: not those of half precision or whole numbers, on every device."""
+    """Points in a type whose distances torch computes on every device: not half precision or integers."""
     return points if points.dtype in (torch.float32, torch.float64) else points.float()
 
 
@@ -93,7 +93,7 @@ def _sampled(points: Tensor, samples: int, share: Tensor) -> Tensor:
     distances = torch.full((len(points),), math.inf, dtype=points.dtype, device=points.device)
     for number in range(samples):
         chosen[number : number + 1] = current
-        # Selected without asking for the value, so that nothing has to wait for the device.
+        # Selected without reading the value, so that nothing waits for the device.
         gaps = (points - points.index_select(0, current)).square().sum(dim=1)
         distances = torch.minimum(distances, gaps)
         current = distances.argmax().reshape(1)

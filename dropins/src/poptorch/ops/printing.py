@@ -30,10 +30,9 @@ def ipu_print_tensor(
     open_bracket: str = "(",
     close_bracket: str = ")",
 ) -> Tensor:
-    """A tensor with the same values, printed on standard error whenever the program gets there, and its gradient likewise.
+    """The tensor, printed on standard error whenever the program reaches it; so is its gradient.
 
-    With the default marks a tensor is written as Poplar does it, ``title: {1.0000 2.0000}``; marks of one's own are
-    used as they are.
+    With the default separator and brackets the output is Poplar's: ``title: {1.0000 2.0000}``.
     """
     require_tensor("ipu_print_tensor", "tensor", tensor)
     marks = (separator, open_bracket, close_bracket)
@@ -50,7 +49,7 @@ def ipu_print_tensor(
         close_bracket=marks[2],
     )
     _print_tensor(tensor.detach(), title, *astuple(form), branch_taken())
-    # A copy: the hook would be passed by if the result were a view that is then changed in place.
+    # A copy: the hook would be skipped if the result were a view that is then changed in place.
     printed = tensor.clone()
     if print_gradient and printed.requires_grad:
         printed.register_hook(_GradientPrinter(f"{title}_gradient", form))
@@ -109,5 +108,5 @@ def _(tensor: Tensor, title: str, *format_and_branch: Any) -> None:
     """Without data there is nothing to print."""
 
 
-# A print has no result that anything depends on, and stays in the program all the same.
+# Nothing depends on a print, but it has to stay in the program.
 torch.fx.node.has_side_effect(torch.ops.poptorch.print_tensor.default)

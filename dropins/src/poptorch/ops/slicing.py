@@ -1,4 +1,4 @@
-"""Slices that start where a tensor says."""
+"""Slices whose start is a tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poptorch.ops.checks import require_tensor
 
 
 def dynamic_slice(tensor: Tensor, dim: int, start: Tensor, size: int, step: int) -> Tensor:
-    """``tensor[start:start + size:step]`` along a dimension, where ``start`` is known at run time alone."""
+    """``tensor[start:start + size:step]`` along a dimension, where ``start`` is only known at run time."""
     require_tensor("dynamic_slice", "tensor", tensor)
     _require_start("dynamic_slice", start)
     _require_whole("dynamic_slice", "dim", dim)
@@ -22,7 +22,7 @@ def dynamic_slice(tensor: Tensor, dim: int, start: Tensor, size: int, step: int)
 
 
 def dynamic_update(input: Tensor, src: Tensor, dim: int, start: Tensor, size: int) -> Tensor:
-    """``input`` with ``src`` in the place of ``input[start:start + size]`` along a dimension."""
+    """``input`` with ``input[start:start + size]`` along a dimension replaced by ``src``."""
     require_tensor("dynamic_update", "input", input)
     require_tensor("dynamic_update", "src", src)
     _require_start("dynamic_update", start)

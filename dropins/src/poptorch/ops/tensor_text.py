@@ -1,4 +1,4 @@
-"""Tensors as text, in the manner of Poplar."""
+"""Tensors as text, in Poplar's format."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class TensorFormat:
     """How a tensor is written."""
 
     summarise_threshold: int = 1000
-    """Tensors with more elements are written with their edges alone; 0 writes all of every tensor."""
+    """Tensors with more elements are summarised; 0 writes every tensor in full."""
     edge_items: int = 3
-    """How many elements of an edge are written."""
+    """How many elements to write at each edge of a summarised tensor."""
     max_line_width: int = 80
-    """Where lines are broken; 0 breaks none."""
+    """The column at which lines are broken; 0 never breaks them."""
     digits: int = 4
-    """Digits after the point; 0 writes each number as short as it goes."""
+    """Digits after the decimal point; 0 writes each number as short as possible."""
     float_format: str = "auto"
     """One of auto, fixed, scientific and none."""
     separator: str = " "
@@ -75,7 +75,7 @@ def _shortened(values: list[Any], edge: int | None) -> Iterator[Any]:
 
 
 def _wrapped(texts: Iterable[str], form: TensorFormat, indent: int) -> str:
-    """Numbers in lines that are not longer than they may be."""
+    """Numbers in lines of limited width."""
     lines: list[str] = []
     line = ""
     for text in texts:
@@ -90,7 +90,7 @@ def _wrapped(texts: Iterable[str], form: TensorFormat, indent: int) -> str:
 
 
 def _writer(shown: Tensor, form: TensorFormat) -> Callable[[Any], str]:
-    """How to write each number of a tensor, so that they stand in columns."""
+    """How to write each number of a tensor, aligned in columns."""
     write = _number_writer(shown, form)
     if form.digits == 0 or form.float_format == "none":
         return write
