@@ -12,7 +12,7 @@ __all__ = ["Adam", "AdamW"]
 
 
 class Adam(Optimizer, torch.optim.Adam):
-    """``torch.optim.Adam`` with loss scaling, accumulation types and clipping of gradients; no AMSGrad."""
+    """``torch.optim.Adam`` with loss scaling, accumulation types and gradient clipping; AMSGrad is not supported."""
 
     extras: ClassVar = {
         "loss_scaling": 1.0,
@@ -51,7 +51,7 @@ class Adam(Optimizer, torch.optim.Adam):
 
 
 class AdamW(Optimizer, torch.optim.AdamW):
-    """``torch.optim.AdamW`` with PopTorch's settings; bias correction can be left out, AMSGrad is not there."""
+    """``torch.optim.AdamW`` with PopTorch's settings; bias correction is optional, AMSGrad is not supported."""
 
     extras: ClassVar = {**Adam.extras, "bias_correction": True}
 

@@ -16,10 +16,10 @@ __all__ = ["Optimizer"]
 
 
 class Optimizer(StateOnDevice):
-    """The first base of each optimizer, before torch's: extra attributes, which of all may vary, state on the device.
+    """The first base of each optimizer, before torch's: extra attributes, variable attributes, state on the device.
 
-    ``step()`` runs the same arithmetic as a compiled program, so that every setting counts there too. Loss scaling is
-    the exception: whoever calls ``backward()`` scales the loss, and ``step()`` takes gradients as they are.
+    ``step()`` runs the same arithmetic as a compiled program, so every setting has an effect there too. Loss scaling
+    is the exception: the caller of ``backward()`` scales the loss, and ``step()`` takes gradients as they are.
     """
 
     extras: ClassVar[Mapping[str, Any]] = {}

@@ -33,7 +33,7 @@ _KNOWN = (
 
 
 class OptimizerReader:
-    """Reads the optimizers that one model is given, and says what it does not make use of."""
+    """Reads the optimizers of one model, and warns of attributes that it ignores."""
 
     def __init__(self, *, relaxed: bool = False, automatic_loss_scaling: bool = False) -> None:
         self._tracker = AttributeTracker()
@@ -68,7 +68,7 @@ class OptimizerReader:
 
 
 def kind_of(optimizer: torch.optim.Optimizer) -> str:
-    """The name that PopTorch's messages call an optimizer by."""
+    """The name of an optimizer in PopTorch's messages."""
     require(
         isinstance(optimizer, _KNOWN),
         f"Unsupported optimizer type {type(optimizer).__name__}. Types supported are SGD, Adam, AdamW and RMSprop of "

@@ -13,7 +13,7 @@ __all__ = ["LAMB"]
 
 
 class LAMB(Optimizer, Lamb):
-    """Adam's direction with a step as long as each parameter's own norm allows."""
+    """LAMB: Adam's direction, with a step scaled by the norm of each parameter."""
 
     extras: ClassVar = {
         "bias_correction": True,

@@ -36,7 +36,7 @@ def check_settings(optimizer: torch.optim.Optimizer) -> None:
 
 
 def refinements_of(optimizer: torch.optim.Optimizer, *, automatic_loss_scaling: bool = False) -> Refinements:
-    """What an optimizer decides beyond torch's settings; torch's own optimizers leave all of it at its defaults."""
+    """PopTorch's extra settings of an optimizer; torch's own optimizers have the defaults."""
     return Refinements(
         loss_scaling=float(getattr(optimizer, "loss_scaling", 1.0)),
         max_gradient_norm=float(getattr(optimizer, "max_grad_norm", float("inf"))),
@@ -51,7 +51,7 @@ def refinements_of(optimizer: torch.optim.Optimizer, *, automatic_loss_scaling: 
 
 
 def wants_running_mean(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether gradients are pooled in so few bits that their mean has to be kept at every moment."""
+    """Whether gradients are pooled in a type so narrow that a running mean is needed."""
     return getattr(optimizer, "accum_type", torch.float32) == torch.float16 and not getattr(
         optimizer, "use_combined_accum", False
     )
@@ -71,9 +71,9 @@ def _plan_constants(optimizer: torch.optim.Optimizer) -> frozenset[str]:
 
 
 def _moment_type(optimizer: torch.optim.Optimizer, *names: str) -> torch.dtype | None:
-    """What moments are stored in; parameters of more than 32 bits keep moments of their own type."""
+    """The type of stored moments; parameters of more than 32 bits have moments of the same type."""
     wanted: torch.dtype = next((getattr(optimizer, name) for name in names if hasattr(optimizer, name)), torch.float32)
-    # A type can be asked of weights that are not up to date with the device.
+    # Reading a type needs no up-to-date weights.
     with torch._C.DisableTorchFunctionSubclass():
         types = {parameter.dtype for group in optimizer.param_groups for parameter in group["params"]}
     return None if wanted == torch.float32 and types - _NARROW else wanted

@@ -13,7 +13,7 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer, torch.optim.SGD):
-    """``torch.optim.SGD`` with loss scaling, accumulation types and clipping of gradients.
+    """``torch.optim.SGD`` with loss scaling, accumulation types and gradient clipping.
 
     One combined accumulator with its velocity scaling is a way to save memory on an IPU; the numbers are the same.
     """

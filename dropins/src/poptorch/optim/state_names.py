@@ -1,4 +1,4 @@
-"""An optimizer's state under the names that PopTorch gives it."""
+"""An optimizer's state under PopTorch's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COUNTING = (AdamRule, LambRule)
 
 
 def to_ipu_state(plan: OptimizerPlan, state: OptimizerState) -> dict[str, Tensor]:
-    """The slots of an optimizer, and how many updates each parameter has had where that counts."""
+    """The slots of an optimizer, with the number of updates of each parameter if the rule counts them."""
     named = {}
     for group in plan.groups:
         prefixes = _SLOTS[type(group.rule)]
@@ -37,7 +37,7 @@ def to_ipu_state(plan: OptimizerPlan, state: OptimizerState) -> dict[str, Tensor
 
 
 def from_ipu_state(plan: OptimizerPlan, named: Mapping[str, Tensor], current: OptimizerState) -> OptimizerState:
-    """An optimizer's state with everything replaced that has a name there."""
+    """An optimizer's state, updated with the named values."""
     slots, updates = dict(current.slots), current.updates
     for group in plan.groups:
         prefixes = _SLOTS[type(group.rule)]
@@ -47,6 +47,6 @@ def from_ipu_state(plan: OptimizerPlan, named: Mapping[str, Tensor], current: Op
             if (steps := named.get(f"{_STEP}___{parameter}")) is not None:
                 updates = float(steps)
             elif isinstance(group.rule, SgdRule) and any(t is not None and bool(t.any()) for t in found.values()):
-                # A momentum buffer that holds something is past its first update, which is the one not dampened.
+                # A nonzero momentum buffer means that the first update, which is not dampened, is over.
                 updates = max(updates, 1.0)
     return OptimizerState(slots=slots, updates=updates)

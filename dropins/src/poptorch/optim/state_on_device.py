@@ -25,20 +25,20 @@ class StateOnDevice(torch.optim.Optimizer):
         self._device_state: dict[str, Any] = dict.fromkeys(_KEYS)
         self._read_device: Callable[[], Mapping[str, Any]] | None = None
         self.ipu_state_is_dirty = False
-        """Whether the device knows more than the host."""
+        """Whether the device's state is newer than the host's."""
         self.host_state_is_dirty = False
-        """Whether the host holds a state that the device has not got yet."""
+        """Whether the host has a state that was not sent to the device yet."""
 
     def has_state(self) -> bool:
-        """Whether there is any state of a compiled model."""
+        """Whether there is a state of a compiled model."""
         return any(self._device_state[key] is not None for key in _KEYS)
 
     def get_state_dict(self) -> dict[str, Any]:
-        """What the host knows of the device's state."""
+        """The host's copy of the device's state."""
         return dict(self._device_state)
 
     def set_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what a device knows."""
+        """Store a copy of the device's state."""
         self._device_state = {key: state[key] for key in _KEYS}
 
     def state_dict(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class StateOnDevice(torch.optim.Optimizer):
         self.host_state_is_dirty = self.has_state()
 
     def follow(self, read_device: Callable[[], Mapping[str, Any]]) -> None:
-        """Read the device's state by this function whenever it is asked for and has changed."""
+        """Use this function to read the device's state when it has changed and is needed."""
         self._read_device = read_device
 
     def stop_following(self) -> None:
@@ -74,7 +74,7 @@ class StateOnDevice(torch.optim.Optimizer):
         return super().__getstate__() | {name: getattr(self, name) for name in carried}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Loading a state dictionary comes through here as well, and leaves the device where it is.
+        # Loading a state dictionary calls this too, and must not change the connection to the device.
         self.__dict__.setdefault("_read_device", None)
         super().__setstate__(state)
 

@@ -1,4 +1,4 @@
-"""An optimizer's values under the names that PopTorch gives them."""
+"""An optimizer's values under PopTorch's names."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class _Coding:
-    """How a value is written: under which name, and as which function of itself."""
+    """How a value is written: its name, and a function of the value."""
 
     name: str
     encode: Callable[[float], float] = float
     decode: Callable[[float], float] = float
 
     def read(self, written: Tensor | None, present: float) -> float:
-        """The value that was written, or the present one if it would be written just so."""
-        # What is written has 32 bits; taking it where nothing changed would lose the others.
+        """The written value, or the current one if it would be written the same way."""
+        # Written values have 32 bits; using one that did not change would lose precision.
         if written is None or torch.equal(written, _number(self.encode(present))):
             return present
         try:
@@ -58,7 +58,7 @@ def to_ipu_param(plan: OptimizerPlan) -> dict[str, Tensor]:
 
 
 def from_ipu_param(plan: OptimizerPlan, named: Mapping[str, Tensor]) -> OptimizerPlan:
-    """A plan with every variable value replaced that is written there as another number; constants stay."""
+    """A plan with every changed variable value replaced; constants stay."""
     loss_scaling = plan.loss_scaling
     if "loss_scaling" not in plan.constants:
         loss_scaling = _Coding(_LOSS_SCALING).read(named.get(_LOSS_SCALING), loss_scaling)
