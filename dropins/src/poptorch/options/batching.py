@@ -1,4 +1,4 @@
-"""How one call is cut into micro-batches, and what replicas share."""
+"""How one call is split into micro-batches, and what replicas share."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class BatchingOptions(OptionsDict):
         return self.set(input_group_size=input_group_size, input_cgt=input_cgt)
 
     def broadcastBuffers(self, broadcast_buffers: bool = True) -> Self:
-        """Promise replicas equal buffers, which refuses models that write to theirs."""
+        """Keep buffers equal in all replicas, and refuse models that write to their buffers."""
         return self.set(broadcast_buffers=broadcast_buffers)
 
     def randomSeed(self, random_seed: int) -> Self:
-        """Seed the device's random streams, and torch's generator at once."""
+        """Seed the device's random streams and torch's generator."""
         require(isinstance(random_seed, int), f"A random seed is a whole number, not {random_seed!r}.")
         self.createOrSet(random_seed=random_seed)
         torch.manual_seed(random_seed)

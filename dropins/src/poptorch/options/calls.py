@@ -59,7 +59,7 @@ class OptionCall:
 
 
 def calls_of_json(text: str) -> Iterator[OptionCall]:
-    """The calls of a JSON object, in its order; a name that stands there twice is called twice."""
+    """The calls of a JSON object, in order; a name that occurs twice is called twice."""
     pairs = json.loads(text, object_pairs_hook=_Pairs)
     if not isinstance(pairs, _Pairs):
         raise ValueError(f"Options in JSON have to be an object of names and arguments, not {text!r}.")

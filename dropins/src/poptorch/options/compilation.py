@@ -19,7 +19,7 @@ class CompilationOptions(OptionsDict):
     _popart: _PopartOptions
 
     def setExecutionStrategy(self, strategy: _IExecutionStrategy) -> Self:
-        """In which order the blocks of the model run, and where."""
+        """Set the order and the IPUs of the model's blocks."""
         require(
             isinstance(strategy, _IExecutionStrategy),
             f"A strategy is one of poptorch.PipelinedExecution, ShardedExecution, ParallelPhasedExecution and "
@@ -39,7 +39,7 @@ class CompilationOptions(OptionsDict):
         return self
 
     def modelName(self, name: str) -> Self:
-        """What the profile of this model is called; "inference" or "training" if nothing is said."""
+        """The name of the model's profile; "inference" or "training" by default."""
         require(isinstance(name, str), f"The name of a model is a string, not {name!r}.")
         return self.createOrSet(model_name=name)
 
@@ -50,7 +50,7 @@ class CompilationOptions(OptionsDict):
         return self
 
     def enableSyntheticData(self, enabled: bool | int) -> Self:
-        """Let the device make up its inputs instead of taking them from the host; programs also pass PopART's number of it."""
+        """Let the device generate its inputs instead of reading the host's; PopART's mode numbers are accepted too."""
         require(isinstance(enabled, (bool, int)), f"enableSyntheticData takes True or False, not {enabled!r}.")
         self._popart.set("syntheticDataMode", _RANDOM_NORMAL_DATA if enabled else 0)
         return self
@@ -65,11 +65,11 @@ class CompilationOptions(OptionsDict):
         return self
 
     def relaxOptimizerAttributesChecks(self, relax: bool = True) -> Self:
-        """Say about unexpected attributes of an optimizer only at the level DEBUG."""
+        """Log unexpected attributes of an optimizer only at level DEBUG."""
         self._relax_optimizer_checks = bool(relax)
         return self
 
     def disableModuleNamescope(self) -> Self:
-        """Do not name operations after the modules that they stand in."""
+        """Do not name operations after their modules."""
         self._module_namescope_enabled = False
         return self

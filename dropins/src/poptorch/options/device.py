@@ -1,4 +1,4 @@
-"""On which device a program runs, and when it takes hold of it."""
+"""The device of a program, and when it attaches to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DeviceOptions(OptionsDict):
         nonfinite_loss: str | NonFiniteLoss | None = None,
         pipeline: str | PipelineOrder | None = None,
     ) -> Self:
-        """Choose Pilotage's backend, its tier, what a NaN loss does and the order of a pipeline; the rest stays as it is.
+        """Choose Pilotage's backend, its tier, the treatment of NaN losses and the order of a pipeline.
 
         This is the one option that PopTorch does not have.
         """
@@ -43,7 +43,7 @@ class DeviceOptions(OptionsDict):
         return self.createOrSet(use_model=use_model)
 
     def connectionType(self, connection_type: ConnectionType) -> Self:
-        """When the executor takes hold of its device."""
+        """Set when the executor attaches to its device."""
         require(
             isinstance(connection_type, ConnectionType),
             f"A connection type is a poptorch.ConnectionType, not {connection_type!r}.",
@@ -58,7 +58,7 @@ class DeviceOptions(OptionsDict):
         return self.set(sync_pattern=int(sync_pattern))
 
     def useIpuId(self, ipu_id: int) -> Self:
-        """Take the IPU of this number."""
+        """Use the IPU of this number."""
         require(isinstance(ipu_id, int), f"An IPU's id is a whole number, not {ipu_id!r}.")
         return self.createOrSet(ipu_id=ipu_id)
 
@@ -69,7 +69,7 @@ class DeviceOptions(OptionsDict):
         return self.createOrSet(ipu_version=ipu_version)
 
     def autoRoundNumIPUs(self, auto_round_num_ipus: bool = True) -> Self:
-        """Reserve the next power of two of IPUs instead of refusing other numbers."""
+        """Round the number of IPUs up to a power of two instead of refusing others."""
         return self.set(auto_round_num_ipus=auto_round_num_ipus)
 
     def setAvailableMemoryProportion(self, available_memory_proportion: dict[str, float]) -> Self:

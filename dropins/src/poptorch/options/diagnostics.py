@@ -15,7 +15,7 @@ _UNLIMITED = 2**64 - 1
 
 
 class DiagnosticOptions(OptionsDict):
-    """The part of the options that says what one can see of a run."""
+    """The part of the options that says what is logged, timed and profiled."""
 
     _popart: _PopartOptions
     _source_location_excludes: list[str]
@@ -25,7 +25,7 @@ class DiagnosticOptions(OptionsDict):
         return self.set(log_dir=log_dir)
 
     def maxRepeatLogs(self, max_lines: int | None) -> Self:
-        """Times that the same message is shown while a model is compiled; None for every time."""
+        """Limit how often the same message is shown while a model is compiled; None for no limit."""
         require(
             max_lines is None or (isinstance(max_lines, int) and max_lines >= 0),
             f"maxRepeatLogs takes None or a whole number from 0 on, not {max_lines!r}.",
@@ -33,13 +33,13 @@ class DiagnosticOptions(OptionsDict):
         return self.set(max_repeat_logs=_UNLIMITED if max_lines is None else max_lines)
 
     def sourceLocationExcludes(self, excludes: list[str]) -> Self:
-        """Parts of file names that are never given as the place of an operation."""
+        """Parts of file names to leave out of the source locations of operations."""
         _check_names(excludes)
         self._source_location_excludes = list(excludes)
         return self
 
     def appendToLocationExcludes(self, *excludes: str) -> Self:
-        """More parts of file names that are never given as the place of an operation."""
+        """Add to `sourceLocationExcludes`."""
         _check_names(list(excludes))
         self._source_location_excludes = [*self._source_location_excludes, *excludes]
         return self
@@ -80,7 +80,7 @@ def _check_names(excludes: list[str]) -> None:
 
 
 def engine_options_of_environment() -> dict[str, object]:
-    """What POPLAR_ENGINE_OPTIONS says."""
+    """The engine options in POPLAR_ENGINE_OPTIONS."""
     text = os.environ.get("POPLAR_ENGINE_OPTIONS") or "{}"
     try:
         options = json.loads(text)

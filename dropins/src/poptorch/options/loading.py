@@ -13,13 +13,13 @@ class LoadingOptions(OptionsDict):
     """The part of the options that reads other options."""
 
     def from_json(self, string: str) -> Self:
-        """Call options by a JSON object: ``{"Precision.enableStochasticRounding": true}``; a list is several arguments."""
+        """Call options from JSON, ``{"Precision.enableStochasticRounding": true}``; a list is several arguments."""
         for call in calls_of_json(string):
             call.apply(self)
         return self
 
     def loadFromFile(self, filepath: str | os.PathLike[str]) -> Self:
-        """Call options by the lines of a file, such as ``deviceIterations(4)``; they are parsed and never executed."""
+        """Call options from the lines of a file, such as ``deviceIterations(4)``; they are parsed, never executed."""
         for call in calls_of_file(filepath):
             call.apply(self)
         return self

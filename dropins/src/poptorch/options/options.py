@@ -1,4 +1,4 @@
-"""All options of a model, as PopTorch's users write them."""
+"""All options of a model."""
 
 from __future__ import annotations
 
@@ -96,15 +96,15 @@ class Options(BatchingOptions, OutputOptions, DeviceOptions, CompilationOptions,
         return self._popart
 
     def toDict(self) -> dict[str, Any]:
-        """Everything that the backend is told; the output mode has to be resolved by then."""
+        """All options for the backend; the output mode has to be resolved before."""
         require(
             not self.defaultOutputMode(),
             "The output mode is still OutputMode.Default. It is resolved when a model is wrapped.",
         )
-        told = self._popart.update(self._execution_strategy.backendOptions())
+        everything = self._popart.update(self._execution_strategy.backendOptions())
         for group in (self, self._training, self._distributed, self._tensor_locations):
-            told = group.update(told)
-        return told
+            everything = group.update(everything)
+        return everything
 
     def clone(self) -> Self:
         """An independent copy, which can be changed even if this one is frozen."""

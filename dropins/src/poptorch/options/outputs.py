@@ -14,7 +14,7 @@ class OutputOptions(OptionsDict):
     """The part of the options that says what one call returns."""
 
     def outputMode(self, output_mode: OutputMode, output_return_period: int | None = None) -> Self:
-        """Which of the outputs that a call computes come back; EveryN needs a period."""
+        """Which outputs of a call come back; EveryN needs a period."""
         period = _checked_period(output_mode, output_return_period)
         return self.set(output_mode=int(output_mode), output_return_period=period)
 
@@ -23,7 +23,7 @@ class OutputOptions(OptionsDict):
         return self.outputMode(anchor_mode, anchor_return_period)
 
     def defaultOutputMode(self) -> bool:
-        """Whether the choice is left open: Final in training, All in inference."""
+        """Whether the mode is the default: Final in training, All in inference."""
         return bool(self.output_mode == OutputMode.Default)
 
     def anchorTensor(
@@ -33,7 +33,7 @@ class OutputOptions(OptionsDict):
         output_mode: OutputMode | None = None,
         output_return_period: int | None = 1,
     ) -> None:
-        """Also bring back the tensor of this long name, to be read under the short one."""
+        """Also return the tensor of this long name, under the short one."""
         self.checkIsFrozen("anchored_tensors")
         require(
             isinstance(short_name, str) and isinstance(long_name, str),

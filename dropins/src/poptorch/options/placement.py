@@ -1,4 +1,4 @@
-"""Where the blocks that a capture meets run, under each execution strategy."""
+"""Where the blocks of a model run under each execution strategy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Placement:
 
 
 class Placer(Protocol):
-    """Says where each block runs, in the order in which one capture meets them."""
+    """Says where each block runs; called for the blocks of one capture in order."""
 
     def place(self, block_id: BlockId, ipu_id: int | None) -> Placement:
         """Where this block runs."""

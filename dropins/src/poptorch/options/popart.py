@@ -10,7 +10,7 @@ from poptorch._options_impl import Freezable, canonical, merged
 
 
 class _PopartOptions(Freezable):
-    """Names and values for the layer below, stored unchecked: values are checked when they are read, names at compilation."""
+    """Names and values for the layer below: stored as given, checked when the model is wrapped and compiled."""
 
     def __init__(self) -> None:
         self.options: dict[str, Any] = {
@@ -30,7 +30,7 @@ class _PopartOptions(Freezable):
         return self
 
     def setEngineOptions(self, engine_options: dict[str, str]) -> Self:
-        """Set options of the engine, beside those that are set already."""
+        """Add options of the engine."""
         require(isinstance(engine_options, dict), f"Engine options are a dictionary, not {engine_options!r}.")
         return self.merge("engineOptions", engine_options)
 
@@ -46,7 +46,7 @@ class _PopartOptions(Freezable):
         return self.set(key, {**self.options.get(key, {}), **entries})
 
     def remove(self, key: str) -> Self:
-        """Leave an option to the layer below again."""
+        """Remove an option, so that the layer below decides again."""
         self.checkIsFrozen(key)
         self.options.pop(key, None)
         return self

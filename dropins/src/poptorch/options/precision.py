@@ -28,14 +28,14 @@ class _PrecisionOptions(OptionsDict):
         return self
 
     def runningStatisticsAlwaysFloat(self, value: bool) -> Self:
-        """Deprecated: running statistics have the type that the module gives them."""
+        """Deprecated: running statistics keep the module's type."""
         if not isinstance(value, bool):
             raise ValueError(f"runningStatisticsAlwaysFloat takes True or False, not {value!r}.")
         logger.warning("poptorch.Options().Precision.runningStatisticsAlwaysFloat is deprecated and has no effect.")
         return self
 
     def enableFloatingPointExceptions(self, enabled: bool) -> Self:
-        """Stop with an error where a computation has no number as its result."""
+        """Raise an error if an operation produces NaN or infinity."""
         require(isinstance(enabled, bool), f"enableFloatingPointExceptions takes True or False, not {enabled!r}.")
         self._popart.set("enableFloatingPointChecks", enabled)
         return self

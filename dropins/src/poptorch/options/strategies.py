@@ -34,11 +34,11 @@ class _IExecutionStrategy(ABC):
 
     @abstractmethod
     def backendOptions(self) -> dict[str, Any]:
-        """What the strategy tells the layer below."""
+        """The strategy's options for the layer below."""
 
     @abstractmethod
     def placer(self) -> Placer:
-        """A fresh answer to where each block of one capture runs."""
+        """A new placer for the blocks of one capture."""
 
 
 class PipelinedExecution(_IExecutionStrategy):
@@ -60,11 +60,11 @@ class PipelinedExecution(_IExecutionStrategy):
         super().__init__(self._stages)
 
     def backendOptions(self) -> dict[str, Any]:
-        """What the strategy tells the layer below."""
+        """The strategy's options for the layer below."""
         return {"execution_mode": self._execution_mode}
 
     def placer(self) -> Placer:
-        """A fresh answer to where each block of one capture runs."""
+        """A new placer for the blocks of one capture."""
         if self._auto_stage is None:
             return StagePlacer(self._stage_of_block)
         return AutomaticPlacer(increment=self._auto_stage is AutoStage.AutoIncrement)
@@ -106,13 +106,13 @@ class _IPhasedExecution(_IExecutionStrategy):
         return self._phases[phase]
 
     def useSeparateBackwardPhase(self, use: bool = True) -> Self:
-        """Give the backward pass phases of its own."""
+        """Give the backward pass separate phases."""
         require(isinstance(use, bool), f"useSeparateBackwardPhase takes True or False, not {use!r}.")
         self._separate_backward_phase = use
         return self
 
     def backendOptions(self) -> dict[str, Any]:
-        """What the strategy tells the layer below."""
+        """The strategy's options for the layer below."""
         return {
             "execution_mode": 2,
             "separate_backward_phase": self._separate_backward_phase,
@@ -121,7 +121,7 @@ class _IPhasedExecution(_IExecutionStrategy):
         }
 
     def placer(self) -> Placer:
-        """A fresh answer to where each block of one capture runs."""
+        """A new placer for the blocks of one capture."""
         return PhasePlacer(self._stage_of_block, is_serial=self._is_serial)
 
     def __repr__(self) -> str:

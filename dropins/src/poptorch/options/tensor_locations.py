@@ -1,4 +1,4 @@
-"""Options of where an IPU keeps its tensors."""
+"""Where an IPU keeps its tensors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class TensorLocationSettings(OptionsDict):
     """Where one kind of tensor is kept, and how it gets there."""
 
     def minElementsForOffChip(self, min_elements: int) -> Self:
-        """Keep smaller tensors on the chip in any case."""
+        """Always keep smaller tensors on the chip."""
         require(isinstance(min_elements, int), f"minElementsForOffChip takes a whole number, not {min_elements!r}.")
         return self.createOrSet(minElementsForOffChip=min_elements)
 
     def minElementsForReplicatedTensorSharding(self, min_elements: int) -> Self:
-        """Do not share out smaller tensors between replicas."""
+        """Do not shard smaller tensors over replicas."""
         require(
             isinstance(min_elements, int),
             f"minElementsForReplicatedTensorSharding takes a whole number, not {min_elements!r}.",
@@ -25,21 +25,21 @@ class TensorLocationSettings(OptionsDict):
         return self.createOrSet(minElementsForReplicatedTensorSharding=min_elements)
 
     def useOnChipStorage(self, use: bool | None = True) -> Self:
-        """Keep the tensors on the chip or off it; None leaves it open."""
+        """Keep the tensors on the chip or off it; None leaves it to the backend."""
         if use is None:
             return self.deleteIfExists("onChip")
         return self._switch(onChip=use)
 
     def useReplicatedTensorSharding(self, use: bool = True) -> Self:
-        """Share out the tensors between replicas."""
+        """Shard the tensors over replicas."""
         return self._switch(useReplicatedTensorSharding=use)
 
     def useIOTilesToLoad(self, use: bool = True) -> Self:
-        """Load the tensors through the tiles that are set aside for transfers."""
+        """Load the tensors through the tiles reserved for transfers."""
         return self._switch(useIOTilesToLoad=use)
 
     def useIOTilesToStore(self, use: bool = True) -> Self:
-        """Store the tensors through the tiles that are set aside for transfers."""
+        """Store the tensors through the tiles reserved for transfers."""
         return self._switch(useIOTilesToStore=use)
 
     def _switch(self, **switch: bool) -> Self:
@@ -56,7 +56,7 @@ class _TensorLocationOptions(OptionsDict):
         super().__init__(location_activation={}, location_weight={}, location_optimizer={}, location_accumulator={})
 
     def numIOTiles(self, num_tiles: int) -> Self:
-        """Tiles that are set aside for transfers."""
+        """Reserve this many tiles for transfers."""
         require(
             isinstance(num_tiles, int) and 32 <= num_tiles <= 192 and num_tiles % 2 == 0,
             f"numIOTiles must be an even number between 32 and 192. It was {num_tiles!r}.",

@@ -1,4 +1,4 @@
-"""Options that matter only while training."""
+"""Options that only affect training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _TrainingOptions(OptionsDict):
     def setMeanAccumulationAndReplicationReductionStrategy(
         self, mean_reduction_strategy: MeanReductionStrategy
     ) -> Self:
-        """When averaged gradients are divided by their number."""
+        """When the sum of gradients is divided by their number."""
         return self.set(meanAccumulationAndReplicationReductionStrategy=mean_reduction_strategy)
 
     def setAutomaticLossScaling(self, enabled: bool) -> Self:

@@ -1,4 +1,4 @@
-"""Arguments of options as they are written in a text: literals, enums, dtypes, stages, strategies and locations."""
+"""Arguments of options in text form: literals, enums, dtypes, stages, strategies and locations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
 
 
 class RefusedValueError(ValueError):
-    """Something that is neither a literal nor one of the names that options take."""
+    """An expression that is neither a literal nor a name that options accept."""
 
 
 def arguments_of(args: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -48,7 +48,7 @@ def arguments_of(args: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> t
 
 
 def value_of_node(node: ast.expr) -> Any:
-    """The value of an expression, if it is one that options take."""
+    """The value of an expression that options accept."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None as value):
             return value
