@@ -57,7 +57,7 @@ def getIpuTensorId(tensor: Tensor) -> int:
 
 
 def accessAttributes(attribute_id_str: str) -> NoReturn:
-    """Raise, and say how to read the attributes of a custom op here: not by number, as PopTorch's compiled code does."""
+    """Raise, and say how to read the attributes of a custom op here: PopTorch's compiled code reads them by number."""
     raise createPoptorchError(
         f"There are no attributes under the id {attribute_id_str!r}: poptorch.custom_op hands its attributes to the "
         "implementation as keyword arguments. See poptorch.implementCustomOp."
