@@ -104,7 +104,7 @@ def test_the_tests_mirror_the_sources():
 
 
 def has_a_source(test: Path) -> bool:
-    """Say whether a test, called test_SOURCE.py, test_SOURCE_ASPECT.py or SOURCE/test_ASPECT.py, has its source there."""
+    """Say whether the source of test_SOURCE.py, test_SOURCE_ASPECT.py or SOURCE/test_ASPECT.py exists."""
     place = test.relative_to(ROOT / "tests")
     folder = ROOTS[place.parts[0]] / place.parent
     if folder.with_suffix(".py").is_file():

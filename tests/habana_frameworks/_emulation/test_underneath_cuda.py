@@ -91,7 +91,7 @@ def test_backward_may_begin_with_a_matrix_product(alone):
         import habana_frameworks.torch.core  # noqa: F401
 
         layer = torch.nn.Linear(3, 1).to("hpu")
-        # The sum's own gradient runs no kernel, so that a matrix product is the first thing in the thread of backward().
+        # The gradient of a sum runs no kernel, so a matrix product is the first kernel in the thread of backward().
         layer(torch.full((1, 3), 2.0).to("hpu")).sum().backward()
         assert layer.weight.grad.tolist() == [[2.0, 2.0, 2.0]]
 

@@ -1,0 +1,211 @@
+"""House rules of the structure: small folders and classes, nothing written twice, and tests that mirror the sources.
+
+Each rule has a list of places that still break it. A place that no longer breaks it must leave the list.
+"""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = (ROOT / "src", ROOT / "dropins/src")
+MODULES = [path for folder in SOURCES for path in sorted(folder.rglob("*.py"))]
+
+LARGEST_FOLDER = 20
+LARGE_FOLDERS: set[str] = {"src/cosmictagger/data"}
+"""Folders that have yet to be divided."""
+
+MOST_METHODS, MOST_FIELDS = 20, 12
+REASON = "Large because"
+"""How a sentence in the docstring of a large class begins."""
+LARGE_CLASSES = {
+    "Ascent",
+    "Compilation",
+    "Device",
+    "DeviceState",
+    "EventFile",
+    "Execution",
+    "Executor",
+    "GraphcoreDevice",
+    "Job",
+    "Loader",
+    "Network",
+    "PipelinedExecutable",
+    "Placement",
+    "PlainDevice",
+    "PoplarExecutor",
+    "Prefetcher",
+    "Presence",
+    "Program",
+    "Request",
+    "Run",
+    "Session",
+    "StageWork",
+    "Training",
+}
+"""Large classes that have yet to be divided or to give a reason."""
+
+LONGEST_REPETITION = 10
+REPETITIONS: set[tuple[str, ...]] = {("dropins/src/poptorch/optim/adam.py", "dropins/src/poptorch/optim/adam.py")}
+"""Files that still repeat a longer block."""
+
+LONGEST_WITHOUT_A_TEST_FILE = 150
+WITHOUT_A_TEST_FILE = {
+    "cosmictagger.displays.panels",
+    "cosmictagger.networks.blocks",
+    "cosmictagger.networks.levels",
+    "cosmictagger.training.loop",
+    "pilotage.cache.sealed",
+    "pilotage.data.fetcher",
+    "pilotage.distributed.launcher.processes",
+    "pilotage.execution.cuda_graph",
+    "pilotage.optim.families",
+    "pilotage.passes.stage_part",
+    "pilotage.runtime.compilation",
+    "pilotage.runtime.session",
+    "pilotage.storage.graph_text",
+    "pilotage.strategies.cards.cuda",
+    "pilotage.strategies.stages.in_processes",
+    "pilotage.strategies.stages.work",
+    "poptorch._observation.anchors",
+}
+"""Long modules that have yet to get a test file of their own."""
+
+UNTESTED = {
+    "cosmictagger.modes.evaluation",
+    "cosmictagger.records.progress",
+    "cosmictagger.records.trace",
+    "cosmictagger.training.loop",
+    "pilotage.execution.cuda_graph",
+    "pilotage.runtime.ascending",
+    "pilotage.runtime.whole_weights",
+    "pilotage.storage.argument_text",
+    "pilotage.strategies.cards.cuda",
+    "pilotage.strategies.cards.loading",
+    "pilotage.strategies.cards.summation",
+    "pilotage.strategies.stages.in_processes",
+    "poptorch.options.written_values",
+}
+"""Modules whose direct users have no test file of their own either."""
+
+
+def label(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_survey():
+    modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    assert {label(folder) for folder, count in modules.items() if count > LARGEST_FOLDER} == LARGE_FOLDERS
+
+
+def test_a_large_class_says_why():
+    found = {
+        node.name
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ClassDef)
+        and is_large(node)
+        and not any(line.strip().startswith(REASON) for line in (ast.get_docstring(node) or "").splitlines())
+    }
+    assert found == LARGE_CLASSES
+
+
+def is_large(node: ast.ClassDef) -> bool:
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return len(methods) > MOST_METHODS or len({*annotated(node), *assigned(methods)}) > MOST_FIELDS
+
+
+def annotated(node: ast.ClassDef) -> Iterator[str]:
+    """The fields that the body of a class declares."""
+    for each in node.body:
+        if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation):
+            yield ast.unparse(each.target)
+
+
+def assigned(methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterator[str]:
+    """The fields that methods write: what stands behind `self.` on the left of an assignment."""
+    for each in (each for method in methods for each in ast.walk(method)):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and ast.unparse(each.value) == "self":
+            yield each.attr
+
+
+def test_no_long_block_stands_twice():
+    places = defaultdict(list)
+    for path in MODULES:
+        lines = code(path)
+        for start in range(len(lines) - LONGEST_REPETITION):
+            places["\n".join(lines[start : start + LONGEST_REPETITION + 1])].append(label(path))
+    assert {tuple(sorted(found)) for found in places.values() if len(found) > 1} == REPETITIONS
+
+
+def code(path: Path) -> list[str]:
+    """The lines of a module without imports, comments, docstrings and blank lines."""
+    left_out: set[int] = set()
+    for node in ast.walk(parsed(path)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out |= set(range(node.lineno, node.end_lineno + 1))
+    lines = [line.strip() for number, line in enumerate(path.read_text().splitlines(), 1) if number not in left_out]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_a_long_module_has_a_test_file_of_its_own():
+    long = {
+        name
+        for name, path in named().items()
+        if len(path.read_text().splitlines()) > LONGEST_WITHOUT_A_TEST_FILE and has_behaviour(path)
+    }
+    assert {name for name in long if not has_test_file(name)} == WITHOUT_A_TEST_FILE
+
+
+def test_every_module_is_tested_by_its_own_test_file_or_through_a_direct_user():
+    """A direct user is a test, or a module with a test file of its own; what a package passes on, it uses for them."""
+    modules = named()
+    used = {name for path in (ROOT / "tests").rglob("*.py") for name in imported(path)}
+    used |= {each for name, path in modules.items() if has_test_file(name) for each in imported(path)}
+    used |= {each for name in used if modules[name].name == "__init__.py" for each in imported(modules[name])}
+    tested = {name for name, path in modules.items() if has_test_file(name) or not has_behaviour(path)}
+    assert modules.keys() - used - tested == UNTESTED
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def named() -> dict[str, Path]:
+    """Every module by its dotted name."""
+    return {
+        ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"): path
+        for folder in SOURCES
+        for path in MODULES
+        if folder in path.parents
+    }
+
+
+def has_behaviour(path: Path) -> bool:
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(parsed(path)))
+
+
+def has_test_file(name: str) -> bool:
+    """Say whether test_MODULE.py, test_MODULE_ASPECT.py or MODULE/test_ASPECT.py is there in the mirrored folder."""
+    *folders, module = name.split(".")
+    folder = ROOT.joinpath("tests", *folders)
+    names = [test.stem for test in folder.glob("test_*.py")]
+    if any(each == f"test_{module}" or each.startswith(f"test_{module}_") for each in names):
+        return True
+    return any((folder / module).glob("test_*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of ours that a file imports."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found & named().keys()
