@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -117,20 +116,16 @@ def _parts() -> dict[str, str]:
     return {
         "torch": torch.__version__,
         "torch's place": str(torch.__file__),
-        "compiler": " ".join((_compiler(), *_FLAGS)),
+        "compiler": " ".join((environment.cpp_compiler(), *_FLAGS)),
         "sources": sources.hexdigest(),
     }
 
 
-def _compiler() -> str:
-    return os.environ.get("CXX", "g++")
-
-
 def _build(path: Path) -> None:
-    compiler = shutil.which(_compiler())
+    compiler = shutil.which(environment.cpp_compiler())
     if compiler is None:
         raise ImportError(
-            f"The emulated Gaudi device is built with a C++ compiler on first use, and there is no {_compiler()!r} here. "
+            f"The emulated Gaudi device is built with a C++ compiler on first use, and there is no {environment.cpp_compiler()!r} here. "
             "Install g++ (12 or newer), or name a compiler in CXX."
         )
     _warn(f"Building the emulated Gaudi device with {compiler}: once for this torch, half a minute.")

@@ -24,12 +24,12 @@ def is_cuda() -> bool:
 
 def check() -> None:
     """Raise where what is asked for cannot compute here; wake it where it can."""
-    wanted = os.environ.get(_CHOICE, "cpu")
+    wanted = os.environ.get(_CHOICE) or "cpu"
     if wanted not in _CHOICES:
         raise ValueError(f"{_CHOICE} is {wanted!r}. Choose one of: {', '.join(_CHOICES)}.")
     if wanted == "off":
         raise ImportError(f"{_CHOICE} is 'off': no Gaudi is emulated here. Leave it out, or choose 'cpu' or 'cuda'.")
-    if os.environ.get(_RANDOM, "cpu") not in ("cpu", wanted):
+    if (os.environ.get(_RANDOM) or "cpu") not in ("cpu", wanted):
         raise ValueError(
             f"{_RANDOM} is {os.environ[_RANDOM]!r}, and {wanted} computes. Leave it out to draw random numbers where "
             "everything is computed, or say 'cpu' to draw what the CPU draws."
