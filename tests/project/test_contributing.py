@@ -1,0 +1,43 @@
+"""The recipes for contributors name files that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+TASKS = (
+    "an optimizer",
+    "a device",
+    "an option",
+    "an operator",
+    "a graph pass",
+    "a launcher",
+    "a torch version",
+    "a command",
+    "a data set",
+    "a compute mode of CosmicTagger",
+)
+
+
+def test_every_path_exists():
+    paths = re.findall(r"`((?:src|dropins|tests|tools|docs|examples|benchmarks|\.ci)/[^`\s]*)`", TEXT)
+    assert len(paths) > 50
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_recipe_has_at_most_five_steps(task):
+    (recipe,) = re.findall(rf"^### {task}\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    steps = re.findall(r"^(\d)\. ", recipe, re.MULTILINE)
+    assert steps == [str(number) for number in range(1, len(steps) + 1)]
+    assert 3 <= len(steps) <= 5
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    re.findall(r"`([A-Z_]{4,}|[A-Z][a-z]+[A-Za-z]+|backends\(\))`[^`\n]*in `([^`]+\.py)`", TEXT),
+)
+def test_a_recipe_names_what_its_file_holds(name, path):
+    assert name.removesuffix("()") in (ROOT / path).read_text()
