@@ -1,4 +1,4 @@
-"""Measurements: every figure that the documents name is printed by one of these.
+"""Benchmarks: each figure in the documents is printed by one of these.
 
-Times on shared machines are noisy, so contenders take turns in one run and are compared as a ratio of medians.
+Times on shared machines are noisy, so the contenders alternate within one run, and their medians are compared.
 """

@@ -12,15 +12,15 @@ from pilotage.devices.registry import backends, choose
 BENCHMARKS = (
     "tutorial",
     "call_overhead",
-    "announcing",
-    "busy",
+    "monitoring",
+    "busy_machine",
     "device_loop",
     "large_models",
     "first_step",
     "epoch",
     "memory",
-    "growth",
-    "waiting",
+    "step_cost",
+    "offloading",
     "loading",
     "instances",
     "cosmic_reading",
@@ -30,15 +30,17 @@ BENCHMARKS = (
     "cosmic_precision",
     "gaudi_emulation",
 )
-"""Modules of this package, each with a function ``measure``; what one of them imports, the others do without."""
+"""Modules with a function ``measure``; each is imported only if it runs, so missing packages affect no other one."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare in one run, as ratios.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Compare Pilotage with alternatives in one run."
+    )
     parser.add_argument("--device", choices=[*backends()], help="default: the best one present")
-    parser.add_argument("--only", choices=BENCHMARKS, action="append", help="may be given more than once")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds that each contender works (7)")
-    parser.add_argument("--json", type=Path, default=Path("output/benchmarks.json"), help="where the results go")
+    parser.add_argument("--only", choices=BENCHMARKS, action="append", help="can be repeated")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of each contender (7)")
+    parser.add_argument("--json", type=Path, default=Path("output/benchmarks.json"), help="file for the results")
     arguments = parser.parse_args()
     device = choose(arguments.device).capabilities.name
     tables = []

@@ -1,4 +1,4 @@
-"""What one call of an executor costs beyond the graph that it runs."""
+"""The overhead of one call of an executor beyond the graph that it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import poptorch
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from pilotage.program.graphs.straight_line import straight_line
 
@@ -40,8 +40,8 @@ def measure(device: str, rounds: int) -> Table:
         return CALLS
 
     contenders = [Contender("bare graph", through_graph), Contender("wrapped model", through_wrapper)]
-    # Short rounds and differences of neighbours: what disturbs the machine for a while hits both alike.
-    take_turns(contenders, 20 * rounds)
+    # Short rounds and differences of neighbours, so that disturbances affect both equally.
+    alternate(contenders, 20 * rounds)
     times = [[1e6 / rate for rate in each.rates] for each in contenders]
     bare, whole = map(statistics.median, times)
     overhead = statistics.median(wrapped - plain for plain, wrapped in zip(*times, strict=True))
@@ -49,5 +49,5 @@ def measure(device: str, rounds: int) -> Table:
         title=f"One call, {PARAMETERS} parameters, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only call_overhead'",
         rows=[Row("bare graph", bare, "µs"), Row("wrapped model", whole, "µs"), Row("overhead", overhead, "µs")],
-        verdict=f"A call costs {overhead:.0f} µs beyond the captured graph.",
+        verdict=f"A call adds {overhead:.0f} µs to the captured graph.",
     )

@@ -1,4 +1,4 @@
-"""CosmicTagger's two networks on a card: pictures per second, memory and the first step, against the original's own figures."""
+"""CosmicTagger's two networks on a card: images per second, memory and first step, compared with the original."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Original:
-    """What the original's code gave in eager float32 on an H200, and what is wanted."""
+    """Figures of the original code in eager float32 on an H200, and the targets."""
 
     network: str
     rate: float
     gibibytes: float
     wanted_rate: float
     wanted_memory: float
-    """As a share of the original's."""
+    """As a fraction of the original's."""
 
 
 ORIGINALS = (Original("a21", 23.5, 17.7, 105, 0.45), Original("uresnet", 7.1, 90.1, 23, 0.55))
@@ -51,15 +51,15 @@ def measure(device: str, rounds: int) -> Table:
             Row(f"{original.network}, first step after that", first, "s"),
         ]
         verdicts.append(
-            f"{original.network}: {rate:.1f} images/s (wanted {original.wanted_rate}), {share:.0%} of the memory (at most "
-            f"{original.wanted_memory:.0%}), first step done after {building + first:.1f} s (at most 20)."
+            f"{original.network}: {rate:.1f} images/s (target {original.wanted_rate}), {share:.0%} of the memory "
+            f"(at most {original.wanted_memory:.0%}), first step done after {building + first:.1f} s (at most 20)."
         )
     return Table(title=title, command=command, rows=rows, verdict="\n".join(verdicts))
 
 
 def _measured(network: str, rounds: int) -> tuple[float, float, float, float]:
-    """Pictures per second, gibibytes at the peak, seconds until there is a network, and from there until its first step is done."""
-    # What the network before has left, its graphs included, would count as this one's memory.
+    """Images per second, peak memory in GiB, seconds to build the network, and seconds for its first step."""
+    # Memory of the previous network, including its graphs, would be counted as well.
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

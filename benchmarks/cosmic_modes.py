@@ -1,4 +1,4 @@
-"""CosmicTagger in IPU mode, through PopTorch's interface, beside the device's own mode: same network, same events, same loaders."""
+"""CosmicTagger in IPU mode, through PopTorch's interface, compared with the device's own mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import fmean
 
 import torch
 
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.cosmic_reading import FOLDER
 from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import ComputeMode, Precision
@@ -31,7 +31,7 @@ RATE = 3e-4
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed."""
+    """Network, precision and amount of work."""
 
     mode: ComputeMode
     """The device's own."""
@@ -60,7 +60,7 @@ SIZES = {
 
 @dataclass
 class Work:
-    """One mode at work."""
+    """One mode with its device and loader."""
 
     executor: Executor
     loader: BatchLoader
@@ -69,7 +69,7 @@ class Work:
     losses: list[float] = field(default_factory=list)
 
     def round(self) -> int:
-        """Some steps, each with its events."""
+        """Load and train some steps."""
         for _ in range(self.size.steps):
             start = time.perf_counter()
             batch = next(self.loader)
@@ -79,13 +79,13 @@ class Work:
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Images per second of both, with the loading of events; compilation and the first round are left out."""
+    """Images per second of both modes, including data loading, without compilation and the first round."""
     size = SIZES["cuda" if device == "cuda" else "cpu"]
     generated_file(FOLDER, events=size.events, seed=Generated().generator_seed, workers=len(os.sched_getaffinity(0)))
     with ExitStack() as open_things:
         runs = {mode: _run(mode, size, device, open_things) for mode in (size.mode, ComputeMode.IPU)}
         contenders = [Contender(f"{mode.name} mode", run.round) for mode, run in runs.items()]
-        take_turns(contenders, rounds)
+        alternate(contenders, rounds)
     own, ipu = (each.median for each in contenders)
     rows = []
     for contender, run in zip(contenders, runs.values(), strict=True):
@@ -97,7 +97,7 @@ def measure(device: str, rounds: int) -> Table:
         title=f"A21, downsample {size.downsample}, batch {size.images}, {size.precision.name}, on {device}: two modes",
         command=f"make bench DEVICE={device} ARGS='--only cosmic_modes'",
         rows=rows,
-        verdict=f"IPU mode trains at {ipu / own:.1%} of {size.mode.name} mode's rate; wanted: {TARGET:.0%}.",
+        verdict=f"IPU mode trains at {ipu / own:.1%} of {size.mode.name} mode's rate; target: {TARGET:.0%}.",
         details={
             "rates": {each.name: each.rates for each in contenders},
             "first_losses": {mode.name: run.losses[:3] for mode, run in runs.items()},

@@ -1,4 +1,4 @@
-"""Whether bfloat16 with float32 master weights trains CosmicTagger's A21 as float32 does."""
+"""The loss of CosmicTagger's A21 in bfloat16 with float32 master weights, compared with float32."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cosmictagger.data.loader import Loader
 
 STEPS = 500
 LAST = 50
-"""Steps at the end whose mean loss is compared."""
+"""Number of last steps whose mean loss is compared."""
 EVENTS = 400
 IMAGES = 8
 RATE = 3e-4

@@ -1,4 +1,4 @@
-"""How fast CosmicTagger reads its events: a generated file at downsample 1, nothing decoded beforehand."""
+"""How fast CosmicTagger reads its events, from a generated file at downsample 1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from cosmictagger.data.generator.file import generated_file
 from cosmictagger.data.generator.progress import terminal_progress
@@ -17,7 +17,7 @@ EVENTS = 200
 MINIBATCH = 4
 DOWNSAMPLE = 1
 LARCV = 30.0
-"""Images per second of larcv's own reader on two cores of this kind, at the same downsampling."""
+"""Images per second of larcv's reader on two such cores, at the same downsampling."""
 TARGET = 5.0
 FOLDER = Path("output/benchmarks")
 
@@ -31,15 +31,15 @@ def measure(device: str, rounds: int) -> Table:
         Contender("sparse (for a device that scatters)", _pass_over(path, sparse=True)),
         Contender("dense, stored in larcv's chunks", _pass_over(_in_chunks_of_larcv(path), sparse=False)),
     ]
-    take_turns(contenders, rounds)
-    rows = [Row("larcv (measured apart)", LARCV, "images/s")]
+    alternate(contenders, rounds)
+    rows = [Row("larcv (measured separately)", LARCV, "images/s")]
     rows += [Row(each.name, each.median, "images/s", each.median / LARCV) for each in contenders]
     ratio = contenders[0].median / LARCV
     return Table(
         title=f"Reading {EVENTS} generated events at downsample {DOWNSAMPLE}",
         command="make bench ARGS='--only cosmic_reading'",
         rows=rows,
-        verdict=f"Dense pictures come {ratio:.1f} times as fast as larcv gave them; wanted: {TARGET:.0f} times.",
+        verdict=f"Dense images are read {ratio:.1f} times as fast as with larcv; target: {TARGET:.0f} times.",
         details={"minibatch": MINIBATCH, "rates": {each.name: each.rates for each in contenders}},
     )
 

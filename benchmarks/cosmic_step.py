@@ -1,4 +1,4 @@
-"""How fast CosmicTagger's A21 takes a training step, beside the same network as one would write it down."""
+"""Training steps of CosmicTagger's A21, compared with a straightforward implementation of the same network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from cosmictagger.configuration.choices import LossBalanceScheme, OptimizerKind, Precision
 from cosmictagger.configuration.network import PRESETS
@@ -25,7 +25,7 @@ THREADS = 2
 RATE = 3e-4
 TARGET = {"cpu": 1.3, "cuda": 105 / 23.5}
 MOST_ROUNDS = 5
-"""A step of the plain network takes seconds on a processor."""
+"""A step of the plain network takes seconds on a CPU."""
 
 
 def measure(device: str, rounds: int) -> Table:
@@ -40,20 +40,20 @@ def measure(device: str, rounds: int) -> Table:
         Contender("plain eager, float32", _plain(batch, torch.device(device))),
         Contender(f"cosmictagger, {precision.name}", lambda: _step(ours, batch)),
     ]
-    take_turns(contenders, min(rounds, MOST_ROUNDS))
+    alternate(contenders, min(rounds, MOST_ROUNDS))
     torch.set_num_threads(threads)
     plain, fast = (each.median for each in contenders)
     return Table(
         title=f"A21, downsample 1, batch {images}, {device}",
         command="make bench ARGS='--only cosmic_step'",
         rows=[Row(each.name, each.median, "images/s", each.median / plain) for each in contenders],
-        verdict=f"A step is {fast / plain:.2f} times as fast as plain eager; wanted: {TARGET[device]:.2f} times.",
+        verdict=f"A step is {fast / plain:.2f} times as fast as plain eager; target: {TARGET[device]:.2f} times.",
         details={"threads": THREADS, "rates": {each.name: each.rates for each in contenders}},
     )
 
 
 def pictures(images: int) -> Batch:
-    """Pictures with a fiftieth of their pixels filled."""
+    """Random images with 2 % of their pixels filled."""
     generator = np.random.default_rng(0)
     shape = (images, 3, *SIZE)
     filled = generator.random(shape, dtype=np.float32) < 0.02
@@ -64,7 +64,7 @@ def pictures(images: int) -> Batch:
 
 
 def training_executor(device: str, precision: Precision, preset: str) -> Executor:
-    """The device that a run of the program would train this network on, with weights that are always the same."""
+    """The device that a run would train this network on, with fixed initial weights."""
     if device == "cuda":
         prepare_card()
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The device loop: the tutorial's classifier on one batch size, one call after the other, against everybody's best."""
+"""The device loop: the tutorial's classifier, one call after the other, compared with eager PyTorch and others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 import pilotage
-from benchmarks.contest import Contender, repeated, take_turns
-from benchmarks.peers import COMPILE_MODES, peers
+from benchmarks.baselines import COMPILE_MODES, baselines
+from benchmarks.comparison import Contender, alternate, repeated
 from benchmarks.report import Row, Table
 from examples.fashion_mnist.model import GarmentClassifier
 
@@ -19,10 +19,10 @@ def measure(device: str, rounds: int) -> Table:
     """Steps per second by tier, device iterations and precision."""
     torch.manual_seed(0)
     model, batch = GarmentClassifier().train(), (torch.randn(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,)))
-    # Trying out kernels pays on a card alone.
+    # Autotuning only pays on a card.
     modes = (*COMPILE_MODES, "max-autotune") if device == "cuda" else COMPILE_MODES
     with Tf32(True):
-        others = peers(model, batch, _fused(device), device, modes=modes)
+        others = baselines(model, batch, _fused(device), device, modes=modes)
         fused = {name: repeated(step, STEPS, device) for name, step in others.items()}
         ours = {
             f"Pilotage, {tier}, deviceIterations {iterations}": _ours(batch, device, tier, iterations)
@@ -30,7 +30,7 @@ def measure(device: str, rounds: int) -> Table:
             for iterations in (1, 50)
         }
         contenders = [Contender(name, run) for name, run in {**fused, **ours}.items()]
-        take_turns(contenders, rounds)
+        alternate(contenders, rounds)
     strict: list[Contender] = []
     if device == "cuda":
         with Tf32(False):
@@ -39,7 +39,7 @@ def measure(device: str, rounds: int) -> Table:
                     "Pilotage, compiled, deviceIterations 50, strict float32", _ours(batch, device, "compiled", 50)
                 )
             ]
-            take_turns(strict, rounds)
+            alternate(strict, rounds)
     return _table([*contenders, *strict], device)
 
 
@@ -59,7 +59,7 @@ def _table(contenders: list[Contender], device: str) -> Table:
 
 
 class Tf32:
-    """While active, float32 products may or may not be rounded to TF32."""
+    """Allows or forbids TF32 for float32 products within a block."""
 
     def __init__(self, allowed: bool) -> None:
         self._allowed = allowed

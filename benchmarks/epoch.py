@@ -1,4 +1,4 @@
-"""One epoch over the real data set: the clock includes reshuffling and every copy to the device."""
+"""One epoch over the real data set, including reshuffling and every copy to the device."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ITERATIONS = 50
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Seconds for an epoch of the tutorial, from host memory, with pictures as numbers and as raw bytes."""
+    """Seconds for an epoch of the tutorial, from host memory, with images as floats and as raw bytes."""
     rows = []
     with Tf32(True):
-        for name, raw in (("numbers", False), ("raw bytes, normalised on the device", True)):
+        for name, raw in (("floats", False), ("raw bytes, normalised on the device", True)):
             dataset, _ = FashionMNIST.splits(raw=raw)
-            rows.append(Row(f"pictures as {name}", _epoch(dataset, device, raw, rounds), "s"))
+            rows.append(Row(f"images as {name}", _epoch(dataset, device, raw, rounds), "s"))
     steps = len(dataset) // BATCH
     best = min(row.value for row in rows)
     return Table(
         title=f"One epoch of the tutorial: {steps} steps of {BATCH}, deviceIterations {ITERATIONS}, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only epoch'",
         rows=rows,
-        verdict=f"{best:.2f} s an epoch, {steps / best:,.0f} steps/s with everything in.",
+        verdict=f"{best:.2f} s per epoch, {steps / best:,.0f} steps/s including everything.",
     )
 
 

@@ -1,4 +1,4 @@
-"""How long a user waits for the first step, in a process of its own: with an empty cache, and with a warm one."""
+"""Time to the first step in a new process, with an empty cache and with a warm one."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ print(json.dumps([time.perf_counter() - start, trainer.record.latest_tier]))
 """
 
 _TURNS = 2
-"""Processes of which the better one counts."""
+"""Number of processes; the fastest counts."""
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Seconds from the call of the wrapped model to its finished first step; the context of the card is made before."""
+    """Seconds from calling the wrapped model to the end of its first step; the CUDA context exists before."""
     names = ("tutorial", "encoder, 12 layers")
     rows = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         filled = {name: os.path.join(folder, "filled", name) for name in names}
         empty = [{name: os.path.join(folder, f"empty {turn}", name) for name in names} for turn in range(_TURNS)]
-        # The first process after the machine began reads from disk what the next one finds in memory.
+        # The first process after the machine starts reads from disk what later ones find in memory.
         cold = {
             name: min(_first_step(device, name, {"cache_directory": turn[name]})[0] for turn in empty) for name in names
         }
-        # Compiling is not what is timed here: both may be compiled at once.
+        # Compiling is not timed here, so both compile in parallel.
         list(pool.map(lambda name: _compiled_first_step(device, name, filled[name]), names))
         for name in names:
             warm, tier = min(_compiled_first_step(device, name, filled[name]) for _ in range(_TURNS))
@@ -57,7 +57,7 @@ def measure(device: str, rounds: int) -> Table:
         title=f"Time to the first finished step, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only first_step'",
         rows=rows,
-        verdict=f"The tutorial's first step: {rows[0].value:.2f} s with an empty cache, {rows[1].value:.2f} s with a warm one.",
+        verdict=f"The tutorial's first step: {rows[0].value:.2f} s, with a warm cache {rows[1].value:.2f} s.",
     )
 
 

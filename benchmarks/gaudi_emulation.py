@@ -1,4 +1,4 @@
-"""What it costs to run on the emulated Gaudi: eager steps there, and on the device that computes for it."""
+"""The cost of emulating a Gaudi: eager steps on the emulated card and on the device that computes for it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.apart import apart
-from benchmarks.contest import synchronized, take_turns
+from benchmarks.comparison import alternate, synchronized
 from benchmarks.report import Row, Table
+from benchmarks.separate_processes import in_processes
 
 LIMIT = {"cpu": 3.0, "cuda": 1.0}
-"""How many times the time of the device underneath the emulation may take: the first model here, the last one on CUDA."""
+"""Largest allowed slowdown: of the first model on the CPU, of the last one on CUDA."""
 
 _EMULATED = "on the emulated hpu"
 _EAGER = "eager"
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Steps per second, one thread; what is underneath and what is emulated take turns."""
+    """Steps per second in one thread, alternating between the plain and the emulated device."""
     beneath = "cuda" if device == "cuda" else "cpu"
     models = ["tutorial", "CosmicTagger A21"] if beneath == "cuda" else ["tutorial"]
     rows, times, rates = [], {}, {}
     for model in models:
-        # In processes of their own: torch has one accelerator, and the emulated one stays known until the end.
-        with apart(
+        # In separate processes: torch supports one accelerator, and the emulated one stays registered.
+        with in_processes(
             "benchmarks.gaudi_emulation", [f"{model}, {_EAGER}", f"{model}, {_EMULATED}"], beneath
         ) as contenders:
-            take_turns(contenders, rounds)
+            alternate(contenders, rounds)
         plain, emulated = contenders
         times[model] = plain.median / emulated.median
         rates.update({each.name: each.rates for each in contenders})
@@ -41,7 +41,7 @@ def measure(device: str, rounds: int) -> Table:
         title=f"Emulated Gaudi over {beneath}, training steps",
         command=f"make bench DEVICE={beneath} ARGS='--only gaudi_emulation'",
         rows=rows,
-        verdict=f"{last}: {times[last]:.2f} times the time of eager {beneath}; wanted: {LIMIT[beneath]:.1f} times at most.",
+        verdict=f"{last}: {times[last]:.2f} times as long as eager {beneath}; at most {LIMIT[beneath]:.1f} wanted.",
         details={"rates": rates},
     )
 
@@ -58,7 +58,7 @@ def contender(name: str, beneath: str) -> Callable[[], int]:
         device = "hpu"
     torch.manual_seed(42)
     network, loss_of, steps = (_tutorial if name.startswith("tutorial") else _cosmictagger)(device)
-    # Left to itself, torch takes lists of tensors at once on CUDA and one after the other on hpu.
+    # By default torch processes lists of tensors at once on CUDA and one by one on hpu.
     optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9, foreach=True)
 
     def run() -> int:

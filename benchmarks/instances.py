@@ -1,7 +1,7 @@
-"""Two instances that train together: ours against PyTorch's DistributedDataParallel, in the same two processes.
+"""Two instances that train together, compared with PyTorch's DistributedDataParallel in the same two processes.
 
-Both sides have the same model, batches, optimizer, number of threads and group of processes. DistributedDataParallel is
-tried in several settings, with torch's fused optimizer, and the best of them is compared with.
+Both have the same model, batches, optimizer, thread count and process group. DistributedDataParallel runs with several
+settings and torch's fused optimizer; the best one counts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import pilotage
-from benchmarks.contest import Contender, synchronized, take_turns
+from benchmarks.comparison import Contender, alternate, synchronized
 from benchmarks.report import Row, Table
 from examples.fashion_mnist.model import GarmentClassifier
 
 INSTANCES = 2
 BATCH = 16
 BATCHES = 32
-"""Different ones, which come round again: on a single one the loss would soon be zero, and momentum too small for a processor."""
+"""Different batches, repeated: with a single one, the loss would soon be 0 and momentum a slow denormal number."""
 
 WIDTH = 1024
 OURS = "Pilotage"
@@ -43,7 +43,7 @@ Batch = tuple[Tensor, Tensor]
 
 
 class WideClassifier(nn.Module):
-    """Linear layers of 11 MiB, which have much to exchange for what they compute."""
+    """Linear layers of 11 MiB: much to exchange for little computation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,11 +58,11 @@ class WideClassifier(nn.Module):
 
 
 MODELS: dict[str, tuple[type[nn.Module], int]] = {"tutorial": (GarmentClassifier, 50), "wide": (WideClassifier, 10)}
-"""With the updates of one round, which are few: what disturbs the machine for a while hits all contenders alike."""
+"""With the updates per round, which are few, so that disturbances affect all contenders equally."""
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Updates per second of both, each with batches of its own in every instance."""
+    """Updates per second of both, with different batches in each instance."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder, "rates.json")
         poprun = [sys.executable, "-m", "pilotage", "run", f"--num-instances={INSTANCES}"]
@@ -87,12 +87,12 @@ def measure(device: str, rounds: int) -> Table:
 def _in_each_instance(device: str, rounds: int, found: Path) -> None:
     rates = {}
     for name, (model, updates) in MODELS.items():
-        # First, because it makes the group of processes that both use.
+        # First, because it creates the process group that both use.
         ours = _ours(model, _batches())
         ours()
         steps = {key: _parallel(model, _batches(), device, settings) for key, settings in SETTINGS.items()}
         contenders = [Contender(key, _round(step, updates, device)) for key, step in {**steps, OURS: ours}.items()]
-        take_turns(contenders, rounds)
+        alternate(contenders, rounds)
         rates[name] = {each.name: each.rates for each in contenders}
     if dist.get_rank() == 0:
         found.write_text(json.dumps(rates))

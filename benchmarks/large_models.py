@@ -1,4 +1,4 @@
-"""Models whose time goes into large products: ResNet-50 and a transformer encoder of twelve layers, in bfloat16."""
+"""Models dominated by large matrix products: ResNet-50 and a 12-layer transformer encoder, in bfloat16."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import pilotage
-from benchmarks.apart import apart
-from benchmarks.contest import repeated, take_turns
-from benchmarks.peers import MakeOptimizer, peers
+from benchmarks.baselines import MakeOptimizer, baselines
+from benchmarks.comparison import alternate, repeated
 from benchmarks.report import Row, Table
+from benchmarks.separate_processes import in_processes
 
 STEPS = 20
 _ENCODER, _RESNET = "encoder, 12 layers, batch 8 x 512", "ResNet-50, batch 32"
-_STORED = ", channels last"
-_PEERS = {
+_LAYOUT = ", channels last"
+_BASELINES = {
     _ENCODER: ("eager PyTorch", "torch.compile, reduce-overhead"),
     _RESNET: tuple(
-        f"{way}{layout}" for way in ("eager PyTorch", "torch.compile, reduce-overhead") for layout in ("", _STORED)
+        f"{way}{layout}" for way in ("eager PyTorch", "torch.compile, reduce-overhead") for layout in ("", _LAYOUT)
     ),
 }
 _OURS = {"Pilotage, compiled, deviceIterations 1": 1, "Pilotage, compiled, deviceIterations 10": 10}
-"""Ways of training; ours with the device iterations of a call. Batches lie on the device for all of them."""
+"""Pilotage's ways of training, with their device iterations. All contenders have their batches on the device."""
 
 
 class WithLoss(nn.Module):
@@ -37,7 +37,7 @@ class WithLoss(nn.Module):
         self.loss = loss
 
     def forward(self, inputs: Tensor, target: Tensor) -> Tensor:
-        """The loss against the target."""
+        """The loss for a target."""
         return self.loss(self.model(inputs), target)
 
 
@@ -48,18 +48,20 @@ def encoder(layers: int = 12) -> nn.Module:
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Steps per second of each model against the better of eager PyTorch and torch.compile."""
-    names = {subject: [f"{subject}: {way}" for way in (*_PEERS[subject], *_OURS)] for subject in _subjects()}
-    with apart("benchmarks.large_models", [name for each in names.values() for name in each], device) as contenders:
-        take_turns(contenders, max(rounds, 5))
+    """Steps per second of each model, compared with the better of eager PyTorch and torch.compile."""
+    names = {subject: [f"{subject}: {way}" for way in (*_BASELINES[subject], *_OURS)] for subject in _subjects()}
+    with in_processes(
+        "benchmarks.large_models", [name for each in names.values() for name in each], device
+    ) as contenders:
+        alternate(contenders, max(rounds, 5))
     median = {each.name: each.median for each in contenders}
     rows: list[Row] = []
     verdicts: list[str] = []
     for subject in names:
-        peer = max(median[f"{subject}: {way}"] for way in _PEERS[subject])
+        baseline = max(median[f"{subject}: {way}"] for way in _BASELINES[subject])
         ours = max(median[f"{subject}: {way}"] for way in _OURS)
-        rows += [Row(name, median[name], "steps/s", median[name] / peer) for name in names[subject]]
-        verdicts.append(f"{subject}: {ours / peer:.2f} times the best peer.")
+        rows += [Row(name, median[name], "steps/s", median[name] / baseline) for name in names[subject]]
+        verdicts.append(f"{subject}: {ours / baseline:.2f} times the best baseline.")
     return Table(
         title=f"Large models, bfloat16, training steps, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only large_models'",
@@ -75,9 +77,9 @@ def contender(name: str, device: str) -> Callable[[], int]:
     subject, way = name.split(": ")
     model, batch, optimizer = (_encoder if subject == _ENCODER else _resnet)(device == "cuda")
     if way not in _OURS:
-        layout = torch.channels_last if way.endswith(_STORED) else torch.contiguous_format
+        layout = torch.channels_last if way.endswith(_LAYOUT) else torch.contiguous_format
         modes = ("reduce-overhead",) if way.startswith("torch.compile") else ()
-        steps = peers(model, batch, optimizer, device, modes=modes, layouts=(layout,), loops=False)
+        steps = baselines(model, batch, optimizer, device, modes=modes, layouts=(layout,), loops=False)
         return repeated(steps[way], STEPS, device)
     iterations = _OURS[way]
     trainer = pilotage.training(
@@ -111,7 +113,7 @@ def _resnet(fused: bool) -> tuple[nn.Module, tuple[Tensor, ...], MakeOptimizer]:
 
 
 def _plain(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    """Ours decides for itself what to fuse."""
+    """Pilotage decides itself what to fuse."""
     for group in optimizer.param_groups:
         group["fused"] = None
     return optimizer

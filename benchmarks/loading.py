@@ -1,4 +1,4 @@
-"""Data that is transformed in Python, sample by sample, against the same loop over tensors that are ready."""
+"""A loop with data transformed in Python, sample by sample, compared with the same loop over ready tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.data import Dataset
 
 import poptorch
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
@@ -23,7 +23,7 @@ CALLS = 25
 
 
 class Augmented(Dataset[tuple[Tensor, Tensor]]):
-    """Pictures that are shifted by up to two points, mirrored every second time and normalised, one by one."""
+    """Images that are shifted by up to two pixels, mirrored half of the time and normalised, one by one."""
 
     def __init__(self, pictures: FashionMNIST) -> None:
         self._images = pictures.images.numpy()
@@ -42,7 +42,7 @@ class Augmented(Dataset[tuple[Tensor, Tensor]]):
 
 
 class Network(nn.Module):
-    """Five convolutions of 128 channels: a model that keeps a card busy for about a millisecond a step."""
+    """Five convolutions of 128 channels: about a millisecond per step on a card."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def measure(device: str, rounds: int) -> Table:
         Contender("ready tensors", _loop(device, itertools.repeat(batch))),
         Contender(f"Python transforms, {workers} workers, asynchronous", _loop(device, _epochs(loader))),
     ]
-    take_turns(contenders, rounds)
+    alternate(contenders, rounds)
     ready, loaded = (each.median for each in contenders)
     loader.terminate()
     return Table(

@@ -1,4 +1,4 @@
-"""Memory of a card in the steady state of training, each way in a process of its own."""
+"""Memory of a card in the steady state of training, each way in its own process."""
 
 from __future__ import annotations
 
@@ -60,8 +60,7 @@ def measure(device: str, rounds: int) -> Table:
         command="make bench DEVICE=cuda ARGS='--only memory'",
         rows=[Row(name, value / 2**20, "MiB", eager / value) for name, value in found.items()],
         verdict="\n".join(
-            f"Accumulation {count}: compiled keeps {found[f'compiled, accumulation {count}'] / found[f'eager, accumulation {count}']:.2f} "
-            "times as much as eager PyTorch."
+            f"Accumulation {count}: compiled code reserves {_ratio(found, count):.2f} times as much as eager PyTorch."
             for count in _ACCUMULATIONS
         ),
     )
@@ -72,3 +71,7 @@ def _reserved(way: str, accumulation: int) -> int:
     command = [sys.executable, "-c", _PROGRAM, way, str(accumulation)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return int(json.loads(done.stdout.splitlines()[-1]))
+
+
+def _ratio(found: dict[str, float], count: int) -> float:
+    return found[f"compiled, accumulation {count}"] / found[f"eager, accumulation {count}"]

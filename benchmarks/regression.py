@@ -1,8 +1,8 @@
-"""Compares this checkout with another one: ``python -m benchmarks.regression --against FOLDER [--device cpu] [--pairs 20]``.
+"""Compare this checkout with another one: ``python -m benchmarks.regression --against FOLDER [--device cpu]``.
 
-Each checkout runs in its own process with the same benchmark code. The two take turns, so that whatever disturbs the machine
-hits both, and the ratio of each pair counts. Both processes are started again a few times: where a process happens to lie in
-memory, or on which core, can be worth several per cent.
+Each checkout runs in its own process with the same benchmark code. The two alternate, so that disturbances affect both,
+and the ratio of each pair counts. Both processes are restarted a few times, because memory addresses and the choice of
+cores can change the speed of a process by several per cent.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from benchmarks.apart import apart
-from benchmarks.contest import repeated
+from benchmarks.comparison import repeated
 from benchmarks.report import Row, Table, machine
+from benchmarks.separate_processes import in_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTS = 4
-"""How often both processes are started anew."""
+"""How often both processes are started."""
 
 ALLOWED = 0.05
 """How much slower this checkout may be before the program exits with status 1."""
@@ -33,8 +33,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.regression", description=__doc__.splitlines()[0])
     parser.add_argument("--against", type=Path, required=True, help="folder of the other checkout")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--pairs", type=int, default=20, help="pairs of rounds for each contender (20)")
-    parser.add_argument("--only", choices=_CONTENDERS, action="append", help="may be given more than once")
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of rounds per contender (20)")
+    parser.add_argument("--only", choices=_CONTENDERS, action="append", help="can be repeated")
     arguments = parser.parse_args()
     if not (arguments.against / "src" / "pilotage").is_dir():
         parser.error(f"{arguments.against} is not a checkout of Pilotage: it has no src/pilotage.")
@@ -48,12 +48,12 @@ def main() -> int:
 
 
 def _ratios(name: str, other: Path, device: str, pairs: int) -> list[float]:
-    """Time of a round here over the time of the same round there, for each pair."""
+    """The time of a round here divided by the time of the same round there, for each pair."""
     ratios: list[float] = []
     for start in range(STARTS):
         with (
-            apart("benchmarks.regression", [name], device, path=_path(ROOT)) as (here,),
-            apart("benchmarks.regression", [name], device, path=_path(other)) as (there,),
+            in_processes("benchmarks.regression", [name], device, path=_path(ROOT)) as (here,),
+            in_processes("benchmarks.regression", [name], device, path=_path(other)) as (there,),
         ):
             for pair in range(start, pairs, STARTS):
                 for each in (here, there) if pair % 2 == 0 else (there, here):
@@ -70,7 +70,7 @@ def _table(name: str, device: str, ratios: list[float]) -> Table:
     low, _, high = statistics.quantiles(ratios, n=4)
     median = statistics.median(ratios)
     return Table(
-        title=f"{name} on {device}: time here over time there, {len(ratios)} alternating pairs",
+        title=f"{name} on {device}: time here / time there, {len(ratios)} alternating pairs",
         command=f"python -m benchmarks.regression --against FOLDER --device {device} --only {name}",
         rows=[
             Row("median", 100 * median, "%"),
@@ -82,7 +82,7 @@ def _table(name: str, device: str, ratios: list[float]) -> Table:
 
 
 def contender(name: str, device: str) -> Callable[[], int]:
-    """What one process does in a round."""
+    """One round of a contender."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     return _CONTENDERS[name](device)

@@ -20,12 +20,12 @@ class Row:
     value: float
     unit: str
     ratio: float | None = None
-    """Against the row that the table compares with; above 1 is better."""
+    """Relative to the row that the table compares with; above 1 is better."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What one benchmark found."""
+    """The results of one benchmark."""
 
     title: str
     command: str
@@ -43,7 +43,7 @@ class Table:
 
 
 def machine(device: str) -> dict[str, Any]:
-    """What was measured on."""
+    """The machine that was measured."""
     card = torch.cuda.get_device_name() if device == "cuda" else None
     return {
         "device": card or _processor(),
@@ -54,7 +54,7 @@ def machine(device: str) -> dict[str, Any]:
 
 
 def save(tables: list[Table], device: str, path: Path) -> None:
-    """Write the results for programs to read."""
+    """Write the results as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"machine": machine(device), "tables": [asdict(table) for table in tables]}
     path.write_text(json.dumps(content, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""The tutorial's training loop against eager PyTorch's own loop at every thread count."""
+"""The tutorial's training loop, compared with eager PyTorch's loop at several thread counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import poptorch
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from examples.datasets.fashion_mnist.dataset import FashionMNIST
 from examples.fashion_mnist.model import GarmentClassifier
@@ -21,16 +21,16 @@ BATCH = 16
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Steps per second of both loops, loader included, and the ratio at eager's best thread count."""
+    """Steps per second of both loops, including the loader, and the ratio at eager's best thread count."""
     dataset, _ = FashionMNIST.splits()
     counts = sorted({1, len(os.sched_getaffinity(0))}) if device == "cpu" else [torch.get_num_threads()]
     contenders = [
         Contender(f"eager PyTorch, {threads} threads", _round(_eager_loop(dataset, device), threads))
         for threads in counts
     ]
-    # Ours finds its number of threads itself.
+    # Pilotage chooses its thread count itself.
     contenders.append(Contender("poptorch", _round(_captured_loop(dataset, device), counts[-1])))
-    take_turns(contenders, rounds)
+    alternate(contenders, rounds)
     return _table(contenders, device)
 
 
@@ -41,7 +41,7 @@ def _table(contenders: list[Contender], device: str) -> Table:
         title=f"Tutorial classifier, batch {BATCH}, SGD with momentum, training loop with loader, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only tutorial'",
         rows=[Row(each.name, each.median, "steps/s", each.median / eager.median) for each in contenders],
-        verdict=f"Best against best: {ours.median / eager.median:.2f} times eager PyTorch.",
+        verdict=f"Best to best: {ours.median / eager.median:.2f} times eager PyTorch.",
         details={"rates": {each.name: each.rates for each in contenders}},
     )
 

@@ -1,4 +1,4 @@
-"""Draw docs/images/scaling.png: the published rows of CosmicTagger, the model that is fitted to them, and beyond."""
+"""Draw docs/images/scaling.png: CosmicTagger's published throughput and the model that is fitted to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT_OUT = {1700: 3097.0}
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the image."""
     model = fitted(PUBLISHED)
     counts = [2**power for power in range(2, 14)]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

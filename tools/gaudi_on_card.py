@@ -1,10 +1,10 @@
-"""Run the scripts of examples/gaudi on the emulated device, over the CPU and over a CUDA card, and compare their losses.
+"""Run the scripts of examples/gaudi on the emulated device, on the CPU and on a CUDA card, and compare their losses.
 
 python tools/gaudi_on_card.py [--on cpu cuda] [--seconds S] [NAME ...]
 
-Each script is a process with a limit of its own, and is held against the plain CPU script that it came from. Only torch and numpy are
-needed: without scikit-learn its digits are replaced by drawn ones, for all scripts alike. Over CUDA TF32 is off and the CPU draws
-random numbers, since other numbers would be dropped out otherwise.
+Each script is a process with its own time limit, and is compared with the plain CPU script that it was made from. Only
+torch and numpy are needed: without scikit-learn, generated digits replace its own in all scripts. On CUDA, TF32 is off
+and the CPU draws the random numbers, so that dropout is the same.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from gaudi_pieces import PIECES, program
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "examples" / "gaudi"
 ALLOWED = {"cpu": 0.0, "cuda": 1e-3}
-"""The largest relative difference of a loss from the plain script's."""
-DRAWN_DIGITS = """
+"""The largest allowed relative difference from the losses of the plain script."""
+GENERATED_DIGITS = """
 import numpy
 
 def load_digits(return_X_y=True):
@@ -41,7 +41,7 @@ def load_digits(return_X_y=True):
 
 @dataclass(frozen=True)
 class Pair:
-    """A plain script and how the one for Gaudi is called beside it."""
+    """A plain script and the command lines of its Gaudi version."""
 
     plain: str
     gaudi: tuple[str, ...]
@@ -63,7 +63,7 @@ PAIRS = {
 
 @dataclass(frozen=True)
 class Ended:
-    """What a script printed, or why it printed too little."""
+    """The losses that a script printed, or why it failed."""
 
     losses: list[float]
     seconds: float
@@ -71,20 +71,24 @@ class Ended:
 
 
 def main() -> int:
-    """Run all scripts; the status tells whether every loss is equal."""
+    """Run all scripts; the status is 0 if all losses are equal."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PAIRS)} (all)")
-    parser.add_argument("--on", nargs="+", choices=list(ALLOWED), help="what computes (cpu, and cuda where it is)")
-    parser.add_argument("--seconds", type=float, default=150, help="that one script may take (150)")
-    parser.add_argument("--at-once", type=int, default=max(1, len(os.sched_getaffinity(0)) // 3), help="scripts")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(PAIRS)} (default: all)")
+    parser.add_argument(
+        "--on", nargs="+", choices=list(ALLOWED), help="what computes (default: cpu, and cuda if present)"
+    )
+    parser.add_argument("--seconds", type=float, default=150, help="time limit of one script (150)")
+    parser.add_argument(
+        "--at-once", type=int, default=max(1, len(os.sched_getaffinity(0)) // 3), help="scripts to run in parallel"
+    )
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in PAIRS]:
-        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(PAIRS)}")
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(PAIRS)}")
     names = arguments.names or list(PAIRS)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.at_once) as pool:
         environment = _environment(Path(folder))
         places = arguments.on or _places()
-        # Building the device takes half a minute, once; the scripts then find it built.
+        # Build the device first, which takes half a minute; the scripts then find it in the cache.
         if built := _run([sys.executable, "-c", "import habana_frameworks.torch.core"], environment, 180).failure:
             print(built)
             return 1
@@ -98,11 +102,11 @@ def main() -> int:
                 over = {**environment, "PILOTAGE_HPU_ON": place}
                 for line in pair.gaudi:
                     jobs[line, place] = pool.submit(_script, line, pair.processes, over, arguments.seconds)
-        return _tell(names, places, {key: job.result() for key, job in jobs.items()})
+        return _report(names, places, {key: job.result() for key, job in jobs.items()})
 
 
 def _try_pieces(environment: dict[str, str], pool: ThreadPoolExecutor) -> None:
-    """Say which parts of the emulation work over CUDA, before whole scripts are tried."""
+    """Print which parts of the emulation work on CUDA, before whole scripts run."""
     commands = {piece: [sys.executable, "-c", program(piece)] for piece in PIECES}
     jobs = {piece: pool.submit(_run, command, environment, 90) for piece, command in commands.items()}
     for piece, job in jobs.items():
@@ -121,9 +125,9 @@ def _environment(folder: Path) -> dict[str, str]:
     if importlib.util.find_spec("sklearn") is None:
         (folder / "sklearn").mkdir()
         (folder / "sklearn" / "__init__.py").touch()
-        (folder / "sklearn" / "datasets.py").write_text(DRAWN_DIGITS)
+        (folder / "sklearn" / "datasets.py").write_text(GENERATED_DIGITS)
         paths.append(folder)
-        print("scikit-learn is not here: its digits are replaced by drawn ones.")
+        print("scikit-learn is not installed: generated digits replace its own.")
     fixed = {
         "PYTHONPATH": os.pathsep.join([*map(str, paths), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "OMP_NUM_THREADS": "1",
@@ -143,10 +147,10 @@ def _script(line: str, processes: int, environment: dict[str, str], seconds: flo
 
 def _run(command: list[str], environment: dict[str, str], seconds: float) -> Ended:
     start = time.monotonic()
-    with tempfile.TemporaryFile("w+") as said:
-        # A session of its own: whoever starts other processes is ended together with them.
+    with tempfile.TemporaryFile("w+") as output:
+        # A new session, so that a script is killed together with the processes that it started.
         process = subprocess.Popen(
-            command, cwd=SCRIPTS, env=environment, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+            command, cwd=SCRIPTS, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
             status = f"status {process.wait(seconds)}"
@@ -154,15 +158,15 @@ def _run(command: list[str], environment: dict[str, str], seconds: float) -> End
             status = f"took longer than {seconds:.0f} s"
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        said.seek(0)
-        text = said.read()
+        output.seek(0)
+        text = output.read()
     took = time.monotonic() - start
     if process.returncode != 0:
         return Ended([], took, f"{status}\n{text[-3000:]}")
     return Ended([float(loss) for loss in re.findall(r"loss ([0-9.]+)", text)], took)
 
 
-def _tell(names: list[str], places: list[str], ended: dict[tuple[str, str], Ended]) -> int:
+def _report(names: list[str], places: list[str], ended: dict[tuple[str, str], Ended]) -> int:
     failures = [f"{line} {place}: {each.failure}" for (line, place), each in ended.items() if each.failure]
     print(f"{'script':<52} {'on':<5} {'losses':>6} {'last loss':>11} {'difference':>11} {'allowed':>8} {'time':>6}")
     is_equal = not failures

@@ -1,4 +1,4 @@
-"""Small programs for the emulated Gaudi over a CUDA card, each of one idea: which of them fails tells where to look."""
+"""Small programs for the emulated Gaudi on a CUDA card, each testing one part of the emulation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
         return attended, states[0].grad
     same(program, 3e-2)
 """,
-    "drawing by the processor": """
+    "random numbers of the CPU": """
 torch.manual_seed(2)
 expected = functional.dropout(torch.ones(50), 0.3)
 torch.manual_seed(2)
@@ -80,9 +80,9 @@ assert model.module.weight.grad.tolist() == [[2.0, 2.0, 2.0]]
 dist.destroy_process_group()
 """,
 }
-"""Programs by what they try."""
+"""Programs by what they test."""
 
 
 def program(piece: str) -> str:
-    """The whole program of a piece. It is held against the processor: CUDA cannot go backward beside another accelerator."""
+    """The program of a piece. It compares with the CPU, because backward on CUDA fails beside another accelerator."""
     return _BEGINNING + PIECES[piece]

@@ -1,9 +1,9 @@
-"""Measure everything that needs a card, one benchmark after the other, within a given time.
+"""Run all benchmarks that need a card, one after the other, within a time limit.
 
 python tools/measure_on_card.py [--minutes M] [--output FOLDER] [NAME ...]
 
-Each benchmark is a process of its own with a limit of its own: one that hangs or fails takes nothing from the others. What does
-not fit in the time any more is named at the end, for the next call.
+Each benchmark is a separate process with its own time limit, so one that hangs or fails does not affect the others.
+Benchmarks that do not fit into the time are listed at the end, for the next run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIMITS = {
     "epoch": 90,
     "first_step": 240,
     "memory": 180,
-    "growth": 90,
+    "step_cost": 90,
     "large_models": 400,
     "loading": 120,
     "cosmic_card": 240,
@@ -30,19 +30,19 @@ LIMITS = {
     "instances": 120,
     "gaudi_emulation": 150,
 }
-"""Seconds that each may take; the important ones come first."""
+"""Time limit of each in seconds; the important ones come first."""
 
 
 def main() -> int:
-    """Run the benchmarks; the status tells whether all of them have ended well."""
+    """Run the benchmarks; the status is 0 if all of them succeed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(LIMITS)} (all)")
-    parser.add_argument("--minutes", type=float, default=25, help="of the whole (25)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(LIMITS)} (default: all)")
+    parser.add_argument("--minutes", type=float, default=25, help="time limit for all of them (25)")
     parser.add_argument("--output", type=Path, default=Path("output/card"), help="where the results go (output/card)")
     arguments = parser.parse_args()
     names = arguments.names or list(LIMITS)
     if unknown := [name for name in names if name not in LIMITS]:
-        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(LIMITS)}")
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(LIMITS)}")
     end = time.monotonic() + 60 * arguments.minutes
     arguments.output.mkdir(parents=True, exist_ok=True)
     left: list[str] = []

@@ -1,4 +1,4 @@
-"""How long an update takes with more instances: what is computed, what is exchanged, what that hides behind."""
+"""A model of the time of an update by number of instances: computation, exchange and their overlap."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pilotage.errors import OptionError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scaling:
-    """The seconds of one update, as a sum of parts that grow differently with the number of instances."""
+    """The time of one update in seconds, as a sum of parts that grow differently with the number of instances."""
 
     compute: float
-    """Of one instance by itself, on its own share of the batch."""
+    """Of one instance, for its own part of the batch."""
 
     exchange: float = 0.0
-    """For all gradients to cross a wire twice, as a ring does with many instances: 2 x bytes / bandwidth."""
+    """Time for a ring to send all gradients twice: 2 x bytes / bandwidth."""
 
     overlap: float = 0.0
-    """The part of the computation, between 0 and 1, that an exchange can hide behind."""
+    """The fraction of the computation, between 0 and 1, that can hide an exchange."""
 
     per_doubling: float = 0.0
-    """Added by each doubling: the depth of trees, and waiting for the slowest of more instances."""
+    """Added by each doubling: the depth of trees, and the wait for the slowest instance."""
 
     per_instance: float = 0.0
     """Added by each instance: the latency of the steps of a ring."""
@@ -41,23 +41,23 @@ class Scaling:
 
     def seconds(self, instances: int) -> float:
         """The time of one update."""
-        wire = self.exchange * (instances - 1) / instances
-        seen = max(0.0, wire - self.overlap * self.compute)
-        return self.compute + seen + self.per_doubling * math.log2(instances) + self.per_instance * (instances - 1)
+        transfer = self.exchange * (instances - 1) / instances
+        visible = max(0.0, transfer - self.overlap * self.compute)
+        return self.compute + visible + self.per_doubling * math.log2(instances) + self.per_instance * (instances - 1)
 
     def efficiency(self, instances: int) -> float:
-        """The throughput of each instance, as a part of what one has by itself."""
+        """The throughput of each instance relative to that of a single one."""
         return self.seconds(1) / self.seconds(instances)
 
     def throughput(self, instances: int, samples: float = 1.0) -> float:
-        """Samples per second of all instances together, where an update takes so many of each."""
+        """Samples per second of all instances, for ``samples`` per instance and update."""
         return instances * samples / self.seconds(instances)
 
 
 def fitted(measured: Mapping[int, float], samples: float = 1.0) -> Scaling:
-    """The model that is nearest, in relative terms, to measured throughputs by number of instances.
+    """The model with the smallest relative error for measured throughputs by number of instances.
 
-    Throughputs alone do not tell an exchange that is hidden from one that is not there, so that part stays 0.
+    Throughputs cannot show an exchange that is hidden by the computation, so ``exchange`` stays 0.
     """
     if len(measured) < 3:
         raise OptionError(f"{len(measured)} measurements are too few for three unknowns. Give at least 3.")
@@ -69,7 +69,7 @@ def fitted(measured: Mapping[int, float], samples: float = 1.0) -> Scaling:
 
 
 def _nonnegative(columns: NDArray[numpy.float64]) -> tuple[float, float, float]:
-    """Weights, none of them negative, that bring the weighted sum of the columns nearest to one."""
+    """Non-negative weights for which the weighted sum of the columns is closest to one."""
     found: list[tuple[float, list[float]]] = []
     for chosen in (part for size in range(1, 4) for part in combinations(range(3), size)):
         weights = numpy.zeros(3)

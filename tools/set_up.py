@@ -17,11 +17,11 @@ FIND_TORCH = "import importlib.metadata as m; print(next((d.version for d in m.d
 
 
 class SetUpError(Exception):
-    """Something that the user has to mend before the environment can be made."""
+    """A problem that the user has to solve before the environment can be created."""
 
 
 def main() -> int:
-    """Run every step of the set-up and say in one line what went wrong."""
+    """Run all steps, and report a failure in one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", type=Path, help="folder of the virtual environment")
     parser.add_argument("--torch", default="", help="requirement or wheel; default: the interpreter's own, or the pin")
@@ -34,13 +34,13 @@ def main() -> int:
         print(f"set-up failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("set-up: interrupted; the next `make setup` goes on from here", file=sys.stderr)
+        print("set-up: interrupted; run `make setup` again to continue", file=sys.stderr)
         return 130
     return 0
 
 
 def set_up(environment: Path, torch_requirement: str) -> None:
-    """Create the environment, give it a torch, and install the two distributions without touching that torch."""
+    """Create the environment, provide torch, and install both distributions without changing torch."""
     inherit = not torch_requirement and brings_torch(environment)
     create(environment, share_packages=inherit)
     if inherit:
@@ -52,12 +52,12 @@ def set_up(environment: Path, torch_requirement: str) -> None:
 
 
 def brings_torch(environment: Path) -> bool:
-    """Say whether the running interpreter has a torch of its own, a vendor's build perhaps."""
+    """Whether the running interpreter has its own torch, such as a vendor's build."""
     return Path(sys.prefix) != environment and importlib.util.find_spec("torch") is not None
 
 
 def create(environment: Path, *, share_packages: bool) -> None:
-    """Make the virtual environment, unless a working one is there."""
+    """Create the virtual environment unless a working one exists."""
     python = environment / "bin" / "python"
     if python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0:
         return
@@ -68,18 +68,18 @@ def create(environment: Path, *, share_packages: bool) -> None:
     if made.returncode:
         shutil.rmtree(environment, ignore_errors=True)
         reason = (made.stdout + made.stderr).strip()
-        raise SetUpError(f"python -m venv did not work (on Debian and Ubuntu, install python3-venv first).\n{reason}")
+        raise SetUpError(f"python -m venv failed (on Debian and Ubuntu, install python3-venv first).\n{reason}")
 
 
 def borrow_packages(environment: Path) -> None:
-    """Show the environment the interpreter's packages, also where the interpreter stands in an environment itself."""
+    """Make the interpreter's packages visible, even if the interpreter belongs to a virtual environment itself."""
     folders = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
     (site_packages,) = environment.glob("lib/python3.*/site-packages")
     (site_packages / "inherited.pth").write_text("".join(f"{folder}\n" for folder in folders))
 
 
 def installed_torch(environment: Path) -> str:
-    """Return the version of the torch that the environment sees, or an empty string."""
+    """The version of torch in the environment, or an empty string."""
     asked = subprocess.run(
         [environment / "bin" / "python", "-c", FIND_TORCH], capture_output=True, text=True, check=True
     )
@@ -87,7 +87,7 @@ def installed_torch(environment: Path) -> str:
 
 
 def install_torch(environment: Path, requirement: str) -> None:
-    """Install the torch asked for, or the pinned one."""
+    """Install the requested torch, or the pinned one."""
     print(f"set-up: installing {requirement or 'the pinned torch'}")
     pip_install(
         environment, *([requirement] if requirement else ["--requirement", f"{ROOT / 'requirements-torch.txt'}"])
@@ -95,7 +95,7 @@ def install_torch(environment: Path, requirement: str) -> None:
 
 
 def install_packages(environment: Path) -> None:
-    """Install Pilotage, its drop-ins and the tools, with torch held at the version that is there."""
+    """Install Pilotage, its drop-ins and the tools, with torch kept at the installed version."""
     version = installed_torch(environment)
     print(f"set-up: installing Pilotage beside torch {version}")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
@@ -103,14 +103,14 @@ def install_packages(environment: Path) -> None:
         constraints.flush()
         pip_install(environment, "--quiet", "--constraint", constraints.name, *PACKAGES)
     if installed_torch(environment) != version:
-        raise SetUpError(f"torch was {version} and is {installed_torch(environment)} now; please report this.")
+        raise SetUpError(f"torch changed from {version} to {installed_torch(environment)}; please report this.")
 
 
 def pip_install(environment: Path, *arguments: str) -> None:
     """Install into the environment with its own pip."""
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     if subprocess.run([*pip, *arguments]).returncode:
-        raise SetUpError("pip could not install everything; its own words are above.")
+        raise SetUpError("pip failed; its output is above.")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Run the correctness tests on the card of this machine, and print how many passed.
+"""Run the correctness tests on the card of this machine.
 
-python tools/test_on_card.py [--processes N] [pytest's own words]
+python tools/test_on_card.py [--processes N] [arguments of pytest]
 
-Programs run on the best device present, so on a machine with a card nearly every test runs there. Nothing has to be
-installed but torch, numpy and pytest; with pytest-xdist the tests are shared out to several processes.
+Programs run on the best device present, so on a machine with a card nearly every test runs there. Only torch, numpy and
+pytest are needed; pytest-xdist, if installed, divides the tests among processes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tests/pilotage", "tests/poptorch")
-# What only concerns the machine that developers work on.
+# Tests that do not concern cards.
 ELSEWHERE = ("tests/pilotage/cli",)
-# What pytest ends with where nothing was to be run.
+# The status of pytest if no test was selected.
 NO_TESTS = 5
-# Slow tests that are about cards: compiled code, several devices of one process.
+# Slow tests about cards: compiled code, several devices of one process.
 ON_CARDS = (
     "tests/pilotage/equals_eager/test_on_cards.py",
     "tests/pilotage/strategies",
@@ -40,14 +40,14 @@ def main() -> int:
     import torch
 
     if not torch.cuda.is_available():
-        print("There is no card here: torch.cuda.is_available() is False.", file=sys.stderr)
+        print("No card found: torch.cuda.is_available() is False.", file=sys.stderr)
         return 2
     start = time.monotonic()
-    # A file's tests share what was made for the first of them; tests that compile are shared out one by one.
+    # Tests of one file share fixtures; tests that compile are distributed one by one.
     quick = _run("not slow and not long", FOLDERS, "loadfile", arguments.processes, words)
     slow = _run("slow and not long", ON_CARDS, "worksteal", arguments.processes, words)
     print(f"On {torch.cuda.get_device_name()}, torch {torch.__version__}: {time.monotonic() - start:.0f} s.")
-    # Somebody's own words may leave no test in one of the two.
+    # Arguments of the user may deselect all tests of one of the two.
     states = {quick, slow} - {NO_TESTS} or {NO_TESTS}
     return max(states)
 

@@ -1,4 +1,4 @@
-"""How the cost of a step grows with the batch, with the model and with what one call does, beside eager PyTorch."""
+"""The cost of a step by batch size, model size and device iterations, compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import pilotage
-from benchmarks.contest import Contender, repeated, take_turns
-from benchmarks.peers import peers
+from benchmarks.baselines import baselines
+from benchmarks.comparison import Contender, alternate, repeated
 from benchmarks.report import Row, Table
 
-MOST_PICTURES = 3_200
-"""Pictures of the narrow model that a round takes at most, and steps; a call is never cut."""
+MOST_IMAGES = 3_200
+"""Most images of the narrow model in a round; a call is never cut."""
 MOST_STEPS = 50
 
 
 @dataclass(frozen=True)
 class Size:
-    """One point: how wide the tutorial's classifier is, the pictures of a step, and the steps of a call."""
+    """One point: the width of the tutorial's classifier, the batch size, and the steps of a call."""
 
     width: int = 1
     batch: int = 16
@@ -39,7 +39,7 @@ POINTS = (
 
 
 class Classifier(nn.Module):
-    """The tutorial's classifier with so many times its channels."""
+    """The tutorial's classifier with ``width`` times as many channels."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -53,29 +53,29 @@ class Classifier(nn.Module):
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Microseconds a step in the tier graph, and how many times eager PyTorch takes."""
+    """Microseconds per step in the tier graph, and the ratio to eager PyTorch."""
     ours = [Contender(str(size), _ours(size, device)) for size in POINTS]
     eager = {
         size: Contender(f"eager PyTorch, {size}", _eager(size, device)) for size in POINTS if size.iterations == 50
     }
-    take_turns([*ours, *eager.values()], min(rounds, 5))
+    alternate([*ours, *eager.values()], min(rounds, 5))
     rows = []
     for size, contender in zip(POINTS, ours, strict=True):
-        peer = eager.get(size, eager[Size()])
-        rows.append(Row(contender.name, 1e6 / contender.median, "µs a step", contender.median / peer.median))
+        baseline = eager.get(size, eager[Size()])
+        rows.append(Row(contender.name, 1e6 / contender.median, "µs per step", contender.median / baseline.median))
     one, many = (1e6 / contender.median for contender in (ours[0], ours[3]))
     picture = (many - one) / (POINTS[3].batch - POINTS[0].batch)
     return Table(
-        title=f"How the cost of a step grows: tutorial classifier, tier graph, on {device}; ratios against eager PyTorch",
-        command=f"make bench DEVICE={device} ARGS='--only growth'",
+        title=f"Cost of a step: tutorial classifier, tier graph, on {device}; ratios to eager PyTorch",
+        command=f"make bench DEVICE={device} ARGS='--only step_cost'",
         rows=rows,
-        verdict=f"A step takes about {one - picture:.0f} µs and {picture:.2f} µs for each picture.",
+        verdict=f"A step takes about {one - picture:.0f} µs plus {picture:.2f} µs per image.",
         details={"rates": {each.name: each.rates for each in (*ours, *eager.values())}},
     )
 
 
 def _steps(size: Size) -> int:
-    return max(size.iterations, min(MOST_STEPS, MOST_PICTURES // (size.batch * size.width**2)))
+    return max(size.iterations, min(MOST_STEPS, MOST_IMAGES // (size.batch * size.width**2)))
 
 
 def _data(size: Size, steps: int = 1) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ def _ours(size: Size, device: str) -> Callable[[], int]:
 def _eager(size: Size, device: str) -> Callable[[], int]:
     torch.manual_seed(0)
     fused = device == "cuda"
-    ways = peers(
+    ways = baselines(
         Classifier(size.width),
         _data(size),
         lambda parameters: torch.optim.SGD(parameters, lr=0.001, momentum=0.9, fused=fused),

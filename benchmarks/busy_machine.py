@@ -1,4 +1,4 @@
-"""A machine that others use as well: the tutorial's steps beside as many programs that never rest as there are cores."""
+"""Steps of the tutorial on a busy machine: one other program per core runs all the time."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from contextlib import ExitStack, contextmanager
 import torch
 
 import pilotage
-from benchmarks.contest import Contender, take_turns
-from benchmarks.peers import peers
+from benchmarks.baselines import baselines
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from examples.fashion_mnist.model import GarmentClassifier
 
 SECONDS = 3.0
-"""Of a round: long enough for the number of threads to be looked for again."""
+"""Length of a round: long enough for the thread count to be chosen again."""
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Steps per second in eager PyTorch, with a tier that is pinned, and as a run chooses for itself."""
-    command = "make bench DEVICE=cpu ARGS='--only busy'"
+    """Steps per second in eager PyTorch, with a fixed tier, and with the run's own choice."""
+    command = "make bench DEVICE=cpu ARGS='--only busy_machine'"
     if device != "cpu":
-        return Table(title="A busy machine", command=command, rows=[], verdict="This is about processors.")
+        return Table(title="A busy machine", command=command, rows=[], verdict="This benchmark measures CPUs only.")
     cores = len(os.sched_getaffinity(0))
     with ExitStack() as stack:
         for _ in range(cores):
-            stack.enter_context(_program_that_never_rests())
+            stack.enter_context(_busy_program())
         contenders = [
             Contender(f"eager PyTorch, {torch.get_num_threads()} threads", _for_a_while(_eager())),
-            Contender(f"Pilotage, pinned tier, {torch.get_num_threads()} threads", _for_a_while(_ours("graph"))),
+            Contender(f"Pilotage, fixed tier, {torch.get_num_threads()} threads", _for_a_while(_ours("graph"))),
             Contender("Pilotage", _for_a_while(_ours(None))),
         ]
-        take_turns(contenders, min(rounds, 5))
+        alternate(contenders, min(rounds, 5))
     eager, *_, ours = contenders
     return Table(
-        title=f"Tutorial classifier, batch 16, on {cores} cores that {cores} other programs want all of the time",
+        title=f"Tutorial classifier, batch 16, on {cores} cores with {cores} other busy programs",
         command=command,
         rows=[Row(each.name, each.median, "steps/s", each.median / eager.median) for each in contenders],
         verdict=f"{ours.median / eager.median:.1f} times eager PyTorch.",
@@ -47,7 +47,7 @@ def measure(device: str, rounds: int) -> Table:
 
 
 @contextmanager
-def _program_that_never_rests() -> Iterator[None]:
+def _busy_program() -> Iterator[None]:
     program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield
@@ -66,7 +66,7 @@ def _sgd(parameters):
 
 
 def _eager() -> Callable[[], object]:
-    (step,) = peers(GarmentClassifier().train(), _data(), _sgd, "cpu", modes=(), loops=False).values()
+    (step,) = baselines(GarmentClassifier().train(), _data(), _sgd, "cpu", modes=(), loops=False).values()
     return step
 
 

@@ -1,7 +1,7 @@
-"""Bytes on the device with recomputation checkpoints, and with tensors that wait on the host.
+"""Memory on the device with recomputation, and with tensors offloaded to the host.
 
-On a machine without a card the card is emulated: the processor computes, and what is allocated on the device is counted.
-The counts do not depend on how busy the machine is.
+Without a card, the card is emulated: the CPU computes, and allocations on the device are counted. The counts do not
+depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from benchmarks.report import Row, Table
 
 WAYS = ("", "recomputation", "activations", "optimizer", "recomputation optimizer", "activations optimizer")
-"""What each run saves memory by."""
+"""How each run saves memory."""
 
 _PROGRAM = """
 import json, sys
@@ -59,7 +59,7 @@ print(json.dumps({"held": held, "peak": memory.max_memory_allocated(), "losses":
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Bytes between calls and at the worst moment of a call, by each way of saving them."""
+    """Memory between calls and at the peak of a call, for each way of saving it."""
     card = "cuda" if device == "cuda" else "hpu"
     found = {way: _run(card, way) for way in WAYS}
     plain = found[""]
@@ -75,13 +75,15 @@ def measure(device: str, rounds: int) -> Table:
         ),
     ]
     same = all(each["losses"] == plain["losses"] for each in found.values())
+    place = "the card" if card == "cuda" else "an emulated card"
     least = min(WAYS, key=lambda way: found[way]["peak"])
     return Table(
-        title=f"Memory of {'the card' if card == 'cuda' else 'an emulated card'}: encoder of 12 layers, batch 16 x 64 x 128, AdamW",
-        command=f"make bench DEVICE={device} ARGS='--only waiting'",
+        title=f"Memory of {place}: encoder of 12 layers, batch 16 x 64 x 128, AdamW",
+        command=f"make bench DEVICE={device} ARGS='--only offloading'",
         rows=rows,
-        verdict=f"Losses are {'the same to the last bit' if same else 'DIFFERENT'}. Recomputation needs "
-        f"{found['recomputation']['peak'] / plain['peak']:.2f} of the memory, {names[least]} {found[least]['peak'] / plain['peak']:.2f}.",
+        verdict=f"Losses are {'equal to the last bit' if same else 'DIFFERENT'}. Recomputation needs "
+        f"{found['recomputation']['peak'] / plain['peak']:.2f} of the memory, "
+        f"{names[least]} {found[least]['peak'] / plain['peak']:.2f}.",
     )
 
 

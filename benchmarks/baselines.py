@@ -1,4 +1,4 @@
-"""The ways of training that others offer, each as one function that does a step."""
+"""Other ways of training to compare with, each as a function that does one step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 COMPILE_MODES = ("default", "reduce-overhead")
 
 
-def peers(
+def baselines(
     model: nn.Module,
     batch: tuple[Tensor, ...],
     optimizer: MakeOptimizer,
@@ -26,7 +26,7 @@ def peers(
     layouts: Iterable[torch.memory_format] = (torch.contiguous_format,),
     loops: bool = True,
 ) -> Mapping[str, Step]:
-    """Eager PyTorch, torch.compile in several modes, and with ``loops`` those of Fabric and Accelerate where installed."""
+    """Eager PyTorch, torch.compile in several modes, and with ``loops`` Fabric and Accelerate if installed."""
     steps: dict[str, Step] = {}
     for layout in layouts:
         name = ", channels last" if layout is torch.channels_last else ""
@@ -45,7 +45,7 @@ def peers(
 
 
 def loss_of(result: Any) -> Tensor:
-    """The loss that a model returns, alone or after its output."""
+    """The loss that a model returns, by itself or after its output."""
     loss: Tensor = result[-1] if isinstance(result, tuple) else result
     return loss
 

@@ -1,4 +1,4 @@
-"""Contenders that take turns, and how they compare."""
+"""Contenders that alternate within one run, so that disturbances affect all of them equally."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import torch
 
 @dataclass
 class Contender:
-    """One way of doing the work: a function that does a round of it and returns how many steps that was."""
+    """One way of doing the work: a function that does one round and returns its number of steps."""
 
     name: str
     round: Callable[[], int]
     rates: list[float] = field(default_factory=list)
 
     def run(self) -> None:
-        """Do one round and note its rate."""
+        """Do one round and record its rate."""
         start = time.perf_counter()
         steps = self.round()
         self.rates.append(steps / (time.perf_counter() - start))
@@ -31,11 +31,11 @@ class Contender:
         return statistics.median(self.rates)
 
 
-def take_turns(contenders: list[Contender], rounds: int) -> None:
-    """Warm everyone up, then let them work in turn, so that a disturbance hits all of them alike."""
+def alternate(contenders: list[Contender], rounds: int) -> None:
+    """Warm up all contenders, then run their rounds alternately, in both orders."""
     for contender in contenders:
         contender.round()
-    _send_compilers_home()
+    _stop_compile_workers()
     for number in range(rounds):
         order = contenders if number % 2 == 0 else contenders[::-1]
         for contender in order:
@@ -43,7 +43,7 @@ def take_turns(contenders: list[Contender], rounds: int) -> None:
 
 
 def repeated(call: Callable[[], object], calls: int, device: str, *, steps: int = 1) -> Callable[[], int]:
-    """A round of so many calls, each of which makes so many steps."""
+    """A round of ``calls`` calls with ``steps`` steps each."""
 
     def run() -> int:
         for _ in range(calls):
@@ -55,12 +55,12 @@ def repeated(call: Callable[[], object], calls: int, device: str, *, steps: int 
 
 
 def synchronized(device: str) -> None:
-    """Wait for the device, so that a clock measures its work and not its queue."""
+    """Wait for the device, so that its work is measured and not only the launch."""
     if device != "cpu":
         torch.get_device_module(device).synchronize()
 
 
-def _send_compilers_home() -> None:
-    """End the processes that torch.compile keeps for its next compilation; starting up, they take cores from everybody."""
+def _stop_compile_workers() -> None:
+    """Stop the idle worker processes of torch.compile, which use cores while they start."""
     if "torch._inductor.async_compile" in sys.modules:
         sys.modules["torch._inductor.async_compile"].shutdown_compile_workers()

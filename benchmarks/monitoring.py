@@ -1,4 +1,4 @@
-"""What it costs a program to be seen by the monitor."""
+"""The cost of announcing a program to the monitor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import poptorch
-from benchmarks.contest import Contender, take_turns
+from benchmarks.comparison import Contender, alternate
 from benchmarks.report import Row, Table
 from pilotage.events import StepsRun
 from pilotage.monitoring.announcement import ProgramDescription
@@ -22,7 +22,7 @@ NAME = "PILOTAGE_RUN_DIR"
 
 
 def measure(device: str, rounds: int) -> Table:
-    """Microseconds of a call with and without announcing, of counting one alone, and of one announcement, once a second."""
+    """Microseconds of a call with and without announcing, of counting a call, and of one announcement."""
     torch.set_num_threads(1)
     before = os.environ.get(NAME)
     try:
@@ -46,18 +46,18 @@ def _measured(device: str, rounds: int, directory: Path) -> Table:
         Contender("counting a call", _counting(Announcer(ProgramDescription(), lambda _: ""), event, CALLS)),
         Contender("announcing, once a second", _counting(_Hasty(), event, ANNOUNCEMENTS)),
     ]
-    take_turns(contenders, rounds)
+    alternate(contenders, rounds)
     rows = [Row(each.name, 1e6 / each.median, "µs") for each in contenders]
     return Table(
-        title=f"One call of a small model, seen by the monitor or not, on {device}",
-        command=f"make bench DEVICE={device} ARGS='--only announcing'",
+        title=f"One call of a small model, with and without announcing it to the monitor, on {device}",
+        command=f"make bench DEVICE={device} ARGS='--only monitoring'",
         rows=rows,
-        verdict=f"Being seen costs {rows[1].value - rows[0].value:.1f} µs of each call, its announcements included.",
+        verdict=f"Announcing costs {rows[1].value - rows[0].value:.1f} µs per call.",
     )
 
 
 class _Hasty(Announcer):
-    """Announces every call, as if each came a second after the one before."""
+    """Announces every call, as if calls were a second apart."""
 
     def __init__(self) -> None:
         self._now = 0.0

@@ -1,7 +1,7 @@
-"""Contenders that have a process each: nothing that one compiles or keeps changes another, and all compile at once.
+"""Contenders in separate processes, so that they do not affect each other, and compile in parallel.
 
-The process runs ``python -m benchmarks.apart MODULE NAME DEVICE``: it asks the module for the contender of that name, does a
-first round, and then does one more for each line that it is sent.
+Each process runs ``python -m benchmarks.separate_processes MODULE NAME DEVICE``: it gets this contender from the
+module, does a first round, and then one more round for each line on its standard input.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from benchmarks.contest import Contender
+from benchmarks.comparison import Contender
 
 _READY = "ready for a round"
 
 
 @contextmanager
-def apart(module: str, names: Iterable[str], device: str, *, path: Sequence[str] = ()) -> Iterator[list[Contender]]:
-    """The contenders of a module, each warmed up in a process of its own, which ends with the block.
+def in_processes(
+    module: str, names: Iterable[str], device: str, *, path: Sequence[str] = ()
+) -> Iterator[list[Contender]]:
+    """The contenders of a module, each warmed up in its own process, which ends with the block.
 
-    ``path`` is searched for modules before everything else, to measure the sources of another checkout.
+    ``path`` is put first in the module search path, to measure the sources of another checkout.
     """
     with ExitStack() as stack:
         processes = {name: stack.enter_context(_started(module, name, device, path)) for name in names}
@@ -34,7 +36,7 @@ def apart(module: str, names: Iterable[str], device: str, *, path: Sequence[str]
 @contextmanager
 def _started(module: str, name: str, device: str, path: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.apart", module, name, device],
+        [sys.executable, "-m", "benchmarks.separate_processes", module, name, device],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*path, *sys.path])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -55,13 +57,13 @@ def _round(name: str, process: subprocess.Popen[str]) -> int:
 
 
 def _wait(name: str, process: subprocess.Popen[str]) -> int:
-    """Wait until a round is over; return how many steps it had."""
+    """Wait for the end of a round and return its number of steps."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(_READY):
             return int(line.removeprefix(_READY))
         print(line, end="")
-    raise RuntimeError(f"The process of {name!r} has ended with status {process.wait()}; what it said is above.")
+    raise RuntimeError(f"The process of {name!r} ended with status {process.wait()}; its output is above.")
 
 
 def _contend(module: str, name: str, device: str) -> None:
