@@ -30,7 +30,8 @@ def test_under_poprun_replicas_device_and_process_are_given(monkeypatch):
     assert (options.Distributed.processId, options.Distributed.numProcesses) == (2, 4)
     assert (options.replication_factor, options.ipu_id) == (3, 1)
     with pytest.raises(
-        RuntimeError, match=r"ipus_per_replica=1, but poprun was told 2. Give ipus_per_replica=2,.*--ipus-per-replica 1"
+        RuntimeError,
+        match=r"ipus_per_replica=1, but poprun was started with 2. Pass ipus_per_replica=2,.*--ipus-per-replica 1",
     ):
         popdist.poptorch.Options()
 

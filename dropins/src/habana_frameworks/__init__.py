@@ -11,7 +11,7 @@ from habana_frameworks import _vendor
 
 __all__: list[str] = []
 
-_vendor.refuse_beside_the_vendors_own()
+_vendor.refuse_beside_vendor_package()
 
 # The vendor's media loader puts packages of its own under this name.
 __path__ = extend_path(__path__, __name__)

@@ -1,1 +1,1 @@
-"""What the distribution of drop-ins does beside carrying vendors' names."""
+"""Parts of the drop-ins that are not under a vendor's import name."""

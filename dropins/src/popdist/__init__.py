@@ -1,7 +1,7 @@
-"""PopDist's interface over Pilotage: programs written for Graphcore's poprun run on several instances of any device.
+"""PopDist's interface over Pilotage: programs written for Graphcore's poprun run in several instances on any device.
 
-No SDK is needed. Where a vendor's ``popdist`` is installed, do not install this one beside it.
-``popdist.rank`` is the number of this instance, as `getInstanceIndex` gives it.
+No SDK is needed. Do not install this package beside a vendor's ``popdist``.
+``popdist.rank`` is the index of this instance, like `getInstanceIndex`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> int:
-    # Asked for late, since a process may be told its place after the import.
+    # Computed late, because the environment may be set after the import.
     if name == "rank":
         return getInstanceIndex()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

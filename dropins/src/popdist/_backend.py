@@ -11,38 +11,38 @@ from popdist._environment import world_here
 
 
 def peers() -> Peers:
-    """The other instances, which are met at the first exchange."""
+    """The other instances; the connection is made at the first exchange."""
     return Peers(world=world_here())
 
 
 def init() -> None:
-    """Meet the other instances; to be called before `popdist.poptorch.Options` is made."""
+    """Connect to the other instances; call it before creating `popdist.poptorch.Options`."""
     initializeBackend()
 
 
 def initializeBackend() -> None:
-    """Meet the other instances; alone there is nothing to do."""
+    """Connect to the other instances, if there are any."""
     if world_here().processes > 1:
         peers().join()
 
 
 def finalizeBackend() -> None:
-    """Part from the other instances; happens by itself at the end of the process."""
+    """Disconnect from the other instances; this also happens at the end of the process."""
     leave()
 
 
 def isBackendInitialized() -> bool:
-    """Whether the other instances have been met; alone they always have."""
+    """Whether the other instances are connected; True for a single instance."""
     return world_here().processes == 1 or torch.distributed.is_initialized()
 
 
 def registerDefaultBackend() -> None:
-    """Choose how instances talk: torch.distributed, which they do anyway."""
+    """Do nothing: instances always communicate by torch.distributed."""
 
 
 def registerBackend(library: str | Path) -> None:
-    """Refuse: instances talk by torch.distributed, and a library for Poplar's SDK cannot be put in its place."""
+    """Raise RuntimeError: instances communicate by torch.distributed, which a library for Poplar cannot replace."""
     raise RuntimeError(
-        f"The backend {str(library)!r} cannot be registered: instances talk by torch.distributed (gloo, nccl). Leave "
-        "registerBackend out, or call registerDefaultBackend()."
+        f"The backend {str(library)!r} cannot be registered: instances communicate by torch.distributed (gloo, nccl). "
+        "Remove registerBackend, or call registerDefaultBackend()."
     )

@@ -1,4 +1,4 @@
-"""Some of the instances among themselves."""
+"""Groups of instances that communicate among themselves."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Communicator:
-    """Instances that exchange something, in ascending order."""
+    """A group of instances, in ascending order."""
 
     members: tuple[int, ...]
     group: dist.ProcessGroup | None
-    """None for all instances together, and for one alone."""
+    """None for all instances, and for a single one."""
 
 
 _BY_ID: dict[int, Communicator] = {}
-"""Those that were registered by number; PopDist keeps them for the whole process."""
+"""Registered communicators; PopDist keeps them for the whole process."""
 
 _BY_MEMBERS: dict[tuple[int, ...], Communicator] = {}
 _PRESENT: ContextVar[Communicator | None] = ContextVar("present_communicator", default=None)
 
 
 def registerCommunicator(participants: Iterable[int], id: int) -> None:
-    """Let some instances talk among themselves under a number; all instances have to call it, in the same order."""
+    """Register a group of instances under an id; all instances must call this, in the same order."""
     members = _checked(participants)
     known = _BY_ID.get(id)
     if known is not None and known.members != members:
@@ -50,9 +50,9 @@ def registerCommunicator(participants: Iterable[int], id: int) -> None:
 def execute_on_instances(
     instances: Iterable[int], func: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result | None:
-    """Call a function in some instances only, and return its result there; collectives in it are among these.
+    """Call a function in some instances only, and return its result there; its collectives involve only these.
 
-    All instances have to call it; the others go on at once, with None.
+    All instances must call this; the others return None at once.
     """
     among = _among(_checked(instances))
     if world_here().rank not in among.members:
@@ -62,7 +62,7 @@ def execute_on_instances(
 
 
 def communicator(id: int | None = None) -> Communicator:
-    """The communicator of a number, or the one of the surrounding `execute_on_instances`, or all instances."""
+    """The communicator with an id, or that of the surrounding `execute_on_instances`, or all instances."""
     if id is not None:
         if id not in _BY_ID:
             raise RuntimeError(
@@ -89,8 +89,8 @@ def _checked(instances: Iterable[int]) -> tuple[int, ...]:
     members, size = tuple(sorted(set(instances))), world_here().size
     if not members or members[0] < 0 or members[-1] >= size:
         raise RuntimeError(
-            f"The instances {list(members)} are not all there: this world has those from 0 to {size - 1}, and at least "
-            "one of them is needed."
+            f"The instances {list(members)} do not all exist: this job has instances 0 to {size - 1}. Name at least "
+            "one of them."
         )
     return members
 

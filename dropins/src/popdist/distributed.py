@@ -1,6 +1,6 @@
-"""Values of the host across instances: losses, accuracies, throughputs. Takes numbers, NumPy arrays and tensors.
+"""Collectives on values of the host, such as losses and accuracies: numbers, NumPy arrays and tensors.
 
-Inside of `popdist.execute_on_instances` these are among its instances alone. PopTorch's users had Horovod for this.
+Inside `popdist.execute_on_instances` they involve only its instances. PopTorch's users had Horovod for this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPERATIONS = {"sum": dist.ReduceOp.SUM, "mean": dist.ReduceOp.SUM, "min": dist.
 
 
 def all_reduce(value: Value, op: str = "sum", communicator_id: int | None = None) -> Value:
-    """The sum, mean, minimum or maximum of what each instance has here, of the same kind as the value."""
+    """The sum, mean, minimum or maximum of the values of all instances, with the type of the value."""
     if op not in _OPERATIONS:
         raise ValueError(f"No reduction named {op!r}. Choose one of: {', '.join(_OPERATIONS)}.")
     group, tensor = communicator(communicator_id), _copied(value)
@@ -36,23 +36,23 @@ def all_reduce(value: Value, op: str = "sum", communicator_id: int | None = None
 
 
 def all_gather(value: Any, communicator_id: int | None = None) -> list[Any]:
-    """What each instance has here, in the order of instances: numbers, strings, containers, NumPy arrays, tensors.
+    """The values of all instances in their order: numbers, strings, containers, NumPy arrays, tensors.
 
-    Other objects are refused: sending them takes pickle, and reading a pickle can run the sender's code.
+    Other objects are refused: they would need pickle, and reading a pickle can run the sender's code.
     """
     group = communicator(communicator_id)
     return [value] if len(group.members) == 1 else peers().gather(value, group.group)
 
 
 def broadcast(value: Any, source: int = 0, communicator_id: int | None = None) -> Any:
-    """What one instance has here, everywhere; of the kinds that `all_gather` takes."""
+    """The value of one instance, in all of them; it takes the same types as `all_gather`."""
     group = communicator(communicator_id)
     _check_source(source, group)
     return all_gather(value if world_here().rank == source else None, communicator_id)[group.members.index(source)]
 
 
 def barrier(communicator_id: int | None = None) -> None:
-    """Wait until all instances have come here."""
+    """Wait until all instances have called this."""
     all_gather(None, communicator_id)
 
 

@@ -1,4 +1,4 @@
-"""PopTorch's options as poprun decides them."""
+"""PopTorch's options with the settings of poprun."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Options"]
 
 
 class Options(PlainOptions):
-    """PopTorch's options, whose replicas, device and process are those that poprun has given to this instance."""
+    """PopTorch's options with the replicas, device and process that poprun assigned to this instance."""
 
     def __init__(self, ipus_per_replica: int = 1) -> None:
         if not popdist.checkNumIpusPerReplica(ipus_per_replica):
             raise RuntimeError(
-                f"popdist.poptorch.Options got ipus_per_replica={ipus_per_replica}, but poprun was told "
-                f"{popdist.getNumIpusPerReplica()}. Give ipus_per_replica={popdist.getNumIpusPerReplica()}, or start poprun with "
-                f"--ipus-per-replica {ipus_per_replica}."
+                f"popdist.poptorch.Options got ipus_per_replica={ipus_per_replica}, but poprun was started with "
+                f"{popdist.getNumIpusPerReplica()}. Pass ipus_per_replica={popdist.getNumIpusPerReplica()}, or start "
+                f"poprun with --ipus-per-replica {ipus_per_replica}."
             )
         super().__init__()
         self._ipus_per_replica = ipus_per_replica
@@ -29,31 +29,31 @@ class Options(PlainOptions):
             self.createOrSet(ipu_id=popdist.getDeviceId())
 
     def useIpuId(self, ipu_id: int) -> Self:
-        """Refuse: poprun gives out the devices."""
+        """Raise RuntimeError: poprun assigns the devices."""
         _refuse("useIpuId")
 
     def replicationFactor(self, replication_factor: int) -> Self:
-        """Refuse: poprun divides the replicas among the instances."""
+        """Raise RuntimeError: poprun divides the replicas among the instances."""
         _refuse("replicationFactor")
 
 
 class _GivenDistributedOptions(_DistributedOptions):
-    """The place among all processes that poprun has given to this one."""
+    """The process index and count that poprun assigned."""
 
     def __init__(self) -> None:
         super().__init__()
         self.set(num_distributed_processes=popdist.getNumInstances(), distributed_process_id=popdist.getInstanceIndex())
 
     def disable(self) -> Self:
-        """Refuse: poprun decides how many processes there are."""
+        """Raise RuntimeError: poprun sets the number of processes."""
         _refuse("Distributed.disable")
 
     def setEnvVarNames(self, var_num_processes: str, var_process_id: str) -> Self:
-        """Refuse: poprun has variables of its own."""
+        """Raise RuntimeError: poprun uses its own variables."""
         _refuse("Distributed.setEnvVarNames")
 
     def configureProcessId(self, process_id: int, num_processes: int) -> Self:
-        """Refuse: poprun numbers the processes."""
+        """Raise RuntimeError: poprun sets the process index."""
         _refuse("Distributed.configureProcessId")
 
 

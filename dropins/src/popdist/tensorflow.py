@@ -1,4 +1,4 @@
-"""PopDist's side for Graphcore's TensorFlow, which is not served here."""
+"""PopDist's functions for Graphcore's TensorFlow, which is not supported."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["set_ipu_config"]
 
 
 def set_ipu_config(*arguments: Any, **settings: Any) -> NoReturn:
-    """Refuse: the configuration that it would set belongs to Graphcore's TensorFlow."""
+    """Raise an error: this would configure Graphcore's TensorFlow."""
     raise RuntimeError(
-        "popdist.tensorflow.set_ipu_config configures Graphcore's TensorFlow, and PyTorch alone is served here: leave the call "
-        "out, and give popdist.poptorch.Options() to a PopTorch model instead."
+        "popdist.tensorflow.set_ipu_config configures Graphcore's TensorFlow, which is not supported: remove the call, "
+        "and pass popdist.poptorch.Options() to a PopTorch model instead."
     )

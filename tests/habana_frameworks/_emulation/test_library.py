@@ -92,7 +92,7 @@ def home(tmp_path, built, compiler):
 def test_without_a_compiler_the_import_says_what_is_missing(tmp_path):
     ran = load(XDG_CACHE_HOME=str(tmp_path), CXX="no-such-compiler", PATH="/usr/bin", HOME=str(tmp_path))
     assert ran.returncode != 0
-    assert "there is no 'no-such-compiler' here. Install g++" in ran.stderr
+    assert "'no-such-compiler' was not found. Install g++" in ran.stderr
 
 
 def test_a_compiler_that_fails_is_quoted_and_nothing_is_left(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from habana_frameworks._emulation.library import Graph
-from habana_frameworks._emulation.summary import Ending, Summary, tell, texts
+from habana_frameworks._emulation.summary import Ending, Summary, report, texts
 
 
 def graph(operations=4, structure=1, shapes=1):
@@ -68,5 +68,5 @@ def test_ten_lines_are_shown_and_the_file_has_all_of_them(tmp_path, monkeypatch)
     assert [line.split()[0] for line in shown[1:11]] == [f"train.py:{number}" for number in range(11, 1, -1)]
     assert "2 more lines" in shown[11]
     monkeypatch.setenv("PILOTAGE_HPU_SUMMARY", str(tmp_path / "summary.json"))
-    tell(summary)
+    report(summary)
     assert len(json.loads((tmp_path / "summary.json").read_text())["lines"]) == 12

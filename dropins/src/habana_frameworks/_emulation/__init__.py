@@ -1,1 +1,1 @@
-"""The device ``hpu`` without the card: the host's kernels on the host's memory, under the name of the device."""
+"""The device ``hpu`` without the card: kernels and memory of another device under its name."""

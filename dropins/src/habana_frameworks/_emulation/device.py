@@ -1,4 +1,4 @@
-"""The device made known to torch, once for the process."""
+"""Registers the device with torch, once per process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from habana_frameworks._emulation import lazy, underneath
+from habana_frameworks._emulation import computing_device, lazy
 from habana_frameworks._emulation.library import library
 from pilotage.engine import Warned, log_event, wait_for_idle_threads
 
@@ -19,29 +19,29 @@ _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} (
 
 @cache
 def activate(module: ModuleType) -> None:
-    """Register the device ``hpu`` with the module that becomes ``torch.hpu``, and say plainly that it is emulated."""
+    """Register the device ``hpu`` with its module ``torch.hpu``, and log that it is emulated."""
     is_late = library().came_late()
     torch._register_device_module("hpu", module)
-    # These three are names that the vendor's package adds to torch's own classes.
+    # The vendor's package adds these three names to torch's classes.
     Tensor.hpu = _tensor_to_card  # type: ignore[attr-defined]
     Tensor.is_hpu = property(_is_on_card)  # type: ignore[attr-defined]
     nn.Module.hpu = _module_to_card  # type: ignore[attr-defined]
     if is_late:
         _check_backward()
-    # Backward runs in a thread of the device, which may still drop what it has used when the program ends.
+    # Backward runs in a thread of the device, which may still free tensors when the program ends.
     atexit.register(wait_for_idle_threads)
     lazy.start()
-    log_event(Warned(message=_ANNOUNCEMENT.format(place=underneath.name(), mode=lazy.mode())))
+    log_event(Warned(message=_ANNOUNCEMENT.format(place=computing_device.name(), mode=lazy.mode())))
 
 
 def _check_backward() -> None:
-    """Raise where torch has counted its devices for backward() already, and would stop at this one."""
+    """Raise ImportError if torch has already counted its devices for backward() without this one."""
     try:
         torch.ones(1, device="hpu", requires_grad=True).sum().backward()
     except RuntimeError as error:
         raise ImportError(
-            "backward() has run in this process before the device hpu was made known, and torch counts its devices once. "
-            "Import habana_frameworks.torch.core before anything is trained, or use another process."
+            "backward() ran in this process before the device hpu was registered, and torch counts its devices only "
+            "once. Import habana_frameworks.torch.core before any training, or use another process."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Lazy mode without the card: everything runs at once, and what the card would have gathered into graphs is counted."""
+"""Lazy mode without the card: operations run at once, and the graphs that the card would have built are counted."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Any
 
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-from habana_frameworks._emulation.library import Graph, TellOfReading, library
+from habana_frameworks._emulation.library import Graph, ReadCallback, library
 from habana_frameworks._emulation.source_lines import running_line
-from habana_frameworks._emulation.summary import Ending, Summary, tell
+from habana_frameworks._emulation.summary import Ending, Summary, report
 from pilotage.engine import Warned, log_event
 
 _MODE = "PT_HPU_LAZY_MODE"
 _MODES = {"0": "eager", "1": "lazy", "2": "eager"}
-_ROOM = 256
+_CHUNK = 256
 
 
-class _Watch:
-    """Follows the graphs of one process."""
+class _Counter:
+    """Counts the graphs of this process."""
 
     def __init__(self) -> None:
-        self.given = os.environ.get(_MODE, "0")
-        if self.given not in _MODES:
+        self.mode_given = os.environ.get(_MODE, "0")
+        if self.mode_given not in _MODES:
             raise ValueError(
-                f"{_MODE} is {self.given!r}. Choose one of: 0 (eager), 1 (lazy), 2 (eager, older releases)."
+                f"{_MODE} is {self.mode_given!r}. Choose one of: 0 (eager), 1 (lazy), 2 (eager, older releases)."
             )
-        self.is_lazy = _MODES[self.given] == "lazy"
+        self.is_lazy = _MODES[self.mode_given] == "lazy"
         self.summary = Summary()
         self._cuts_since_update: dict[int, int] = {}
         self._has_warned = False
-        # Kept here: the library calls it for as long as the process runs.
-        self.tell_of_reading = TellOfReading(self._after_reading)
+        # Kept alive here: the library calls it until the process ends.
+        self.read_callback = ReadCallback(self._after_reading)
 
     def mark(self) -> None:
-        self.look_at_mode()
+        self.check_mode()
         if self.is_lazy:
             library().mark()
             self.take_graphs(Ending.MARK, running_line())
@@ -47,14 +47,14 @@ class _Watch:
         self.take_graphs(Ending.READING, running_line())
 
     def take_graphs(self, ending: Ending, line: str) -> None:
-        """Count the graphs that were cut since this was called last."""
+        """Count the graphs that ended since the last call."""
         for graph in _cut_graphs():
             self.summary.count(graph, ending, line)
             for optimizer in self._cuts_since_update:
                 self._cuts_since_update[optimizer] += graph.operations > 0
 
     def after_update(self, optimizer: Optimizer, *_: Any) -> None:
-        self.look_at_mode()
+        self.check_mode()
         if not (self.is_lazy and _is_on_card(optimizer)):
             return
         cuts = self._cuts_since_update.get(id(optimizer))
@@ -66,50 +66,50 @@ class _Watch:
         if cuts == 0 and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"Two optimizer steps at {line} without mark_step between them: in lazy mode the card would gather both into "
-                "one graph. Call htcore.mark_step() after loss.backward() and after optimizer.step().",
+                f"Two optimizer steps at {line} without mark_step between them: in lazy mode the card would compile "
+                "both into one graph. Call htcore.mark_step() after loss.backward() and after optimizer.step().",
                 stacklevel=3,
             )
 
-    def look_at_mode(self) -> None:
-        """Warn where the mode was changed after the import, once for each change."""
-        present = os.environ.get(_MODE, self.given)
-        if present != self.given:
-            was, self.given = self.given, present
+    def check_mode(self) -> None:
+        """Warn if the mode was changed after the import, once per change."""
+        present = os.environ.get(_MODE, self.mode_given)
+        if present != self.mode_given:
+            was, self.mode_given = self.mode_given, present
             message = (
-                f"{_MODE} was changed to {present!r} after habana_frameworks was imported with {was!r}; the card may ignore "
-                f"that, and here it stays {mode()}. Set it before the import."
+                f"{_MODE} was changed to {present!r} after habana_frameworks was imported with {was!r}; the card may "
+                f"ignore this, and the emulation stays {mode()}. Set it before the import."
             )
             warnings.warn(message, stacklevel=4)
 
 
 @cache
-def _watch() -> _Watch:
-    return _Watch()
+def _counter() -> _Counter:
+    return _Counter()
 
 
 def start() -> None:
-    """Begin to watch, by the mode that the environment asks for."""
-    watch = _watch()
-    register_optimizer_step_post_hook(watch.after_update)
+    """Start counting, in the mode of PT_HPU_LAZY_MODE."""
+    counter = _counter()
+    register_optimizer_step_post_hook(counter.after_update)
     atexit.register(_end)
-    if watch.is_lazy:
-        library().gather_graphs(watch.tell_of_reading)
+    if counter.is_lazy:
+        library().gather_graphs(counter.read_callback)
 
 
 def mode() -> str:
     """``lazy`` or ``eager``."""
-    return "lazy" if _watch().is_lazy else "eager"
+    return "lazy" if _counter().is_lazy else "eager"
 
 
 def mark() -> None:
-    """End the graph gathered so far, for the line of the user's program that is running."""
-    _watch().mark()
+    """End the current graph, at the running line of the user's program."""
+    _counter().mark()
 
 
 def summary() -> Summary:
-    """What lazy mode would have done so far."""
-    return _watch().summary
+    """The graphs that lazy mode would have run so far."""
+    return _counter().summary
 
 
 def _is_on_card(optimizer: Optimizer) -> bool:
@@ -117,21 +117,21 @@ def _is_on_card(optimizer: Optimizer) -> bool:
 
 
 def _cut_graphs() -> Iterator[Graph]:
-    place = (Graph * _ROOM)()
-    while count := library().take_graphs(place, _ROOM):
+    place = (Graph * _CHUNK)()
+    while count := library().take_graphs(place, _CHUNK):
         yield from place[:count]
 
 
 def _end() -> None:
-    watch = _watch()
-    with warnings.catch_warnings(record=True) as said:
+    counter = _counter()
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        watch.look_at_mode()
-    for warning in said:
+        counter.check_mode()
+    for warning in caught:
         log_event(Warned(message=str(warning.message)))
-    if watch.is_lazy:
-        # Python is about to end: the library must not call it any more.
-        library().gather_graphs(TellOfReading())
+    if counter.is_lazy:
+        # Python is shutting down: the library must not call back any more.
+        library().gather_graphs(ReadCallback())
         library().mark()
-        watch.take_graphs(Ending.EXIT, "after the last mark_step")
-        tell(watch.summary)
+        counter.take_graphs(Ending.EXIT, "after the last mark_step")
+        report(counter.summary)

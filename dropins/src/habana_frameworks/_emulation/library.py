@@ -1,6 +1,6 @@
-"""The part of the emulation that torch can only be told in C++: built once for each torch, kept in the user's cache.
+"""The C++ part of the emulation: built once for each torch and kept in the user's cache.
 
-It is checked before it is loaded: who owns it, who could have changed it, and its digest.
+Its owner, permissions and digest are checked before it is loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 from pilotage.engine import (
     EARLIER_NAMES,
     Limits,
@@ -38,7 +38,7 @@ _FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared")
 
 
 class Graph(ctypes.Structure):
-    """Operations between two cuts, as the library counts them."""
+    """One graph of lazy mode, as the library counts its operations."""
 
     _fields_ = (
         ("operations", ctypes.c_int64),
@@ -48,20 +48,20 @@ class Graph(ctypes.Structure):
     )
 
 
-TellOfReading = ctypes.CFUNCTYPE(None)
-"""What the library calls when reading a value has ended a graph."""
+ReadCallback = ctypes.CFUNCTYPE(None)
+"""Called by the library when reading a value has ended a graph."""
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """Load the library, which registers the device with torch; build it first where it is not there yet."""
-    underneath.check()
+    """Load the library, which registers the device with torch; build it first if necessary."""
+    computing_device.check()
     loaded = _loaded()
     for name in ("memory_allocated", "memory_peak", "take_graphs"):
         getattr(loaded, name).restype = ctypes.c_int64
     loaded.came_late.restype = ctypes.c_bool
     loaded.take_graphs.argtypes = (ctypes.POINTER(Graph), ctypes.c_int64)
-    loaded.gather_graphs.argtypes = (TellOfReading,)
+    loaded.gather_graphs.argtypes = (ReadCallback,)
     return loaded
 
 
@@ -70,17 +70,17 @@ def _loaded() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(_kept(limits).folder / _FILE))
     except (OSError, PilotageError) as error:
-        # A home that cannot be written to, or that others can write to: the library is built for this process.
+        # The home directory is read-only or writable by others: build the library for this process.
         _warn(f"The emulated Gaudi device is built for this process only. {error}")
     with tempfile.TemporaryDirectory(prefix="pilotage-gaudi-") as folder:
         _build(Path(folder, _FILE))
-        # The file can go once it is loaded.
+        # The file may be removed once it is loaded.
         return ctypes.CDLL(str(Path(folder, _FILE)))
 
 
 @cache
 def _kept(limits: Limits) -> SealedFolder:
-    """The library in the user's cache, checked; whoever keeps this keeps it from being removed."""
+    """The checked library in the user's cache; it is not removed while this object exists."""
     store = Store(environment.emulation_cache(), leftovers=EARLIER_NAMES)
     parts = _parts()
     name = name_of(parts)
@@ -95,7 +95,7 @@ def _kept(limits: Limits) -> SealedFolder:
             tidy(store, limits, keep=name)
         found = store.find(name, parts)
     if found is None:
-        raise ProgramFileError(f"The library that was built just now is gone from {store.root}.")
+        raise ProgramFileError(f"The library was built, but has disappeared from {store.root}.")
     return found
 
 
@@ -125,10 +125,10 @@ def _build(path: Path) -> None:
     compiler = shutil.which(environment.cpp_compiler())
     if compiler is None:
         raise ImportError(
-            f"The emulated Gaudi device is built with a C++ compiler on first use, and there is no {environment.cpp_compiler()!r} here. "
-            "Install g++ (12 or newer), or name a compiler in CXX."
+            f"The emulated Gaudi device needs a C++ compiler on first use, and {environment.cpp_compiler()!r} was not found. "
+            "Install g++ (12 or newer), or set CXX to a compiler."
         )
-    _warn(f"Building the emulated Gaudi device with {compiler}: once for this torch, half a minute.")
+    _warn(f"Building the emulated Gaudi device with {compiler}, once for this torch; this takes half a minute.")
     built = subprocess.run(_command(compiler, path), capture_output=True, text=True)
     if built.returncode != 0:
         raise ImportError(f"{compiler} could not build the emulated Gaudi device:\n{built.stderr[-4000:]}")

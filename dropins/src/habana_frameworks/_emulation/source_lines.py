@@ -1,4 +1,4 @@
-"""Which line of the user's program is running."""
+"""Finds the running line of the user's program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOWHERE = "in a thread of torch's own"
 
 
 def running_line() -> str:
-    """Return ``file:line`` of the innermost frame that belongs neither to torch, nor to Python, nor to this package."""
+    """Return ``file:line`` of the innermost frame outside torch, the standard library and this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""What lazy mode would have done on the card, line by line of the program, and how it is told."""
+"""A summary of the graphs that lazy mode would have run on the card, line by line of the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotage.engine import logger
 _FILE = "PILOTAGE_HPU_SUMMARY"
 _LINES_SHOWN = 10
 _TINY = 3
-"""Operations on average; below that the card starts up for longer than it works."""
+"""Average number of operations below which starting a graph takes longer than running it."""
 _OFTEN = 10
 
 
@@ -37,16 +37,16 @@ class Line:
     """Graphs with at least one operation."""
     operations: int = 0
     cache_hits: int = 0
-    """Graphs whose operations and shapes were all seen before."""
+    """Graphs with the same operations and shapes as an earlier one."""
     compilations: int = 0
     recompilations_by_shape: int = 0
-    """Compilations of known operations on shapes that were not seen before."""
+    """Compilations of the same operations for new shapes."""
     idle_marks: int = 0
     """Calls of mark_step with nothing to run."""
 
     @property
     def is_excessive(self) -> bool:
-        """Whether mark_step is called here for nothing, or for next to nothing again and again."""
+        """Whether mark_step is called here without work, or often with hardly any work."""
         is_tiny = self.graphs >= _OFTEN and self.operations < _TINY * self.graphs
         return self.ending is Ending.MARK and (self.idle_marks > 0 or is_tiny)
 
@@ -57,9 +57,9 @@ class Summary:
 
     lines: dict[str, Line] = field(default_factory=dict)
     unmarked_updates: Counter[str] = field(default_factory=Counter)
-    """Updates, by line, that nothing parted from the update before."""
+    """Updates, by line, without a mark since the previous update."""
     once_marked_updates: Counter[str] = field(default_factory=Counter)
-    """Updates, by line, with one mark since the update before, where the vendor asks for two."""
+    """Updates, by line, with one mark since the previous update; the vendor recommends two."""
     _seen: set[tuple[int, int]] = field(default_factory=set)
     _structures: set[int] = field(default_factory=set)
 
@@ -82,7 +82,7 @@ class Summary:
         self._structures.add(graph.structure)
 
     def count_missing(self, line: str, marks: int) -> None:
-        """Count an update with fewer than two marks since the one before."""
+        """Count an update with fewer than two marks since the previous one."""
         (self.once_marked_updates if marks else self.unmarked_updates)[line] += 1
 
     @property
@@ -104,8 +104,8 @@ class Summary:
         }
 
 
-def tell(summary: Summary) -> None:
-    """Write the summary to the log, and as JSON where PILOTAGE_HPU_SUMMARY names a file."""
+def report(summary: Summary) -> None:
+    """Log the summary, and write it as JSON to the file that PILOTAGE_HPU_SUMMARY names."""
     for text in texts(summary):
         logger.info(text)
     if path := os.environ.get(_FILE):
@@ -113,31 +113,31 @@ def tell(summary: Summary) -> None:
 
 
 def texts(summary: Summary) -> list[str]:
-    """The summary as lines to read."""
+    """The summary as lines of text."""
     totals = summary.totals
     average = totals["operations"] / max(totals["graphs"], 1)
-    said = [
+    lines = [
         f"Lazy mode would have run {totals['graphs']} graphs of {average:.0f} operations on average: "
         f"{totals['compilations']} compiled ({totals['recompilations_by_shape']} of them for new shapes), "
         f"{totals['cache_hits']} from the cache, {totals['cut_by_reading']} cut by reading a value, "
         f"{totals['idle_marks']} idle marks."
     ]
     busiest = sorted(summary.lines.items(), key=lambda each: -each[1].operations)
-    said += [f"  {name} ({line.ending.value}): {_figures(line)}" for name, line in busiest[:_LINES_SHOWN]]
+    lines += [f"  {name} ({line.ending.value}): {_figures(line)}" for name, line in busiest[:_LINES_SHOWN]]
     if len(busiest) > _LINES_SHOWN:
-        said.append(f"  and {len(busiest) - _LINES_SHOWN} more lines; {_FILE}=file.json writes down all of them.")
-    said += [
-        f"Missing mark_step at {name}: {count} updates were gathered into one graph with the update before."
+        lines.append(f"  and {len(busiest) - _LINES_SHOWN} more lines; set {_FILE}=file.json to get all of them.")
+    lines += [
+        f"Missing mark_step at {name}: {count} updates would be in one graph with the previous update."
         for name, count in summary.unmarked_updates.items()
     ]
-    said += [
-        f"Missing mark_step at {name}: {count} updates with one mark_step; the vendor asks for one after backward() and one "
-        "after step()."
+    lines += [
+        f"Missing mark_step at {name}: {count} updates with one mark_step; the vendor recommends one after backward() "
+        "and one after step()."
         for name, count in summary.once_marked_updates.items()
     ]
-    return said + [
+    return lines + [
         f"Excessive mark_step at {name}: {line.idle_marks} calls with nothing to run, {line.graphs} graphs of "
-        f"{line.operations / max(line.graphs, 1):.1f} operations. Each start costs the card more than such a graph."
+        f"{line.operations / max(line.graphs, 1):.1f} operations. Starting such a graph takes longer than running it."
         for name, line in summary.lines.items()
         if line.is_excessive
     ]

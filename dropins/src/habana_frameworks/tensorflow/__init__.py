@@ -1,4 +1,4 @@
-"""Habana's bridge to TensorFlow, whose entry scripts for torch call too."""
+"""Habana's bridge to TensorFlow, whose entry point some torch scripts call too."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pilotage.engine import Warned, log_event
 
 
 def load_habana_module() -> None:
-    """Say that TensorFlow gets no Gaudi here; scripts for torch go on."""
-    message = "load_habana_module: there is no Gaudi here and TensorFlow stays on the CPU; torch is not concerned."
+    """Log that TensorFlow stays on the CPU; torch is not affected."""
+    message = "load_habana_module: there is no Gaudi here, and TensorFlow stays on the CPU; torch is not affected."
     log_event(Warned(message=message))

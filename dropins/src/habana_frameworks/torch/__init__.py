@@ -1,7 +1,7 @@
-"""Habana's bridge to PyTorch, without the card. Importing it, or anything in it, makes the device ``hpu`` known.
+"""Habana's bridge to PyTorch, without the card. Importing it, or anything in it, registers the device ``hpu``.
 
-Beside a CUDA card importing this package alone does nothing yet: that is how other libraries find out whether there is a Gaudi,
-and torch has room for one accelerator. The device becomes known with the first part of the package that is used.
+Beside a CUDA card, importing only this package does nothing yet: other libraries do that to check for a Gaudi, and
+torch supports one accelerator per process. The device is registered when a part of the package is used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 
 _PARTS = ("core", "hpex", "hpu")
 
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> object:
     return import_module(f"{__name__}.{name}")
 
 
-if underneath.is_asked_for():
+if computing_device.is_asked_for():
     for part in _PARTS:
         import_module(f"{__name__}.{part}")
     if os.environ.get("PT_HPU_GPU_MIGRATION") == "1":

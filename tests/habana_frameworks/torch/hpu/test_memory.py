@@ -37,9 +37,9 @@ def test_memory_can_be_read_as_a_table_and_given_back(alone):
         figures = dict(row.rsplit(maxsplit=1) for row in summary.splitlines()[1:])
         assert figures["in use"] == f"{hthpu.memory_allocated():,}"
         assert figures["most in use at once"] == f"{hthpu.max_memory_allocated():,}"
-        assert figures["whole underneath"] == f"{hthpu.mem_get_info()[1]:,}"
+        assert figures["total on the device"] == f"{hthpu.mem_get_info()[1]:,}"
         assert "emulated on the CPU" in short
-        assert "underneath" not in short
+        assert "on the device" not in short
         before = hthpu.memory_allocated()
         torch.hpu.empty_cache()
         assert hthpu.memory_allocated() == before
@@ -48,7 +48,7 @@ def test_memory_can_be_read_as_a_table_and_given_back(alone):
     alone(program)
 
 
-def test_the_properties_are_those_of_what_is_underneath(alone):
+def test_the_properties_are_those_of_the_computing_device(alone):
     def program():
         import os
 

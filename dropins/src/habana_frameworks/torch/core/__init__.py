@@ -1,4 +1,4 @@
-"""The boundaries of lazy mode's graphs."""
+"""Graph boundaries of lazy mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from habana_frameworks.torch.core import step_closure as step_closure
 
 
 def mark_step(device_str: str = "", sync: bool = False) -> None:
-    """End the graph that lazy mode has gathered; in eager mode there is none, and only step closures are run."""
+    """End the current graph of lazy mode, and run the step closures, which eager mode does too."""
     hpu.check_device(device_str or "hpu")
     lazy.mark()
     step_closure.run_waiting()

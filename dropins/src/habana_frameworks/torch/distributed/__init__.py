@@ -1,1 +1,1 @@
-"""Several cards, one process for each."""
+"""Several cards, one process per card."""

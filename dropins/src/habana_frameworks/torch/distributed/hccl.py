@@ -1,4 +1,4 @@
-"""Habana's collectives without the card: the backend ``hccl`` of torch.distributed, carried out by gloo."""
+"""Habana's collectives without the card: the backend ``hccl`` of torch.distributed, implemented with gloo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 
 _WORLD = (
     ("WORLD_SIZE", "RANK", "LOCAL_RANK"),
@@ -18,7 +18,7 @@ _WORLD = (
 
 
 def initialize_distributed_hpu() -> tuple[int, int, int]:
-    """Tell the process its place from what the launcher (torchrun or mpirun) left; return world size, rank and local rank."""
+    """Read world size, rank and local rank from the launcher's variables (torchrun or mpirun), and set ID."""
     for names in _WORLD:
         if names[0] in os.environ:
             world_size, rank, local_rank = (int(os.environ[name]) for name in names)
@@ -29,8 +29,8 @@ def initialize_distributed_hpu() -> tuple[int, int, int]:
 
 @cache
 def register() -> None:
-    """Make the backend known, for tensors on the card and on the host, and for those that CUDA computes with underneath."""
-    beneath = ["cpu", "cuda"] if underneath.is_cuda() else ["cpu"]
+    """Register the backend for tensors on the card, on the host and on the computing device."""
+    beneath = ["cpu", "cuda"] if computing_device.is_cuda() else ["cpu"]
     dist.Backend.register_backend("hccl", _gloo, devices=["hpu", *beneath])
 
 

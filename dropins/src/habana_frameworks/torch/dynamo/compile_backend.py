@@ -1,4 +1,4 @@
-"""The backend ``hpu_backend`` of torch.compile, found by torch through an entry point of this distribution."""
+"""The backend ``hpu_backend`` of torch.compile, an entry point of this distribution."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import habana_frameworks.torch.core  # noqa: F401
 from pilotage.engine import Noted, log_event
 
 _WITHOUT_MEANING_HERE = ("keep_input_mutations",)
-"""Options that change how the card copies, and no result."""
+"""Options that change copies on the card but no results."""
 
 
 def hpu_backend(
     graph: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """Take forward and backward as the graphs that the card would compile, and run them operation by operation."""
+    """Trace forward and backward into graphs, as the card would, and run them operation by operation."""
     if unknown := set(options or ()) - set(_WITHOUT_MEANING_HERE):
         raise ValueError(
-            f"The emulated hpu_backend does not know the option {min(unknown)!r}. Choose one of: "
+            f"The emulated hpu_backend has no option {min(unknown)!r}. Choose one of: "
             f"{', '.join(_WITHOUT_MEANING_HERE)}."
         )
     return aot_autograd(fw_compiler=_run_as_it_is)(graph, inputs)

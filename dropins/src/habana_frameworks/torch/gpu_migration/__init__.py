@@ -1,17 +1,17 @@
-"""The GPU migration toolkit: a script written for CUDA runs on the emulated card with its source untouched.
+"""The GPU migration toolkit: an unmodified CUDA script runs on the emulated card.
 
-Importing this replaces torch's names for CUDA in the whole process. ``PT_HPU_GPU_MIGRATION=1`` imports it with torch, and
-``GPU_MIGRATION_LOG_LEVEL=1`` writes down each call and what became of it.
+Importing this replaces torch's CUDA functions in the whole process. ``PT_HPU_GPU_MIGRATION=1`` imports it with torch,
+and ``GPU_MIGRATION_LOG_LEVEL=1`` logs each call and its replacement.
 """
 
 from __future__ import annotations
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 
-if underneath.is_cuda():
+if computing_device.is_cuda():
     raise ImportError(
-        "A CUDA card computes for the emulated one (PILOTAGE_HPU_ON=cuda), so mapping CUDA to it would go in a circle. Run the "
-        "script for CUDA as it is, or leave PILOTAGE_HPU_ON out."
+        "A CUDA card computes for the emulated one (PILOTAGE_HPU_ON=cuda), so mapping CUDA to it would be circular. "
+        "Run the CUDA script without GPU migration, or unset PILOTAGE_HPU_ON."
     )
 
 import habana_frameworks.torch.hpu  # noqa: F401

@@ -1,4 +1,4 @@
-"""What became of each call, and the log that tells."""
+"""The log of replaced calls."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _LEVEL = "GPU_MIGRATION_LOG_LEVEL"
 
 
 class Kind(StrEnum):
-    """How near the card comes to what was asked for."""
+    """How closely the card matches a CUDA call."""
 
     MATCH = "hpu_match"
-    """The same function of the card."""
+    """The card has the same function."""
     MODIFIED = "hpu_modified"
-    """The same function with other arguments, or another one to the same end."""
+    """The same function with other arguments, or another one with the same effect."""
     MISMATCH = "hpu_mismatch"
-    """Nothing on the card answers to it."""
+    """The card has no counterpart."""
 
 
 @cache
 def is_logged() -> bool:
-    """Say whether calls are written down: GPU_MIGRATION_LOG_LEVEL=1 asks for it."""
+    """Whether GPU_MIGRATION_LOG_LEVEL=1 asks for a log of all calls."""
     level = os.environ.get(_LEVEL)
     if level not in (None, "", "1"):
-        logger.warning(f"{_LEVEL} is {level!r}; here 1 writes down each call, and everything else nothing.")
+        logger.warning(f"{_LEVEL} is {level!r}; only 1 has an effect here, it logs each call.")
     return level == "1"
 
 
-def note(kind: Kind, before: str, after: str) -> None:
-    """Write down one call: the line of the program, what it asked for, and what became of it."""
+def log_call(kind: Kind, before: str, after: str) -> None:
+    """Log one call: the line of the program, the call and its replacement."""
     if is_logged():
         line = running_line()
         file, _, number = line.rpartition(":")
@@ -45,8 +45,8 @@ def note(kind: Kind, before: str, after: str) -> None:
         logger.info(f"{line}\n    [context]: {context}\n    [{kind.value}]: {before} --> {after}")
 
 
-def said(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """A call as one would write it, with tensors by their shape alone."""
+def call_text(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """A call as source text, with only the shapes of tensors."""
     if name.endswith(".__init__"):
         name, args = name.removesuffix(".__init__"), args[1:]
     words = [_short(each) for each in args] + [f"{key}={_short(value)}" for key, value in kwargs.items()]

@@ -1,4 +1,4 @@
-"""What each name of ``torch.cuda`` is on the card."""
+"""The replacement of each name of ``torch.cuda``."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ MATCHING = (
     "stream",
     "synchronize",
 )
-"""Names that ``torch.hpu`` has too."""
+"""Names that also exist in ``torch.hpu``."""
 
 
 def get_device_properties(device: Any = None) -> SimpleNamespace:
-    """Name and memory of the card, with a compute capability below all that exist; asking for what else a GPU has raises."""
+    """Name and memory of the card, with compute capability 0.0; other attributes of a GPU raise AttributeError."""
     known = hpu.get_device_properties(device)
     return SimpleNamespace(name=known.name, total_memory=known.total_memory, major=0, minor=0)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Return a compute capability below all that exist, so that nothing is taken for granted by it."""
+    """Return compute capability 0.0, so that no script assumes features of a GPU."""
     del device
     return 0, 0
 
 
 def is_current_stream_capturing() -> bool:
-    """Say no: graphs of the card are not captured by stream."""
+    """Return False: graphs of the card are not captured by stream."""
     return False
 
 
 class autocast(torch.autocast):
-    """Mixed precision on the card, in bfloat16 unless float16 is asked for by name."""
+    """Mixed precision on the card, by default in bfloat16."""
 
     def __init__(self, enabled: bool = True, dtype: torch.dtype = torch.bfloat16, cache_enabled: bool = True) -> None:
         super().__init__("hpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
@@ -78,16 +78,16 @@ def scaler(*args: Any, **kwargs: Any) -> torch.amp.GradScaler:
 
 
 def mark_nothing(*args: Any, **kwargs: Any) -> int:
-    """Do nothing: the card has no NVTX, and a profile without marks is still right."""
+    """Do nothing: the card has no NVTX, and a profile is valid without marks."""
     return 0
 
 
 def refusing(name: str) -> Any:
-    """Make a function that says that the card has nothing of the kind."""
+    """Make a function that raises, because the card has no counterpart."""
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
-            f"torch.cuda.{name} has no counterpart on Gaudi, and its answer would matter. Leave the call out for this device."
+            f"torch.cuda.{name} has no counterpart on Gaudi, and scripts rely on its result. Remove the call."
         )
 
     return refuse
@@ -102,7 +102,7 @@ MODIFIED: dict[str, tuple[Callable[..., Any], str]] = {
     "is_current_stream_capturing": (is_current_stream_capturing, "no"),
     "reset_max_memory_allocated": (hpu.reset_peak_memory_stats, "torch.hpu.reset_peak_memory_stats"),
 }
-"""Names that mean something else on the card, with what they become."""
+"""Names with another meaning on the card, and their replacements."""
 
 MISMATCHING = ("get_arch_list", "get_gencode_flags", "ipc_collect", "utilization", "cudart")
-"""Names without any counterpart."""
+"""Names without a counterpart."""

@@ -1,4 +1,4 @@
-"""Devices, types of device and backends of CUDA as those of the card."""
+"""Maps CUDA devices in arguments to the card."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-from habana_frameworks.torch.gpu_migration.calls import Kind, note, said
+from habana_frameworks.torch.gpu_migration.calls import Kind, call_text, log_call
 
 _KEYWORDS = ("device", "device_type", "map_location", "pin_memory_device")
 
 
 def on_card(value: Any) -> Any:
-    """The card in place of a CUDA device, whatever its number: each process sees one. Everything else as it is."""
+    """Replace a CUDA device of any index by the card (each process has one), and return other values unchanged."""
     if isinstance(value, torch.device):
-        # A bare number has become a card of that number by the time it comes here.
+        # A bare integer has already become a card with that index.
         return torch.device("hpu") if value.type == "cuda" or (value.type == "hpu" and value.index) else value
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
         return "hpu"
@@ -24,7 +24,7 @@ def on_card(value: Any) -> Any:
 
 
 def with_devices_mapped(original: Callable[..., Any], name: str, *, mapped_arguments: int = 0) -> Callable[..., Any]:
-    """Make a function that sees the card where a CUDA device is given by keyword, or among its first arguments."""
+    """Wrap a function so that CUDA devices in keywords or in its first arguments become the card."""
 
     @wraps(original, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -32,8 +32,8 @@ def with_devices_mapped(original: Callable[..., Any], name: str, *, mapped_argum
         first = tuple(on_card(each) for each in args[:mapped_arguments])
         if _is_same(changed.values(), (kwargs[key] for key in changed)) and _is_same(first, args):
             return original(*args, **kwargs)
-        before, args, kwargs = said(name, args, kwargs), (*first, *args[mapped_arguments:]), kwargs | changed
-        note(Kind.MODIFIED, before, said(name, args, kwargs))
+        before, args, kwargs = call_text(name, args, kwargs), (*first, *args[mapped_arguments:]), kwargs | changed
+        log_call(Kind.MODIFIED, before, call_text(name, args, kwargs))
         return original(*args, **kwargs)
 
     return mapped
@@ -44,12 +44,14 @@ def _is_same(ones: Any, others: Any) -> bool:
 
 
 class _AnyGenerator(type):
-    """Makes torch's own generators, for the card where CUDA is asked for."""
+    """Creates torch's generators, with the card in place of CUDA."""
 
     def __call__(cls, device: Any = "cpu") -> torch.Generator:
         mapped = on_card(device)
         if mapped is not device:
-            note(Kind.MODIFIED, said("torch.Generator", (device,), {}), said("torch.Generator", (mapped,), {}))
+            log_call(
+                Kind.MODIFIED, call_text("torch.Generator", (device,), {}), call_text("torch.Generator", (mapped,), {})
+            )
         return torch._C.Generator(mapped)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -57,4 +59,4 @@ class _AnyGenerator(type):
 
 
 class Generator(metaclass=_AnyGenerator):
-    """torch's Generator, which cannot be derived from."""
+    """torch's Generator, which cannot be subclassed."""

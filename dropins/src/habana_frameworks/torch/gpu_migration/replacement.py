@@ -1,4 +1,4 @@
-"""Puts the card's names in the place of CUDA's, once for the process."""
+"""Replaces torch's CUDA functions by those of the card, once per process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.utils import _device as default_devices
 import habana_frameworks.torch.distributed.hccl  # noqa: F401
 from habana_frameworks.torch import hpu
 from habana_frameworks.torch.gpu_migration import cuda_names
-from habana_frameworks.torch.gpu_migration.calls import Kind, note, said
+from habana_frameworks.torch.gpu_migration.calls import Kind, call_text, log_call
 from habana_frameworks.torch.gpu_migration.devices import Generator, on_card, with_devices_mapped
 from habana_frameworks.torch.gpu_migration.stand_ins import standing_in
 
@@ -25,7 +25,7 @@ _LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "r
 
 @cache
 def replace_everything() -> None:
-    """Map the module torch.cuda, devices among arguments, mixed precision, compilation and collectives."""
+    """Replace the module torch.cuda, device arguments, mixed precision, compilation and collectives."""
     _replace_cuda_module()
     _replace_tensor_methods()
     _replace_functions_with_devices()
@@ -35,7 +35,7 @@ def replace_everything() -> None:
 
 
 def _replace(place: Any, name: str, make: Callable[[Any, str], Any]) -> None:
-    """Put what is made of the original, and of what a user calls it, in its place."""
+    """Replace a function by what ``make`` builds from the original and its full name."""
     shown = "torch.Tensor" if place is Tensor else place.__name__
     setattr(place, name, make(getattr(place, name), f"{shown}.{name}"))
 
@@ -61,18 +61,18 @@ def _replace_tensor_methods() -> None:
     for name in _NEW:
         _replace(Tensor, name, with_devices_mapped)
     Tensor.cuda = _tensor_to_card  # type: ignore[method-assign, assignment]
-    # Scripts ask this to find out whether their tensors are on the accelerator.
+    # Scripts use this to check whether their tensors are on the accelerator.
     Tensor.is_cuda = property(lambda tensor: tensor.device.type in ("cuda", "hpu"))  # type: ignore[assignment]
 
 
 def _tensor_to_card(tensor: Tensor, device: Any = None, non_blocking: bool = False, **layout: Any) -> Tensor:
     """Return a copy of the tensor on the card."""
-    note(Kind.MODIFIED, said("torch.Tensor.cuda", (device,), {}), said("torch.Tensor.to", ("hpu",), {}))
+    log_call(Kind.MODIFIED, call_text("torch.Tensor.cuda", (device,), {}), call_text("torch.Tensor.to", ("hpu",), {}))
     return tensor.to("hpu", non_blocking=non_blocking, **layout)
 
 
 def _replace_functions_with_devices() -> None:
-    # Asked for first: torch keeps the answer, which must hold its own functions and not ours.
+    # Call this first: torch caches the result, which must contain its own functions.
     constructors = default_devices._device_constructors()
     named = {getattr(each, "__name__", ""): each for each in constructors}
     names = [name for name, each in named.items() if getattr(torch, name, None) is each]
@@ -90,7 +90,7 @@ def _replace_functions_with_devices() -> None:
 
 
 def _load_on_card(storage: Any, location: str) -> Any:
-    """Bring what was saved from CUDA to the card."""
+    """Load tensors that were saved from CUDA onto the card."""
     return storage.to(device=torch.device("hpu")) if on_card(location) == "hpu" else None
 
 
@@ -116,7 +116,7 @@ def _compile(original: Any, called: str) -> Any:
         # The card's compiler has no modes.
         given = {"backend": backend, **kwargs}
         kwargs.pop("mode", None)
-        note(Kind.MODIFIED, said(called, (), given), said(called, (), {"backend": mapped, **kwargs}))
+        log_call(Kind.MODIFIED, call_text(called, (), given), call_text(called, (), {"backend": mapped, **kwargs}))
         return original(model, backend=mapped, **kwargs)
 
     return compile
@@ -134,7 +134,7 @@ def _with_hccl(original: Any, called: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         mapped = tuple(_hccl(each) for each in args), {name: _hccl(value) for name, value in kwargs.items()}
         if mapped != (args, kwargs):
-            note(Kind.MODIFIED, said(called, args, kwargs), said(called, *mapped))
+            log_call(Kind.MODIFIED, call_text(called, args, kwargs), call_text(called, *mapped))
         return original(*mapped[0], **mapped[1])
 
     return call
@@ -145,7 +145,7 @@ def _on_the_one_card(original: Any, called: str) -> Any:
         self: Any, module: Any, device_ids: Any = None, output_device: Any = None, *args: Any, **kwargs: Any
     ) -> None:
         if device_ids is not None or output_device is not None:
-            note(Kind.MODIFIED, f"DistributedDataParallel(device_ids={device_ids})", "DistributedDataParallel()")
+            log_call(Kind.MODIFIED, f"DistributedDataParallel(device_ids={device_ids})", "DistributedDataParallel()")
         original(self, module, None, None, *args, **kwargs)
 
     return initialize

@@ -1,4 +1,4 @@
-"""Functions and classes of the card that take the place of CUDA's, and note when they are called."""
+"""Functions and classes of the card that replace those of CUDA and log their calls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from habana_frameworks.torch.gpu_migration.calls import Kind, note, said
+from habana_frameworks.torch.gpu_migration.calls import Kind, call_text, log_call
 from habana_frameworks.torch.gpu_migration.devices import on_card
 
 
 def standing_in(original: Any, name: str, theirs: Callable[..., Any], kind: Kind, target: str) -> Any:
-    """Make a function or class that takes the place of the original; a device among its arguments becomes the card."""
+    """Make a function or class that replaces the original and maps device arguments to the card."""
     if isinstance(theirs, type):
         return _class_standing_in(name, theirs, kind, target)
     signature = inspect.signature(theirs)
@@ -20,7 +20,7 @@ def standing_in(original: Any, name: str, theirs: Callable[..., Any], kind: Kind
     @wraps(original, updated=())
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         given = _with_card(signature.bind(*args, **kwargs))
-        note(kind, said(name, args, kwargs), _became(target, given))
+        log_call(kind, call_text(name, args, kwargs), _became(target, given))
         return theirs(*given.args, **given.kwargs)
 
     return stand_in
@@ -31,10 +31,10 @@ def _class_standing_in(name: str, theirs: type, kind: Kind, target: str) -> type
 
     def noted(self: Any, *args: Any, **kwargs: Any) -> None:
         given = _with_card(signature.bind(*args, **kwargs))
-        note(kind, said(name, args, kwargs), _became(target, given))
+        log_call(kind, call_text(name, args, kwargs), _became(target, given))
         theirs.__init__(self, *given.args, **given.kwargs)  # type: ignore[misc]
 
-    # A class again: torch's own sources join these names with others in their annotations, and derive from them.
+    # Must be a class: torch uses these names in annotations and as base classes.
     return type(theirs.__name__, (theirs,), {"__init__": noted, "__doc__": theirs.__doc__})
 
 
@@ -45,5 +45,5 @@ def _with_card(given: inspect.BoundArguments) -> inspect.BoundArguments:
 
 
 def _became(target: str, given: inspect.BoundArguments) -> str:
-    """A call, or the words that stand for it where there is none."""
-    return said(target, given.args, given.kwargs) if target.startswith("torch.") else target
+    """A call as text, or a description if there is no call."""
+    return call_text(target, given.args, given.kwargs) if target.startswith("torch.") else target

@@ -1,4 +1,4 @@
-"""Habana's fused extensions: the same arithmetic from torch's own operations."""
+"""Habana's fused extensions, implemented with torch's operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The module ``torch.hpu`` of the emulated device: one card, whose work another device does."""
+"""The module ``torch.hpu`` of the emulated device: one card, for which another device computes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from types import TracebackType
 
 import torch
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 from habana_frameworks._emulation.device import activate
 from habana_frameworks.torch.hpu.cached_modules import ModuleCacher as ModuleCacher
 from habana_frameworks.torch.hpu.cached_modules import make_graphed_callables as make_graphed_callables
 from habana_frameworks.torch.hpu.cached_modules import wrap_in_hpu_graph as wrap_in_hpu_graph
+from habana_frameworks.torch.hpu.device_argument import Device as Device
+from habana_frameworks.torch.hpu.device_argument import check_device as check_device
 from habana_frameworks.torch.hpu.graphs import HPUGraph as HPUGraph
 from habana_frameworks.torch.hpu.graphs import graph as graph
 from habana_frameworks.torch.hpu.memory import empty_cache as empty_cache
@@ -24,8 +26,6 @@ from habana_frameworks.torch.hpu.memory import memory_reserved as memory_reserve
 from habana_frameworks.torch.hpu.memory import memory_stats as memory_stats
 from habana_frameworks.torch.hpu.memory import memory_summary as memory_summary
 from habana_frameworks.torch.hpu.memory import reset_peak_memory_stats as reset_peak_memory_stats
-from habana_frameworks.torch.hpu.places import Device as Device
-from habana_frameworks.torch.hpu.places import check_device as check_device
 from habana_frameworks.torch.hpu.random import get_rng_state as get_rng_state
 from habana_frameworks.torch.hpu.random import get_rng_state_all as get_rng_state_all
 from habana_frameworks.torch.hpu.random import initial_seed as initial_seed
@@ -43,71 +43,71 @@ from habana_frameworks.torch.hpu.streams import stream as stream
 
 
 def is_available() -> bool:
-    """Say whether the device can be used: the emulated one always can."""
+    """Whether the device can be used; the emulated one always can."""
     return True
 
 
 def device_count() -> int:
-    """Return the number of cards that this process sees."""
+    """Return the number of cards of this process."""
     return 1
 
 
 def current_device() -> int:
-    """Return the number of the card in use."""
+    """Return the index of the current card."""
     return 0
 
 
 def set_device(device: Device) -> None:
-    """Choose a card; there is one, so this checks the number."""
+    """Set the current card; there is only one, so this only checks the index."""
     check_device(device)
 
 
 def get_device_name(device: Device = None) -> str:
-    """Return what the card calls itself, which here is no card's name."""
+    """Return the name of the card, which says that it is emulated."""
     check_device(device)
-    return f"Gaudi, emulated on {underneath.name()}"
+    return f"Gaudi, emulated on {computing_device.name()}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceProperties:
-    """What is known of the card: its name, and the memory of the device underneath in bytes."""
+    """Name of the card, and memory of the computing device in bytes."""
 
     name: str
     total_memory: int
 
 
 def get_device_properties(device: Device = None) -> DeviceProperties:
-    """Return name and memory of the card; asking for what else a card has raises."""
+    """Return name and memory of the card; other attributes raise AttributeError."""
     return DeviceProperties(name=get_device_name(device), total_memory=mem_get_info(device)[1])
 
 
 def synchronize(device: Device = None) -> None:
-    """Wait until the card has done its work, which the processor has."""
+    """Wait for all work on the card; on the CPU it is already done."""
     check_device(device)
-    underneath.synchronize()
+    computing_device.synchronize()
 
 
 def init() -> None:
-    """Start the device, which importing it has done."""
+    """Initialise the device; the import has already done it."""
 
 
 def is_initialized() -> bool:
-    """Say whether the device has been started."""
+    """Whether the device is initialised."""
     return True
 
 
 def is_bf16_supported() -> bool:
-    """Say whether bfloat16 can be computed with."""
+    """Whether bfloat16 is supported."""
     return True
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Return the types that autocast can be asked for."""
+    """Return the types that autocast supports."""
     return [torch.bfloat16, torch.float16]
 
 
 class device:
-    """Choose a card for a while; there is one, so this checks the number."""
+    """Set the current card within a block; there is only one, so this only checks the index."""
 
     def __init__(self, device: Device) -> None:
         check_device(device)
@@ -120,9 +120,9 @@ class device:
 
 
 def __getattr__(name: str) -> object:
-    # Asked for late: where CUDA computes, its generators are there once it is awake.
+    # Created late: CUDA's generators exist only after its initialisation.
     if name == "default_generators":
-        return (underneath.generator(),)
+        return (computing_device.generator(),)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

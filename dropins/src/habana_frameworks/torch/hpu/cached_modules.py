@@ -1,4 +1,4 @@
-"""Modules and functions that run as HPU graphs, one for each signature of their inputs."""
+"""Modules and functions that run as HPU graphs, one per signature of their inputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pilotage.engine import logger
 
 
 def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False) -> nn.Module:
-    """Let a module for inference run as HPU graphs, one for each signature of its inputs.
+    """Run a module for inference as HPU graphs, one per signature of its inputs.
 
-    The two options change speed and memory on the card, and no result.
+    The two options change speed and memory on the card, but no results.
     """
     forward = module.forward
     captured: dict[Any, CapturedInference] = {}
@@ -39,10 +39,10 @@ def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_ten
 def make_graphed_callables(
     callables: Any, sample_args: Sequence[Any], num_warmup_iters: int = 3, allow_unused_input: bool = False
 ) -> Any:
-    """Let functions or modules run as HPU graphs captured with sample arguments, forward and backward.
+    """Run functions or modules as HPU graphs captured with sample arguments, forward and backward.
 
-    Takes one of them with a tuple of tensors, or several with a tuple of tuples, and returns as many. The warm-up that the
-    card needs changes nothing here.
+    Takes one callable with a tuple of tensors, or several with a tuple of tuples, and returns as many. The warm-up for
+    the card has no effect here.
     """
     if not isinstance(callables, tuple):
         return _graphed(callables, sample_args, allow_unused_input)
@@ -70,7 +70,7 @@ def _graphed(function: Any, sample_args: Sequence[Any], allow_unused_input: bool
         given, _ = pytree.tree_flatten((args, {}))
         if _signatures(given) != expected:
             raise RuntimeError(
-                f"The graph was captured for {expected}, and {_signatures(given)} was given. Shapes are fixed: capture another."
+                f"The graph was captured for {expected}, but got {_signatures(given)}. Capture another graph for it."
             )
         return captured(given)
 
@@ -81,7 +81,7 @@ def _graphed(function: Any, sample_args: Sequence[Any], allow_unused_input: bool
 
 
 class ModuleCacher:
-    """Lets a module train as HPU graphs, one for each signature of its inputs, up to a number of them."""
+    """Trains a module as HPU graphs, one per signature of its inputs, up to a maximum number."""
 
     def __init__(self, max_graphs: int = 10) -> None:
         if max_graphs < 1:
@@ -99,10 +99,10 @@ class ModuleCacher:
         log_frequency: int = 100,
         verbose: bool = False,
     ) -> nn.Module:
-        """Return the module, or a second one over the same parameters, with graphs for its forward and backward.
+        """Return the module, or a second one with the same parameters, with graphs for its forward and backward.
 
-        ``use_lfu`` drops the graph that was used least often, not that which was used longest ago. ``asynchronous`` and
-        ``have_grad_accumulation`` change speed and memory on the card, and no result.
+        ``use_lfu`` drops the least frequently used graph instead of the least recently used one. ``asynchronous`` and
+        ``have_grad_accumulation`` change speed and memory on the card, but no results.
         """
         forward, kept = model.forward, _Kept(self._max_graphs, use_lfu)
         target = model if inplace else copy.copy(model)
@@ -131,7 +131,7 @@ class ModuleCacher:
 
 
 class _Kept:
-    """Graphs by signature; the least used make room."""
+    """Graphs by signature; the least used ones are dropped."""
 
     def __init__(self, limit: int, by_frequency: bool) -> None:
         self.graphs: dict[Any, Any] = {}
@@ -143,7 +143,7 @@ class _Kept:
         self.uses[signature] += 1
         captured = self.graphs.pop(signature, None)
         if captured is not None:
-            # Put back at the end: the order is that of the last use.
+            # Reinsert at the end: the order is that of the last use.
             self.graphs[signature] = captured
         return captured
 

@@ -1,4 +1,4 @@
-"""Functions captured as HPU graphs, for inference and for training, with tensors of their own for what goes in and out."""
+"""Functions captured as HPU graphs, for inference and training, with their own input and output tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from habana_frameworks.torch.hpu.graphs import HPUGraph, graph
 
 
 class CapturedInference:
-    """One graph of a function without gradients."""
+    """A function as one graph, without gradients."""
 
     def __init__(self, function: Callable[..., Any], leaves: Sequence[Any], shape: Any) -> None:
         self._inputs = [each.detach().clone() if isinstance(each, Tensor) else each for each in leaves]
@@ -31,7 +31,7 @@ class CapturedInference:
 
 
 class CapturedTraining:
-    """Two graphs of a function: one forward, one that gives the gradients of inputs and parameters."""
+    """A function as two graphs: forward, and the gradients of inputs and parameters."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class CapturedTraining:
         """Which outputs have gradients."""
         self._capture_backward(allow_unused_input)
         self.turn = 0
-        """How often it ran forward: each run overwrites what the one before left for backward."""
+        """Number of forward runs; each overwrites what the previous one kept for backward."""
 
     def _capture_backward(self, allow_unused_input: bool) -> None:
         self._heads = [torch.zeros_like(self._outputs[position]) for position in self.positions]
@@ -69,7 +69,7 @@ class CapturedTraining:
         ]
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Run it on other inputs of the same signature, with a way back to their gradients and the parameters'."""
+        """Run it on other inputs of the same signature, differentiably in inputs and parameters."""
         tensors = [each for each in leaves if isinstance(each, Tensor)]
         made = iter(_Replay.apply(self, *tensors, *self._parameters))  # type: ignore[no-untyped-call]
         values = [next(made) if isinstance(each, Tensor) else each for each in self._outputs]
@@ -87,8 +87,8 @@ class CapturedTraining:
         """Replay backward from the gradients of the differentiable outputs."""
         if turn != self.turn:
             raise RuntimeError(
-                "backward() was called for a run of an HPU graph whose tensors a later run has overwritten. Call backward() "
-                "before the next forward, or give the two runs graphs of their own."
+                "backward() was called for a run of an HPU graph whose tensors a later run has overwritten. Call "
+                "backward() before the next forward, or give the two runs graphs of their own."
             )
         _fill(self._heads, heads)
         if self._heads:

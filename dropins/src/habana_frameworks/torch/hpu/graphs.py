@@ -1,4 +1,4 @@
-"""HPU graphs: operations recorded once on fixed tensors and run again at will."""
+"""HPU graphs: operations recorded once on fixed tensors and replayed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 from habana_frameworks.torch.hpu import streams
 from habana_frameworks.torch.hpu.streams import Stream
 
@@ -20,7 +20,7 @@ _STATISTICS = ("running_mean", "running_var")
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One recorded operation, with the tensors that it made."""
+    """One recorded operation and its output tensors."""
 
     operation: Any
     args: tuple[Any, ...]
@@ -39,21 +39,21 @@ class _Call:
 
 
 class _Recorder(TorchDispatchMode):
-    """Writes down each operation, and what memory held before it was first written to."""
+    """Records each operation, and the contents of memory before its first write."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[_Call] = []
         self._before: dict[int, tuple[Any, Any]] = {}
         self._made: set[int] = set()
-        self._random_state = underneath.generator().get_state()
+        self._random_state = computing_device.generator().get_state()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default:
             raise RuntimeError(
-                "A value was read while an HPU graph was captured (.item(), float(), an if on a tensor). On the card no "
-                "value is known then. Keep it out of the graph."
+                "A value was read while an HPU graph was captured (.item(), float(), an if on a tensor). On the card "
+                "no value is known then. Keep it out of the graph."
             )
         self._remember(_written(func, args, kwargs))
         result = func(*args, **kwargs)
@@ -61,7 +61,7 @@ class _Recorder(TorchDispatchMode):
         outputs = pytree.tree_leaves(result)
         made = [isinstance(each, Tensor) and _memory(each) not in given for each in outputs]
         self._made |= {_memory(each) for each, is_made in zip(outputs, made, strict=True) if is_made}
-        # The outputs are kept, so no number of their memory comes again.
+        # The outputs are kept alive, so their memory addresses are not reused.
         self.calls.append(_Call(func, args, kwargs, outputs, made))
         return result
 
@@ -73,8 +73,8 @@ class _Recorder(TorchDispatchMode):
                 self._before[key] = (storage, storage.clone())
 
     def restore(self) -> None:
-        """Undo what capturing wrote and drew: on the card capturing runs nothing."""
-        underneath.generator().set_state(self._random_state)
+        """Undo the writes and random draws of the capture, which runs nothing on the card."""
+        computing_device.generator().set_state(self._random_state)
         for storage, before in self._before.values():
             storage.copy_(before)
 
@@ -87,21 +87,21 @@ def _memory(tensor: Tensor) -> int:
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     values = dict(zip((each.name for each in func._schema.arguments), args, strict=False)) | kwargs
     changed = [each.name for each in func._schema.arguments if each.alias_info and each.alias_info.is_write]
-    # Batch norm writes to its statistics without saying so.
+    # Batch norm writes its statistics without declaring it in its schema.
     if "batch_norm" in func._schema.name and (values.get("training") or values.get("train")):
         changed += _STATISTICS
     return [leaf for name in changed for leaf in pytree.tree_leaves(values.get(name)) if isinstance(leaf, Tensor)]
 
 
 class HPUGraph:
-    """Operations on fixed tensors: captured once, then replayed on whatever the tensors hold."""
+    """Operations on fixed tensors: captured once, then replayed on the current contents of the tensors."""
 
     def __init__(self) -> None:
         self._recorder: _Recorder | None = None
         self._calls: list[_Call] = []
 
     def capture_begin(self) -> None:
-        """Begin to record."""
+        """Start recording."""
         if self._recorder is not None:
             raise RuntimeError("This HPU graph is being captured already; call capture_end() first.")
         self._recorder = _Recorder()
@@ -116,7 +116,7 @@ class HPUGraph:
         self._calls, self._recorder = self._recorder.calls, None
 
     def replay(self) -> None:
-        """Run what was recorded."""
+        """Run the recorded operations."""
         if not self._calls:
             raise RuntimeError("This HPU graph holds nothing; capture it first.")
         with torch.no_grad():
@@ -124,12 +124,12 @@ class HPUGraph:
                 call.repeat()
 
     def reset(self) -> None:
-        """Forget what was recorded."""
+        """Discard the recording."""
         self._calls = []
 
 
 class graph:
-    """Capture what is done inside of ``with``."""
+    """Capture the operations inside a ``with`` block."""
 
     def __init__(self, hpu_graph: HPUGraph, stream: Stream | None = None) -> None:
         self._graph = hpu_graph

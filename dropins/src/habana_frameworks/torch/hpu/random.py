@@ -1,4 +1,4 @@
-"""Random numbers on the card: those of the device underneath, so that a script draws the same with and without it."""
+"""Random numbers on the card, which are those of the computing device."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from habana_frameworks._emulation import underneath
-from habana_frameworks.torch.hpu.places import Device, check_device
+from habana_frameworks._emulation import computing_device
+from habana_frameworks.torch.hpu.device_argument import Device, check_device
 
 
 def manual_seed(seed: int) -> None:
     """Seed the card's generator."""
-    underneath.generator().manual_seed(seed)
+    computing_device.generator().manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
@@ -21,30 +21,30 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> int:
-    """Seed the card's generator by chance and return the seed."""
-    return underneath.generator().seed()
+    """Seed the card's generator randomly and return the seed."""
+    return computing_device.generator().seed()
 
 
 def seed_all() -> int:
-    """Seed the generators of all cards by chance."""
+    """Seed the generators of all cards randomly."""
     return seed()
 
 
 def initial_seed() -> int:
     """Return the seed of the card's generator."""
-    return underneath.generator().initial_seed()
+    return computing_device.generator().initial_seed()
 
 
 def get_rng_state(device: Device = "hpu") -> Tensor:
     """Return the state of the card's generator."""
     check_device(device)
-    return underneath.generator().get_state()
+    return computing_device.generator().get_state()
 
 
 def set_rng_state(new_state: Tensor, device: Device = "hpu") -> None:
-    """Put the card's generator into a state."""
+    """Set the state of the card's generator."""
     check_device(device)
-    underneath.generator().set_state(new_state)
+    computing_device.generator().set_state(new_state)
 
 
 def get_rng_state_all() -> list[Tensor]:
@@ -53,6 +53,6 @@ def get_rng_state_all() -> list[Tensor]:
 
 
 def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
-    """Put the generators of all cards into states."""
+    """Set the states of all cards' generators."""
     (state,) = new_states
     set_rng_state(state)

@@ -1,4 +1,4 @@
-"""Streams and events. All work goes to one stream: on the processor it is done when it is asked for, and waiting is free."""
+"""Streams and events. All work goes to one stream; on the CPU it is done at once, and waiting is free."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from habana_frameworks._emulation import underneath
-from habana_frameworks.torch.hpu.places import Device, check_device
+from habana_frameworks._emulation import computing_device
+from habana_frameworks.torch.hpu.device_argument import Device, check_device
 
 
 class Event:
-    """A moment in a stream; with ``enable_timing`` it is remembered when."""
+    """A point in a stream; with ``enable_timing`` its time is recorded."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
@@ -20,30 +20,30 @@ class Event:
         self._moment: float | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        """Remember the moment when the work so far is done."""
+        """Record the time when the work so far is done."""
         if self._is_timed:
-            underneath.synchronize()
+            computing_device.synchronize()
         self._moment = time.perf_counter()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds until another event: the host's time."""
+        """Return the milliseconds until another event, by the host's clock."""
         if not (self._is_timed and end_event._is_timed):
             raise RuntimeError("Both events must be made with enable_timing=True.")
         if self._moment is None or end_event._moment is None:
-            raise RuntimeError("Both events must be recorded before the time between them is asked for.")
+            raise RuntimeError("Record both events before you ask for the time between them.")
         return (end_event._moment - self._moment) * 1000
 
     def query(self) -> bool:
-        """Say whether the work before the event is done; it is waited for."""
-        underneath.synchronize()
+        """Wait for the work before the event, and return True."""
+        computing_device.synchronize()
         return True
 
     def synchronize(self) -> None:
         """Wait for the work before the event."""
-        underneath.synchronize()
+        computing_device.synchronize()
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let a stream wait for the event, which has happened."""
+        """Make a stream wait for the event, which has already happened."""
 
 
 class Stream:
@@ -60,18 +60,18 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Wait for an event, which has happened."""
+        """Wait for an event, which has already happened."""
 
     def wait_stream(self, stream: Stream) -> None:
-        """Wait for another stream, whose work is done."""
+        """Wait for another stream, whose work is already done."""
 
     def synchronize(self) -> None:
         """Wait for the work of the stream."""
-        underneath.synchronize()
+        computing_device.synchronize()
 
     def query(self) -> bool:
-        """Say whether all work is done; it is waited for."""
-        underneath.synchronize()
+        """Wait for all work, and return True."""
+        computing_device.synchronize()
         return True
 
 
@@ -80,20 +80,20 @@ _current = [_default]
 
 
 def default_stream(device: Device = None) -> Stream:
-    """Return the stream that work goes to unless another is chosen."""
+    """Return the default stream."""
     check_device(device)
     return _default
 
 
 def current_stream(device: Device = None) -> Stream:
-    """Return the stream that work goes to now."""
+    """Return the current stream."""
     check_device(device)
     return _current[-1]
 
 
 @contextlib.contextmanager
 def stream(stream: Stream | None) -> Iterator[None]:
-    """Choose a stream for a while."""
+    """Set the current stream within a block."""
     _current.append(stream or _current[-1])
     try:
         yield

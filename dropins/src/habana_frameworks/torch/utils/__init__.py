@@ -1,4 +1,4 @@
-"""Small services of Habana's bridge."""
+"""Small functions of Habana's bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bridge knows of itself."""
+"""The mode of the bridge."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from habana_frameworks._emulation import lazy
 
 
 def is_lazy() -> bool:
-    """Say whether operations are gathered into graphs."""
+    """Whether lazy mode is on."""
     return lazy.mode() == "lazy"

@@ -1,4 +1,4 @@
-"""How older scripts start the bridge."""
+"""Starts the bridge in older scripts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from importlib import import_module
 
 
 def load_habana_module() -> None:
-    """Make the device known, where importing this has not done it already."""
+    """Register the device, if the import has not done it already."""
     import_module("habana_frameworks.torch.hpu")
 
 
 def is_habana_available() -> bool:
-    """Say whether the device can be used: the emulated one always can."""
+    """Whether the device can be used; the emulated one always can."""
     return True

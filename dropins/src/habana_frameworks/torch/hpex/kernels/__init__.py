@@ -1,4 +1,4 @@
-"""Kernels that the card has and torch does not name."""
+"""Kernels of the card without a name in torch."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ _SIDES = ("left", "right")
 
 
 class FusedSDPA:
-    """torch's scaled dot product attention under the name and in the form of the vendor's function."""
+    """torch's scaled dot product attention with the vendor's interface."""
 
     @staticmethod
     def apply(
@@ -26,9 +26,9 @@ class FusedSDPA:
         valid_sequence_lengths: Tensor | None = None,
         padding_side: str = "left",
     ) -> Tensor:
-        """Attend. ``softmax_mode`` and ``recompute`` trade the card's precision and memory for speed, and change nothing here.
+        """Compute attention. ``softmax_mode`` and ``recompute`` affect only the card.
 
-        ``valid_sequence_lengths`` (one for each sequence of the batch) leaves out the keys of padding, which is on one side.
+        ``valid_sequence_lengths`` (one per sequence of the batch) masks the keys of padding, which is on one side.
         """
         if softmax_mode not in ("None", "fast"):
             raise ValueError(f"softmax_mode is {softmax_mode!r}. Choose one of: 'None', 'fast'.")
@@ -50,12 +50,12 @@ class FusedSDPA:
 
 
 def _seen(lengths: Tensor, query: Tensor, key: Tensor, side: str, *, is_causal: bool) -> Tensor:
-    """Which keys each query sees: those that are no padding and, in causal attention, not later than itself."""
+    """The keys that each query sees: no padding and, in causal attention, no later keys."""
     rows, columns = query.shape[-2], key.shape[-2]
     if lengths.shape != query.shape[:1]:
         raise ValueError(
-            f"valid_sequence_lengths has the shape {tuple(lengths.shape)} for a batch of {query.shape[0]}. Give one length "
-            "for each sequence."
+            f"valid_sequence_lengths has the shape {tuple(lengths.shape)} for a batch of {query.shape[0]}. Give one "
+            "length per sequence."
         )
     position = torch.arange(columns, device=key.device)
     lengths = lengths.to(key.device)[:, None]

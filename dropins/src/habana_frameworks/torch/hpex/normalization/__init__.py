@@ -1,4 +1,4 @@
-"""Norms that the card computes as one kernel."""
+"""Norms that the card computes in one kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation by the root of the mean square."""
+"""Normalisation by the root mean square."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch.nn import functional
 
 
 class FusedRMSNorm:
-    """torch's ``rms_norm`` under the name and in the form of the vendor's function."""
+    """torch's ``rms_norm`` with the vendor's interface."""
 
     @staticmethod
     def apply(data: Tensor, gamma: Tensor, eps: float) -> Tensor:
-        """Divide by the root of the mean square over the last dimensions, as many as gamma has, and multiply by gamma."""
+        """Divide by the root mean square over the dimensions of gamma, and multiply by gamma."""
         return functional.rms_norm(data, tuple(gamma.shape), gamma.to(data.dtype), eps)

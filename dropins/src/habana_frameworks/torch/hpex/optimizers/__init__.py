@@ -1,4 +1,4 @@
-"""Optimizers that the card runs as one kernel. Here they update by torch's rules, one parameter after the other."""
+"""Optimizers that the card runs as one kernel; here they update one parameter after the other."""
 
 from __future__ import annotations
 

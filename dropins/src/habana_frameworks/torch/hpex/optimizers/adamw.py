@@ -14,7 +14,7 @@ _UNCORRECTED = AdamRule(decoupled_weight_decay=True, bias_correction=False)
 
 
 class FusedAdamW(AdamW):
-    """torch's AdamW with the vendor's defaults; without bias correction the moments are taken as they are."""
+    """torch's AdamW with the vendor's defaults, and optionally without bias correction."""
 
     def __init__(
         self,

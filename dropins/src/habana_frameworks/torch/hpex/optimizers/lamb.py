@@ -1,4 +1,4 @@
-"""LAMB: Adam's direction with a step as long as each parameter's own norm allows."""
+"""LAMB: Adam's direction, scaled by the norm of each parameter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotage.engine import loss_of
 
 
 class FusedLamb(Optimizer):
-    """LAMB as NVIDIA's and Habana's fused versions have it: gradients are first clipped by the norm of all of them."""
+    """LAMB like NVIDIA's and Habana's fused versions, which first clip gradients by their total norm."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class FusedLamb(Optimizer):
         self._always_scales = use_nvlamb
 
     def zero_grad(self, set_to_none: bool | None = None) -> None:
-        """Forget the gradients; as ``set_grad_none`` says, unless told here."""
+        """Clear the gradients; by default as ``set_grad_none`` says."""
         super().zero_grad(self._forgets_gradients if set_to_none is None else set_to_none)
 
     @torch.no_grad()
@@ -54,10 +54,10 @@ class FusedLamb(Optimizer):
         norm = self._norm_of_gradients()
         for group in self.param_groups:
             group["step"] = group.get("step", 0) + 1
-            shrinking = _shrinking(norm, group["max_grad_norm"])
+            divisor = _clipping_divisor(norm, group["max_grad_norm"])
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, parameter.grad / shrinking, group)
+                    self._update(parameter, parameter.grad / divisor, group)
         return loss
 
     def _norm_of_gradients(self) -> Tensor:
@@ -77,7 +77,7 @@ class FusedLamb(Optimizer):
         if self._decays_apart:
             update.add_(parameter, alpha=decay)
         if decay != 0 or self._always_scales:
-            update.mul_(_trust(parameter, update))
+            update.mul_(_trust_ratio(parameter, update))
         parameter.add_(update, alpha=-group["lr"])
 
     def _direction(self, state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
@@ -87,12 +87,12 @@ class FusedLamb(Optimizer):
         return (state["exp_avg"] / first).div_((state["exp_avg_sq"] / second).sqrt_().add_(group["eps"]))
 
 
-def _shrinking(norm: Tensor, limit: float | None) -> Tensor:
-    """What gradients are divided by, so that their norm does not pass the limit."""
+def _clipping_divisor(norm: Tensor, limit: float | None) -> Tensor:
+    """The divisor of gradients that keeps their norm within the limit."""
     return torch.ones_like(norm) if not limit else (norm / limit).clamp(min=1.0)
 
 
-def _trust(parameter: Tensor, update: Tensor) -> Tensor:
-    """The norm of a parameter over that of its update; one where either is zero."""
+def _trust_ratio(parameter: Tensor, update: Tensor) -> Tensor:
+    """The norm of a parameter divided by that of its update; 1 if either is zero."""
     weight, length = parameter.norm(), update.norm()
     return torch.where((weight > 0) & (length > 0), weight / length, torch.ones_like(weight))

@@ -3,28 +3,28 @@
 import pytest
 import torch
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 
 HAS_CUDA = torch.cuda.is_available()
 
 
 def test_the_processor_computes_unless_another_is_asked_for(monkeypatch):
     monkeypatch.delenv("PILOTAGE_HPU_ON", raising=False)
-    underneath.check()
-    assert (underneath.name(), underneath.generator()) == ("the CPU", torch.default_generator)
+    computing_device.check()
+    assert (computing_device.name(), computing_device.generator()) == ("the CPU", torch.default_generator)
 
 
 def test_an_unknown_choice_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "tpu")
     with pytest.raises(ValueError, match=r"PILOTAGE_HPU_ON is 'tpu'. Choose one of: cpu, cuda, off\."):
-        underneath.check()
+        computing_device.check()
 
 
 @pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device here")
 def test_cuda_without_a_card_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
     with pytest.raises(ImportError, match=r"reaches no CUDA card. Leave PILOTAGE_HPU_ON out"):
-        underneath.check()
+        computing_device.check()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_cuda_without_a_card_is_refused(monkeypatch):
 def test_beside_a_cuda_card_the_device_waits_until_it_is_used(monkeypatch, choice, has_cuda, is_asked_for):
     monkeypatch.setenv("PILOTAGE_HPU_ON", choice)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
-    assert underneath.is_asked_for() is is_asked_for
+    assert computing_device.is_asked_for() is is_asked_for
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_id_and_local_rank_choose_among_several_cuda_cards(monkeypatch, environm
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert underneath.card() == card
+    assert computing_device.card() == card
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from habana_frameworks._emulation import underneath
+from habana_frameworks._emulation import computing_device
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 
@@ -11,12 +11,12 @@ needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 def test_random_numbers_come_from_what_computes_or_from_the_processor(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cpu")
     monkeypatch.setenv("PILOTAGE_HPU_RANDOM", "cuda")
-    with pytest.raises(ValueError, match=r"PILOTAGE_HPU_RANDOM is 'cuda', and cpu computes. Leave it out"):
-        underneath.check()
+    with pytest.raises(ValueError, match=r"PILOTAGE_HPU_RANDOM is 'cuda', but cpu computes. Unset it"):
+        computing_device.check()
     monkeypatch.setenv("PILOTAGE_HPU_RANDOM", "cpu")
-    underneath.check()
+    computing_device.check()
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
-    assert underneath.generator() is torch.default_generator
+    assert computing_device.generator() is torch.default_generator
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Which card is meant."""
+"""Checks of device arguments."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Device = torch.device | str | int | None
 
 
 def check_device(device: Device) -> None:
-    """Raise where something else than the one emulated card is asked for."""
+    """Raise an error for anything but the one emulated card."""
     index = _index(device)
     if index not in (None, 0, -1):
-        raise RuntimeError(f"There is one emulated Gaudi card, number 0; {device!r} was asked for.")
+        raise RuntimeError(f"There is one emulated Gaudi card, number 0, but {device!r} was given.")
 
 
 def _index(device: Device) -> int | None:
