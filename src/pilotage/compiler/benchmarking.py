@@ -1,4 +1,4 @@
-"""How long each way of running the same thing takes, taking turns."""
+"""Times several ways of running the same computation, in alternation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ Run = Callable[[], object]
 
 _ROUNDS = 7
 _SECONDS_PER_ROUND = 0.05
-_PATIENCE = 6
-"""How many times as long a round may take where others use the cores as well."""
+_MAXIMUM_STRETCH = 6
+"""A round may take this many times longer if other programs use the cores."""
 
 
 def best_seconds(ways: Mapping[str, Run], device: torch.device, *, record: bool = False) -> dict[str, float]:
-    """The best time of each way, in seconds a run, as CUDA graphs if they can be recorded; noise hits all of them alike."""
+    """The best time of each way, in seconds per run; ``record`` runs them as CUDA graphs."""
     timed = {name: _recorded(run) if record else run for name, run in ways.items()}
     rounds = [{name: _round(run, device) for name, run in timed.items()} for _ in range(_ROUNDS)]
     return {name: min(seconds[name] for seconds in rounds) for name in timed}
 
 
 def best_seconds_in_threads(ways: Mapping[str, Run], threads: int) -> dict[str, float]:
-    """The best time of each way on a processor, with so many threads or with one, as a run would choose.
+    """The best time of each way on a CPU, with ``threads`` threads or one, as a run would choose.
 
-    Beside other programs threads that wait for one another may take a hundred times as long, and not alike in all ways.
+    If other programs use the cores, threads that wait for each other may take a hundred times longer, and not all ways
+    suffer equally.
     """
     found: list[dict[str, float]] = []
     for count in sorted({1, threads}):
@@ -42,11 +43,11 @@ def _round(run: Run, device: torch.device) -> float:
 
 
 def _best_of_single_runs(run: Run, device: torch.device) -> float:
-    """The best of as many runs as would fit in a round if nothing else was running.
+    """The best of as many runs as fit in a round on an idle machine.
 
-    Beside other programs runs in a row never have the cores for themselves; a single one has them now and then.
+    If other programs use the cores, a series of runs never has them to itself; a single run sometimes does.
     """
-    end = time.perf_counter() + _PATIENCE * _SECONDS_PER_ROUND
+    end = time.perf_counter() + _MAXIMUM_STRETCH * _SECONDS_PER_ROUND
     best, runs = _time(run, 1, device), 1
     while best * runs < _SECONDS_PER_ROUND and time.perf_counter() < end:
         best, runs = min(best, _time(run, 1, device)), runs + 1
@@ -68,7 +69,7 @@ def _synchronize(device: torch.device) -> None:
 
 
 def _recorded(run: Run) -> Run:
-    """The same as a CUDA graph."""
+    """The run recorded as a CUDA graph."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -1,4 +1,4 @@
-"""Compiled programs on disk: one sealed folder each, found by fingerprint and checked before use.
+"""The cache of compiled programs: one sealed folder each, found by fingerprint and checked before use.
 
 <root>/<digest>/manifest.json     fingerprint, tuning, and a digest of every other file
 <root>/<digest>/<action>/         wrapper and kernels
@@ -31,21 +31,21 @@ class Entry:
     sealed: SealedFolder
     tuning: Tuning
     parts: Mapping[str, str]
-    """The fingerprint that it was compiled for."""
+    """The fingerprint it was compiled for, part by part."""
 
     _loaded: dict[tuple[torch.device, Action], NativeCode] = field(default_factory=dict, init=False)
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """Its folder."""
         return self.sealed.folder
 
     def code(self, device: torch.device, actions: Mapping[Action, Any]) -> dict[Action, NativeCode]:
-        """The code of each action that has some, loaded once."""
+        """The code of each action that has compiled code, loaded once."""
         return {action: self._code(device, action) for action in actions if self._has(action)}
 
     def files(self) -> dict[str, bytes]:
-        """All of its files, as they were written; raises if it is no longer whole."""
+        """All its files as they were written; raises if any is missing or changed."""
         return {MANIFEST: self.sealed.text} | {name: self.sealed.read(name) for name in self.sealed.files()}
 
     def _code(self, device: torch.device, action: Action) -> NativeCode:
@@ -61,7 +61,7 @@ class Entry:
 
 
 class NativeCache:
-    """A directory of compiled programs."""
+    """A cache directory of compiled programs."""
 
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
@@ -69,11 +69,11 @@ class NativeCache:
         self.limits = Limits.chosen()
 
     def folder(self, fingerprint: Fingerprint) -> Path:
-        """Where a program's compiled code lies, or would lie."""
+        """The folder of a program's compiled code, which may not exist."""
         return self.store.folder(fingerprint.digest)
 
     def find(self, fingerprint: Fingerprint) -> Entry | None:
-        """The compiled code of a program, if it is there; raises where something else is there, and removes it then."""
+        """The compiled code of a program, or None; removes an invalid folder and raises."""
         sealed = self.store.find(fingerprint.digest, fingerprint.parts)
         if sealed is None:
             return None
@@ -84,7 +84,7 @@ class NativeCache:
             raise
 
     def is_ready(self, fingerprint: Fingerprint) -> bool:
-        """Whether the compiled code of a program is here; raises where something that cannot be removed is in its place."""
+        """Whether the compiled code of a program is here; raises if an invalid folder cannot be removed."""
         try:
             return self.find(fingerprint) is not None
         except ProgramFileError as error:
@@ -93,11 +93,11 @@ class NativeCache:
             return False
 
     def forget(self, fingerprint: Fingerprint) -> None:
-        """Drop what is here of a program."""
+        """Remove a program."""
         self.store.discard(self.folder(fingerprint))
 
     def why_missing(self, fingerprint: Fingerprint) -> str:
-        """What differs from the most similar program that is here."""
+        """What differs from the most similar program in the cache."""
         others = [parts for folder in self.folders() if (parts := _parts(folder)) is not None]
         if not others:
             return "the cache is empty"
@@ -105,31 +105,31 @@ class NativeCache:
         return f"compared with the most similar program there: {'; '.join(fingerprint.differences(nearest))}"
 
     def compiling(self, fingerprint: Fingerprint) -> AbstractContextManager[None]:
-        """Be the only process that compiles a program; waits for another one that does."""
+        """Lock the compilation of a program; waits for another process that holds the lock."""
         return self.store.building_alone(fingerprint.digest)
 
     def building(self, fingerprint: Fingerprint) -> AbstractContextManager[Path]:
-        """A folder to build in; it takes its place in the cache once it is whole."""
+        """A folder to build in; it moves to its place in the cache when it is complete."""
         return self.store.building(fingerprint.digest)
 
     def tidy(self, newest: Fingerprint) -> None:
-        """Remove what interrupted builds left and what the limits leave no room for; the newest program stays."""
+        """Remove leftovers of interrupted builds and what exceeds the limits; the newest program stays."""
         tidy(self.store, self.limits, keep=newest.digest)
 
     def folders(self) -> list[Path]:
-        """Where each compiled program lies."""
+        """The folder of each compiled program."""
         return [path for path in self.store.entries() if path.is_dir()]
 
 
 def write_manifest(
     folder: Path, fingerprint: Fingerprint, tuning: Tuning, about: Mapping[str, str] | None = None
 ) -> None:
-    """Seal a folder; ``about`` tells people what the program is."""
+    """Seal a folder; ``about`` describes the program for people."""
     seal(folder, {"parts": dict(fingerprint.parts), "tuning": tuning.to_data(), "about": dict(about or {})})
 
 
 def read_entry(folder: Path) -> Entry:
-    """The program in a folder; raises if anything in it is not as it was written."""
+    """The program in a folder; raises if any file has changed."""
     sealed = read_sealed(folder)
     if sealed is None:
         raise ProgramFileError(f"The compiled code in {folder} is being removed.")

@@ -1,4 +1,4 @@
-"""Compiled code of one computation, in a folder: the wrapper, its kernels, and what they were compiled for."""
+"""The compiled code of one computation, in a folder: wrapper, kernels and metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotage.errors import ProgramFileError
 from pilotage.program.specification import TensorSpec
 
 Reader: TypeAlias = Callable[[str], bytes]
-"""Reads a file of the folder, by its name."""
+"""Reads a file of the folder by name."""
 
 ALIGNMENT = 16
 """Kernels read and write this many bytes at once."""
@@ -26,14 +26,14 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True, kw_only=True)
 class CodeFacts:
-    """What a folder of compiled code says about itself."""
+    """The contents of a folder of compiled code."""
 
     wrapper: Wrapper
     cpp_kernels: Mapping[str, str]
-    """Names with the files of their libraries."""
+    """The library file of each kernel."""
 
     cuda_kernels: Mapping[str, tuple[str, CudaKernelFacts]]
-    """Names with the files of their machine code, and how to launch it."""
+    """The machine code file of each kernel, and how to launch it."""
 
     arguments: tuple[TensorSpec, ...]
     written: frozenset[int]
@@ -43,7 +43,7 @@ class CodeFacts:
 
 
 def write_code(folder: Path, facts: CodeFacts) -> None:
-    """Write what is not yet in the folder; the kernels' files are."""
+    """Write wrapper and metadata; the files of the kernels are already there."""
     data = {
         "kernels": facts.wrapper.kernels,
         "cpp": dict(facts.cpp_kernels),
@@ -57,7 +57,7 @@ def write_code(folder: Path, facts: CodeFacts) -> None:
 
 
 def read_code(read: Reader) -> CodeFacts:
-    """Read what `write_code` has written."""
+    """Read what `write_code` wrote."""
     data = json.loads(read("code.json"))
     return CodeFacts(
         wrapper=Wrapper(read("wrapper.py").decode(), tuple(data["kernels"])),
@@ -74,8 +74,8 @@ def read_code(read: Reader) -> CodeFacts:
 class NativeCode:
     """Compiled code that can be called like the graph it was compiled from.
 
-    Compiled code believes what it is told about its arguments and would write anywhere, so everything is checked here:
-    the state once, as long as it is the same tensors, and the inputs at every call.
+    Compiled code does not check its arguments and would write out of bounds, so they are checked here: the state once,
+    as long as the tensors stay the same, and the inputs at every call.
     """
 
     def __init__(self, folder: Path, device: torch.device, read: Reader | None = None) -> None:
@@ -87,14 +87,12 @@ class NativeCode:
         self._facts = facts
         self._device = device
         self._checked: dict[int, weakref.ref[Tensor]] = {}
-        """What fitted at the last call; not kept alive, because inputs of a card are large."""
+        """The tensors that were valid at the last call; weak, because inputs on a card are large."""
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        """Run the code; arguments that it changes are changed in place."""
+        """Run the code; it changes arguments in place."""
         if len(tensors) != len(self._facts.arguments):
-            raise ProgramFileError(
-                f"Compiled code takes {len(self._facts.arguments)} tensors and was given {len(tensors)}."
-            )
+            raise ProgramFileError(f"Compiled code takes {len(self._facts.arguments)} tensors, but got {len(tensors)}.")
         given = list(tensors)
         copied = [position for position, tensor in enumerate(tensors) if self._needs_copy(position, tensor)]
         for position in copied:
@@ -120,7 +118,8 @@ class NativeCode:
         if not fits:
             raise ProgramFileError(
                 f"Argument {position} of compiled code is {TensorSpec.of(tensor)} with strides {tensor.stride()} on "
-                f"{tensor.device}; the code was compiled for {expected} with strides {expected.stride} on {self._device}."
+                f"{tensor.device}; the code was compiled for {expected} with strides {expected.stride} on "
+                f"{self._device}."
             )
         if tensor.data_ptr() % ALIGNMENT:
             return True
@@ -129,6 +128,6 @@ class NativeCode:
 
 
 def _same_strides(tensor: Tensor, expected: TensorSpec) -> bool:
-    """Whether elements lie where they are looked for; the stride of a dimension of size one means nothing."""
+    """Whether strides match; the stride of a dimension of size one does not matter."""
     pairs: Sequence[tuple[int, int, int]] = list(zip(expected.shape, tensor.stride(), expected.stride, strict=True))
     return all(size <= 1 or given == wanted for size, given, wanted in pairs)

@@ -1,4 +1,4 @@
-"""From a captured graph to compiled code in a folder. Runs in the compiling process alone: it imports Inductor."""
+"""Compiles a captured graph into a folder of code. It imports Inductor, so only the compiling process uses it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from torch.fx import GraphModule, Node
 from pilotage.compiler.code import CodeFacts, write_code
 from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
 from pilotage.compiler.lowerings import compute_scalars_once, keep_draws_of_the_graph
-from pilotage.compiler.rewrites.for_card import KEPT_WHOLE, rewrite_for_card
+from pilotage.compiler.rewrites.for_card import NOT_DECOMPOSED, rewrite_for_card
 from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.graphs.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
 
 _CHOICES: Mapping[str, Any] = {
-    # Random numbers come from torch's own kernels, in the order of the graph: every tier draws the same ones.
+    # Random numbers come from torch's own kernels, in the order of the graph, so every tier draws the same ones.
     "fallback_random": True,
-    # On a card each kernel is tried with more block sizes, and those of the optimizer with more than one at all.
+    # On a card, try more block sizes for each kernel; for optimizer kernels, more than one.
     "max_autotune_pointwise": True,
-    # The layout is measured by us, on whole steps.
+    # We choose the memory layout ourselves, by timing whole steps.
     "layout_optimization": False,
-    # The number of threads is the one at run time, and not the compiler's.
+    # Use the number of threads at run time, not the compiler's.
     "cpp.dynamic_threads": True,
-    # Triton cuts the names of its files short, and then cannot find the machine code of kernels with long names.
+    # Triton truncates file names, and then cannot find the machine code of kernels with long names.
     "triton.descriptive_names": False,
     "cpp.descriptive_names": False,
-    # The caches of the compiler hold pickles; ours holds none.
+    # Inductor's caches contain pickles; ours does not.
     "fx_graph_cache": False,
 }
 
 
 def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path, device: torch.device) -> None:
-    """Compile a graph for arguments like these on a device, and write wrapper and kernels into a folder."""
+    """Compile a graph for arguments like these, and write wrapper and kernels into a folder."""
     folder.mkdir(parents=True)
     source, written = _inductor_source(graph, arguments, device)
     wrapper = stand_alone(source)
@@ -46,7 +46,7 @@ def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path,
     exec(compile(source, "<inductor>", "exec"), loaded)
     cpp = {name: loaded[name] for name in wrapper.kernels if not hasattr(loaded[name], "launchers")}
     cuda = {name: loaded[name] for name in wrapper.kernels if hasattr(loaded[name], "launchers")}
-    # The first run chooses between the configurations of each kernel; the second tells how they are launched.
+    # The first run tunes each kernel; the second records how kernels are launched.
     loaded["call"]([argument.clone() for argument in arguments])
     recorders = {name: _Recorder(kernel) for name, kernel in cuda.items()}
     outputs = load(wrapper, {**cpp, **recorders}, "recording")([argument.clone() for argument in arguments])
@@ -71,7 +71,7 @@ def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path,
 def _inductor_source(
     graph: GraphModule, arguments: Sequence[Tensor], device: torch.device
 ) -> tuple[str, frozenset[int]]:
-    """Inductor's wrapper for a graph, and which arguments it changes."""
+    """Inductor's wrapper for a graph, and the arguments that it changes."""
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
@@ -90,33 +90,33 @@ def _inductor_source(
         examples = [argument.clone() for argument in arguments]
         compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device))
     if len(compiled) != 1 or compiled[0].constants:
-        raise NotSelfContained("the compiler cut the graph into several parts, or built tensors into it")
+        raise NotSelfContained("Inductor split the graph into several parts, or embedded tensors in it")
     count = len(_output(prepared).args[0])
     if len(compiled[0].output_strides or ()) != count:
-        raise NotSelfContained("some outputs or changes are left to Python around the compiled code")
+        raise NotSelfContained("some outputs or writes are left to Python code around the compiled code")
     return compiled[0].source_code, frozenset(compiled[0].mutated_input_idxs)
 
 
 def decomposition_rules(device: torch.device) -> dict[Any, Any]:
-    """How operations are taken apart: as Inductor does under our choices, with what our rewrites need."""
+    """Inductor's decompositions under our settings, adapted to our rewrites."""
     from torch._inductor import config
     from torch._inductor.decomposition import select_decomp_table
 
-    whole = KEPT_WHOLE if device.type == "cuda" else frozenset()
-    # Without our choices dropout would be taken apart, and drawn in another way than in the graph.
+    whole = NOT_DECOMPOSED if device.type == "cuda" else frozenset()
+    # Without our settings dropout would be decomposed, and drawn differently than in the graph.
     with config.patch(dict(_CHOICES)):
         rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
-    return {**rules, torch.ops.aten._foreach_zero.default: _emptied}
+    return {**rules, torch.ops.aten._foreach_zero.default: _zeroed}
 
 
-def _emptied(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Zeros in place of a list; Inductor has no kernel for that, and would copy all of them, twice."""
-    emptied: list[Tensor] = torch.ops.aten._foreach_copy.default(tensors, [torch.zeros_like(each) for each in tensors])
-    return emptied
+def _zeroed(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Zero a list of tensors; Inductor has no kernel for this, and would copy all of them twice."""
+    zeroed: list[Tensor] = torch.ops.aten._foreach_copy.default(tensors, [torch.zeros_like(each) for each in tensors])
+    return zeroed
 
 
 def _prepared(graph: GraphModule) -> GraphModule:
-    """A copy in which writes are declared and outputs share no memory with anything else."""
+    """A copy with declared writes, whose outputs share no memory."""
     copy = with_declared_writes(graph)
     output = _output(copy)
     with copy.graph.inserting_before(output):
@@ -132,15 +132,15 @@ def _output(graph: GraphModule) -> Any:
 
 
 def _library(kernel: Any) -> Path:
-    """The library that a kernel for the processor was loaded from."""
+    """The library file of a CPU kernel."""
     return Path(kernel.__self__.__file__)
 
 
 def _keep(source: Path, folder: Path, number: int) -> str:
-    """Copy a kernel; returns its name, which no other code has.
+    """Copy a kernel into the folder under a unique name, and return the name.
 
-    A process that has loaded a library gets the same one again for the same path, whatever the file holds by then: after
-    a program was removed and compiled again, its new wrapper would call old kernels.
+    The loader caches libraries by path, whatever the file contains: after a program was removed and compiled again, its
+    new wrapper would call old kernels.
     """
     content = source.read_bytes()
     name = f"{number}-{hashlib.sha256(content).hexdigest()[:16]}{source.suffix}"
@@ -149,7 +149,7 @@ def _keep(source: Path, folder: Path, number: int) -> str:
 
 
 class _Recorder:
-    """Stands in for one of Inductor's kernels, launches it, and writes down how."""
+    """Wraps an Inductor kernel, launches it, and records how."""
 
     def __init__(self, kernel: Any) -> None:
         (self._launcher,) = kernel.launchers
@@ -167,26 +167,26 @@ class _Recorder:
         ]
         self._positions = tuple(taken.index(name) for name in passed)
         if len(self._positions) != len(self._kernel.arg_tys):
-            raise NotSelfContained(f"the arguments of the kernel {self._kernel.name} are not understood")
+            raise NotSelfContained(f"the arguments of the kernel {self._kernel.name} do not match its signature")
 
     def run(self, *arguments: Any, stream: int) -> None:
-        """Launch the kernel, and note its grid."""
+        """Launch the kernel and record its grid."""
         self._observed(*arguments, stream=stream)
         *grid, _ = self._seen[:4]
         if any(given is not arguments[at] for given, at in zip(self._seen[4:], self._positions, strict=True)):
-            raise NotSelfContained(f"the arguments of the kernel {self._kernel.name} are not understood")
+            raise NotSelfContained(f"the arguments of the kernel {self._kernel.name} do not match its signature")
         self._grids[whole_numbers(arguments)] = (grid[0], grid[1], grid[2])
         self._launcher(*arguments, stream=stream)
 
     @property
     def machine_code(self) -> Path:
-        """Where Triton keeps the kernel."""
+        """The file where Triton keeps the kernel."""
         from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
 
         return Path(triton_cache_dir(0), self._launcher.cache_hash, f"{self._kernel.name}.cubin")
 
     def facts(self) -> CudaKernelFacts:
-        """How to launch it."""
+        """How to launch the kernel."""
         kernel = self._kernel
         return CudaKernelFacts(
             name=kernel.name,
@@ -203,7 +203,7 @@ class _Recorder:
 
 
 def _with_runner(launcher: Any, runner: Callable[..., None]) -> Callable[..., None]:
-    """The same launcher, which computes a grid and hands it to somebody else."""
+    """The same launcher, which passes the launch to another runner."""
     return types.FunctionType(
         launcher.__code__, {**launcher.__globals__, "runner": runner}, launcher.__name__, launcher.__defaults__
     )

@@ -1,4 +1,4 @@
-"""What the compiling process is told: a program, and what one micro-batch of it looks like."""
+"""The input of the compiling process: a program and a sample micro-batch."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class Job:
     cache: Path
     device: torch.device
     runs: Mapping[Action, int]
-    """How often each action runs in a host call."""
+    """How often each action runs in one host call."""
 
     inputs: list[Tensor]
-    """A micro-batch, so that what is measured is what will be run."""
+    """A sample micro-batch, for realistic timing."""
 
     buffers: Mapping[str, Tensor]
     threads: int
     compiler_threads: int
     precision: Mapping[str, Any]
-    """Torch's settings that change what kernels compute."""
+    """Torch's precision settings."""
 
     must_compile: bool = False
-    """Compiled code is wanted even where it is slower."""
+    """Use compiled code even if it is slower."""
 
     about: Mapping[str, str] = field(default_factory=dict)
-    """What the program is, for people who look at the cache."""
+    """A description of the program, for people who look at the cache."""
 
     def write(self, path: Path) -> None:
-        """Write the job to a file, with no pickle in it."""
+        """Write the job to a file, without pickle."""
         program, constants = program_to_data(self.program)
         content = {
             "program": program,
@@ -62,12 +62,12 @@ class Job:
         tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
         tensors |= {f"buffer/{name}": tensor for name, tensor in self.buffers.items()}
         tensors |= {f"input/{number}": tensor for number, tensor in enumerate(self.inputs)}
-        # Of no use after a crash, so the disk need not be waited for.
+        # The file is useless after a crash, so there is no need to wait for the disk.
         write_archive(path, content, tensors, durable=False)
 
     @classmethod
     def read(cls, path: Path) -> Job:
-        """Read a job that was written."""
+        """Read a job from a file."""
         content, tensors = read_archive(path)
         return cls(
             program=program_from_data(content["program"], _named(tensors, "constant/"), TRUSTED),

@@ -1,4 +1,4 @@
-"""Kernels in files, loaded with torch alone."""
+"""Loads kernels from files with only torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotage.options import environment
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CudaKernelFacts:
-    """What is known of a kernel besides its machine code."""
+    """How to launch a kernel."""
 
     name: str
     warps: int
@@ -26,13 +26,13 @@ class CudaKernelFacts:
     """One letter for each argument."""
 
     scratch: int
-    """How many empty arguments follow the others."""
+    """The number of empty scratch arguments after the others."""
 
     positions: tuple[int, ...]
-    """Which arguments of a call the machine code takes."""
+    """The arguments of a call that the machine code takes."""
 
     grids: Mapping[tuple[int, ...], tuple[int, int, int]]
-    """The grid for each set of whole numbers that the kernel is called with."""
+    """The grid for each tuple of integer arguments."""
 
     def to_data(self) -> dict[str, Any]:
         """The facts as plain data."""
@@ -40,13 +40,13 @@ class CudaKernelFacts:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The facts that were written as this data."""
+        """Restore facts from plain data."""
         grids = {tuple(numbers): tuple(grid) for numbers, grid in data["grids"]}
         return cls(**{**data, "positions": tuple(data["positions"]), "grids": grids})
 
 
 class CudaKernel:
-    """Machine code for an NVIDIA card, launched without its compiler."""
+    """A kernel for NVIDIA cards, launched without Triton."""
 
     def __init__(self, cubin: Path, facts: CudaKernelFacts, device: int) -> None:
         launcher: Any = getattr(torch._C, "_StaticCudaLauncher")  # noqa: B009
@@ -58,7 +58,7 @@ class CudaKernel:
         self._function, _, _ = launcher._load_kernel(str(cubin), facts.name, facts.shared, device)[-3:]
 
     def run(self, *arguments: Any, stream: int) -> None:
-        """Launch it on a stream."""
+        """Launch the kernel on a stream."""
         facts = self._facts
         grid = facts.grids[whole_numbers(arguments)]
         taken = (*(arguments[position] for position in facts.positions), *self._scratch)
@@ -66,13 +66,13 @@ class CudaKernel:
 
 
 def whole_numbers(arguments: tuple[Any, ...]) -> tuple[int, ...]:
-    """The arguments that a grid depends on."""
+    """The integer arguments, which the grid depends on."""
     return tuple(argument for argument in arguments if type(argument) is int)
 
 
 def load_cpp_kernel(library: Path) -> Callable[..., None]:
-    """The function of a shared library that holds one kernel for the processor."""
-    # The library asks the environment for the address of the one function of torch that it calls.
+    """The function of a shared library with one CPU kernel."""
+    # The library reads the address of torch's function from this variable.
     address = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
     environment.set_for_native_code("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(address))
     specification = importlib.util.spec_from_file_location(f"{library.stem}.kernel", library)

@@ -1,11 +1,12 @@
 """Changes to Inductor's lowerings; used only in the compiling process.
 
-Random numbers are drawn as in the graph. The compiler may reorder draws that do not depend on each other, and each would
-get the numbers of another. It may also lay out a tensor differently: random numbers fill memory in order, so a dropout
-mask would hit other values.
+Random numbers are drawn as in the graph. The compiler may reorder draws that do not depend on each other, and each
+would get the numbers of another. It may also lay out a tensor differently: random numbers fill memory in order, so a
+dropout mask would hit other values.
 
 Scalars that many elements share are computed once. A learning rate divided by one minus a power of beta is a single
-number, but Inductor would compute it again for each element of each parameter, three powers in double precision included.
+number, but Inductor would compute it again for each element of each parameter, three powers in double precision
+included.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _ARITHMETIC = frozenset(
 )
 
 TO_MEMORY = "pilotage_to_memory"
-"""What a node is marked with whose value goes to memory, however cheap it is to compute again."""
+"""The mark of a node whose value must be stored, even if it is cheap to recompute."""
 
 Lowering = Callable[..., Any]
 
 
 @cache
 def keep_draws_of_the_graph() -> None:
-    """Keep the order of draws, and draw into memory that is laid out as in the graph, in all that this process compiles."""
+    """Keep the order and memory layout of the graph's random draws in everything that this process compiles."""
     from torch._inductor import lowering
     from torch._inductor.decomposition import decompositions
     from torch._inductor.virtualized import V
@@ -54,11 +55,11 @@ def keep_draws_of_the_graph() -> None:
         if operation is not aten.bernoulli.p and lowering.maybe_layout_constraints(operation) is None:
             lowering.add_layout_constraint(operation, lowering.constrain_to_fx_strides)
         if operation in lowering.lowerings:
-            lowering.lowerings[operation] = _in_order(lowering.lowerings[operation], latest)
+            lowering.lowerings[operation] = _ordered(lowering.lowerings[operation], latest)
 
 
 def _draws() -> Iterator[torch._ops.OpOverload]:
-    """Operations that draw random numbers and change nothing else."""
+    """Random operations that write to no argument."""
     for name in dir(aten):
         packet = getattr(aten, name)
         for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
@@ -67,8 +68,8 @@ def _draws() -> Iterator[torch._ops.OpOverload]:
                 yield operation
 
 
-def _in_order(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
-    """The same, behind the draw before it; ``latest`` has the last draw of each graph that is being compiled."""
+def _ordered(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
+    """The same lowering, ordered after the previous draw; ``latest`` holds the last draw of each graph."""
     from torch._inductor import ir
     from torch._inductor.virtualized import V
 
@@ -89,7 +90,7 @@ def _in_order(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
 
 @cache
 def compute_scalars_once() -> None:
-    """Have a single number that larger tensors are computed with written to memory, in all that this process compiles."""
+    """Store scalars that larger tensors are computed from, in everything that this process compiles."""
     from torch._inductor import lowering
 
     for operation, lower in list(lowering.lowerings.items()):
@@ -112,7 +113,7 @@ def _realized_if_shared(lower: Lowering) -> Lowering:
 
 
 def is_shared_scalar(node: Node) -> bool:
-    """Whether a value is one number, of which larger values are made."""
+    """Whether a value is a scalar that larger values are computed from."""
     value = node.meta.get("val")
     if not isinstance(value, Tensor) or value.dim() or not value.is_floating_point():
         return False

@@ -1,4 +1,4 @@
-"""Compiled code on its way into and out of a file."""
+"""Packs compiled code into program files, and installs it from them."""
 
 from __future__ import annotations
 
@@ -23,29 +23,27 @@ class PackedCode:
 
     @classmethod
     def of(cls, entry: Entry) -> PackedCode:
-        """What lies in the cache of a program."""
+        """The files of a program in the cache."""
         return cls(entry.files())
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Tensor]) -> PackedCode | None:
-        """The files that were written as tensors; None where there are none."""
+        """The files stored as tensors; None if there are none."""
         return cls({name: tensor.numpy().tobytes() for name, tensor in tensors.items()}) if tensors else None
 
     def tensors(self) -> dict[str, Tensor]:
-        """The files as tensors of bytes."""
+        """The files as byte tensors."""
         return {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in self.files.items() if data}
 
     def install(self, cache: NativeCache, fingerprint: Fingerprint) -> bool:
-        """Put the code where it is looked for, if it was compiled for this program and this machine."""
+        """Install the code in the cache, if it was compiled for this program and machine."""
         if cache.folder(fingerprint).is_dir():
             return True
         with cache.building(fingerprint) as folder:
             for name, data in self.files.items():
                 place = PurePosixPath(name)
                 if place.is_absolute() or ".." in place.parts:
-                    raise ProgramFileError(
-                        f"The compiled code in the file wants to be written to {name}. It is not used."
-                    )
+                    raise ProgramFileError(f"The compiled code in the file would be written to {name}. It is not used.")
                 (folder / place).parent.mkdir(parents=True, exist_ok=True)
                 (folder / place).write_bytes(data)
             make_private(folder)
@@ -59,11 +57,11 @@ class PackedCode:
 
 
 class _ForAnother(Exception):
-    """The code was compiled for something else; what was built is dropped."""
+    """The code was compiled for another program or machine."""
 
 
 def install(code: PackedCode, cache: NativeCache, fingerprint: Fingerprint) -> bool:
-    """Put code where it is looked for; tells whether it fits this program and this machine."""
+    """Install code in the cache; returns whether it fits this program and machine."""
     try:
         return code.install(cache, fingerprint)
     except _ForAnother:

@@ -1,4 +1,4 @@
-"""The compiling process, as seen from the one that trains."""
+"""Starts and stops the compiling process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCRATCH = "pilotage-compiling-"
 
 
 class CompilingProcess:
-    """Compiles one job beside whatever this process does."""
+    """Compiles one job in the background."""
 
     def __init__(self, job: Job) -> None:
         build = _scratch()
@@ -31,7 +31,7 @@ class CompilingProcess:
             build.remove()
             raise
         self._messages = (self._scratch / "messages").open("w+b")
-        # Standard input is the thread of life: the compiling process ends when it is closed, by whatever death of ours.
+        # The compiling process exits when its standard input closes, even if this process is killed.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "pilotage.compiler.worker", str(self._scratch / "job")],
             stdin=subprocess.PIPE,
@@ -44,28 +44,28 @@ class CompilingProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it still compiles."""
+        """Whether it is still compiling."""
         return self._process.poll() is None
 
     def wait(self) -> None:
-        """Wait for the end."""
+        """Wait until it ends."""
         self._process.wait()
 
     def problem(self) -> str | None:
-        """Why it failed, once it has ended; None if it did not."""
+        """Why the ended process failed; None if it succeeded."""
         if self._process.poll() == 0:
             return None
         self._messages.seek(0)
         lines = self._messages.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"it ended with the status {self._process.returncode}"
+        return lines[-1] if lines else f"it exited with status {self._process.returncode}"
 
     def stop(self) -> None:
-        """End it, and leave nothing behind."""
+        """Kill the process and remove its files."""
         self._end()
 
 
 def _environment(scratch: Path, threads: int) -> dict[str, str]:
-    # The compiler's own scratch files go with the job, and the same packages are found as here.
+    # Inductor's scratch files go into the job's folder, and imports work as in this process.
     return environment.for_child(
         TORCHINDUCTOR_CACHE_DIR=str(scratch / "inductor"),
         TORCHINDUCTOR_COMPILE_THREADS=str(threads),
@@ -75,7 +75,7 @@ def _environment(scratch: Path, threads: int) -> dict[str, str]:
 
 def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, build: BuildFolder) -> None:
     if process.poll() is None:
-        # Its own children, compilers among them, are in its process group.
+        # Its children, such as C++ compilers, are in its process group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -86,7 +86,7 @@ def _finish(process: subprocess.Popen[bytes], messages: BinaryIO, build: BuildFo
 
 
 def _scratch() -> BuildFolder:
-    """A folder for one job; those of processes that were killed together with their compiler go."""
+    """A folder for one job; also removes folders of processes that were killed together with their compiler."""
     place = Path(tempfile.gettempdir())
     for left in place.glob(f"{_SCRATCH}*"):
         with contextlib.suppress(OSError):

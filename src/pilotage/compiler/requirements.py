@@ -1,4 +1,4 @@
-"""What compiling needs on this machine."""
+"""What compilation requires on this machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pilotage.options import environment
 
 
 def missing_compiler(device: torch.device) -> str | None:
-    """What is missing; a C++ compiler builds kernels for the processor, and what starts those of Triton."""
+    """What is missing to compile, or None. A C++ compiler builds CPU kernels and the launchers of Triton."""
     compiler = environment.cpp_compiler()
     if shutil.which(compiler) is None:
         return f"there is no C++ compiler ({compiler}) on this machine"
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        return "the headers of Python are not installed (python3-dev, or the like)"
+        return "Python's headers are not installed (python3-dev or similar)"
     if device.type == "cuda" and importlib.util.find_spec("triton") is None:
         return "the package triton is not installed"
     return None

@@ -12,11 +12,11 @@ import torch
 from pilotage.version import VERSION
 
 FORMAT = "6"
-"""Changes when compiled code is written in another way."""
+"""The version of the format of compiled code."""
 
 
 def compile_target(device: torch.device) -> dict[str, str]:
-    """The parts of a fingerprint that tell where a program runs."""
+    """The parts of a fingerprint that describe where a program runs."""
     return {
         "device": _device_name(device),
         "torch": torch.__version__,
@@ -34,7 +34,7 @@ def _device_name(device: torch.device) -> str:
 
 
 def precision_settings() -> dict[str, Any]:
-    """What the user has allowed."""
+    """Torch's settings that change what kernels compute."""
     return {
         "matmul": torch.get_float32_matmul_precision(),
         "convolution TF32": torch.backends.cudnn.allow_tf32,
@@ -44,7 +44,7 @@ def precision_settings() -> dict[str, Any]:
 
 
 def set_precision(settings: Mapping[str, Any]) -> None:
-    """Allow in this process what was allowed in another."""
+    """Apply the settings of another process."""
     torch.set_float32_matmul_precision(settings["matmul"])
     torch.backends.cudnn.allow_tf32 = settings["convolution TF32"]
     torch.backends.cudnn.enabled = settings["cudnn"]

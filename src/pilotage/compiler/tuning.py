@@ -1,4 +1,4 @@
-"""What was found to be fastest, by measuring."""
+"""The fastest way to run a program, as measured."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pilotage.options.choices import Tier
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tuning:
-    """How a program runs best on one device."""
+    """The fastest way to run a program on one device."""
 
     tier: Tier
     channels_last: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """What one host call's steps took, by the way they were run."""
+    """The time of one host call's steps, for each way."""
 
     reason: str = ""
-    """Why there is no compiled code, where there is none."""
+    """Why ways were rejected."""
 
     note: str = ""
-    """What could not be checked of the results, and why."""
+    """What could not be checked, and why."""
 
     @property
     def gain(self) -> str:
-        """The measurement in words."""
+        """A description of the measurement."""
         if not self.seconds:
             return self.reason
         measured = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds.items())
@@ -38,5 +38,5 @@ class Tuning:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The tuning that was written as this data."""
+        """Restore a tuning from plain data."""
         return cls(**{**data, "tier": Tier(data["tier"])})

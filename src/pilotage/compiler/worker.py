@@ -1,7 +1,7 @@
 """The compiling process: ``python -m pilotage.compiler.worker JOB``.
 
-It measures the captured program in each memory layout, compiles the better one, checks the compiled code against the
-graph, measures again, and leaves the result in the cache. It ends when its parent does.
+It times the captured program in each memory layout, compiles the good ones, checks the compiled code against the graph,
+times everything again, and stores the fastest way in the cache. It exits when its parent does.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from pilotage.options.choices import Tier
 from pilotage.passes.channels_last import has_channels_last, in_channels_last
 from pilotage.program.program import Action
 
-_POLITENESS = 10
-"""How much we let others go first."""
+_NICENESS = 10
+"""The increment of the niceness while compiling."""
 
-_WORTH_IT = 0.98
-"""Another way than the plain graph has to take less than this share of its time."""
+_REQUIRED_GAIN = 0.98
+"""A way other than the plain graph must take less than this fraction of its time."""
 
-_WORTH_COMPILING = 1.3
-"""A memory layout is compiled for unless its graph takes this much longer than the other one's."""
+_SLOWDOWN_LIMIT = 1.3
+"""A memory layout is not compiled if its graph takes this many times longer than the best one."""
 
 
 def main(path: str) -> None:
@@ -60,12 +60,12 @@ def main(path: str) -> None:
     set_precision(job.precision)
     cache = NativeCache(job.cache)
     with ThreadPoolExecutor(max_workers=1) as clock:
-        # Threads keep their priority: who measures does not wait for others as who compiles does.
+        # Niceness is per thread: the timing thread started before keeps normal priority.
         clock.submit(threading.get_ident).result()
-        os.nice(_POLITENESS)
+        os.nice(_NICENESS)
         torch.set_num_threads(job.threads)
         with cache.compiling(job.fingerprint):
-            # Another process may have compiled it meanwhile.
+            # Another process may have compiled it in the meantime.
             if cache.is_ready(job.fingerprint):
                 return
             with cache.building(job.fingerprint) as folder:
@@ -74,7 +74,7 @@ def main(path: str) -> None:
 
 
 def _end_with_parent(scratch: Path) -> None:
-    """The parent holds the other end of our standard input, and never writes."""
+    """Exit when standard input closes: the parent holds the other end and never writes."""
     sys.stdin.read()
     shutil.rmtree(scratch, ignore_errors=True)
     os.killpg(os.getpgid(0), signal.SIGKILL)
@@ -94,7 +94,7 @@ def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
     seconds = _measure(ways, job, clock)
     best = min(seconds.values())
     for way in list(ways):
-        if seconds[way] > best * _WORTH_COMPILING:
+        if seconds[way] > best * _SLOWDOWN_LIMIT:
             continue
         compiled = _compiled(ways[way], job, folder / str(way.channels_last), problems)
         if compiled is not None:
@@ -113,10 +113,10 @@ def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
 
 
 def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
-    """What the program computes in float64, or None; and what there is to say about it."""
+    """The results in float64, or None; and a note on what could not be computed."""
     needed, free = _bytes_in_float64(job), _free_bytes(job)
     if needed > free:
-        sizes = f"it takes about {needed >> 20} MiB, and {free >> 20} MiB are free"
+        sizes = f"it needs about {needed >> 20} MiB, and {free >> 20} MiB are free"
         return None, f"results were not compared with float64: {sizes}"
     dtypes: Dtypes = {}
     problems: dict[str, str] = {}
@@ -130,7 +130,7 @@ def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
         return None, f"results were not compared with float64: {_first_line(error)}"
     if problems:
         why = "; ".join(f"{name} ({reason})" for name, reason in problems.items())
-        return found, f"computed in the graph's own types where float64 was the measure: {why}"
+        return found, f"not computed in float64 for the comparison: {why}"
     return found, ""
 
 
@@ -143,7 +143,7 @@ def _graphs(job: Job) -> dict[Action, GraphModule]:
 
 
 def _bytes_in_float64(job: Job) -> int:
-    """About what the program will take in float64, from what the process has taken so far."""
+    """The estimated memory of a float64 run, from the peak memory so far."""
     if job.device.type == "cpu":
         taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     else:
@@ -162,7 +162,7 @@ def _free_bytes(job: Job) -> int:
 
 
 def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problems: list[str]) -> dict[Way, Trial]:
-    """The ways that compute the same; rounding gets a second chance to show what it can change before one is refused."""
+    """The ways that agree with the graph; before one is rejected, more runs with noise widen the tolerance."""
 
     def objections_to(asked: Iterable[Way]) -> dict[Way, str]:
         found = {way: tolerance.objection(_results(ways[way].afresh())) for way in asked}
@@ -172,7 +172,7 @@ def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problem
     if objections:
         tolerance.widen(_results_rounded_differently(job, (3, 4, 5, 6)))
         objections = objections_to(objections)
-    problems += [f"{way} computes something else than the graph: {why}" for way, why in objections.items()]
+    problems += [f"{way} does not agree with the graph: {why}" for way, why in objections.items()]
     return {way: trial for way, trial in ways.items() if way not in objections}
 
 
@@ -190,7 +190,7 @@ def _trial_with_noise(job: Job, seed: int) -> Trial:
 
 
 def _runs(trial: Trial, problems: list[str]) -> bool:
-    """Whether all kernels take the layout; some insist on the other one."""
+    """Whether all kernels support the memory layout."""
     try:
         trial.run()
     except RuntimeError as error:
@@ -200,7 +200,7 @@ def _runs(trial: Trial, problems: list[str]) -> bool:
 
 
 def _compiled(trial: Trial, job: Job, folder: Path, problems: list[str]) -> Trial | None:
-    """The same with compiled code; None where the compiler or its code fails."""
+    """The trial with compiled code; None if the compiler or its code fails."""
     try:
         for action, computation in trial.program.computations.items():
             assert computation.graph is not None
@@ -243,17 +243,17 @@ def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, 
 
 
 def _choose(seconds: Mapping[Way, float], job: Job) -> Way:
-    """The fastest; the plain graph, where nothing gains enough and nothing else was asked for."""
+    """The fastest way; the plain graph if nothing gains enough and compiled code is not required."""
     plain = Way(Tier.GRAPH, channels_last=False)
     compiled = [way for way in seconds if way.tier is Tier.COMPILED]
     if job.must_compile and compiled:
         return min(compiled, key=seconds.__getitem__)
     fastest = min(seconds, key=seconds.__getitem__)
-    return fastest if seconds[fastest] < _WORTH_IT * seconds[plain] else plain
+    return fastest if seconds[fastest] < _REQUIRED_GAIN * seconds[plain] else plain
 
 
 def _keep(chosen: Way, folder: Path) -> None:
-    """Leave the chosen code alone in the folder."""
+    """Keep only the chosen code in the folder."""
     for stored in (False, True):
         built = folder / str(stored)
         if chosen.tier is Tier.COMPILED and chosen.channels_last == stored:

@@ -1,8 +1,7 @@
-"""The Python that Inductor writes around its kernels, made to stand alone.
+"""Makes the Python wrapper that Inductor generates around its kernels independent of Inductor.
 
-Inductor's wrapper imports the whole compiler in order to find its kernels again, which takes seconds. What runs is one
-function that allocates, calls kernels and returns; here everything else is taken out, and the kernels are put in from
-outside.
+The wrapper imports the whole compiler to find its kernels, which takes seconds. What runs is one function that
+allocates, calls kernels and returns; everything else is removed here, and the kernels are passed in.
 """
 
 from __future__ import annotations
@@ -17,44 +16,44 @@ import torch
 from torch import Tensor
 
 _KEPT_MODULES = frozenset({"torch", "math", "cmath", "ctypes", "torch._C"})
-"""What a wrapper may import; all other imports are part of the compiler."""
+"""Modules that a wrapper may import; all other imports belong to the compiler."""
 
 _HARNESS = frozenset({"get_args", "benchmark_compiled_module"})
-"""Functions for trying a wrapper out by hand."""
+"""Functions for benchmarking a wrapper by hand."""
 
 
 class NotSelfContained(Exception):
-    """A wrapper needs something of the compiler at run time."""
+    """A wrapper needs the compiler at run time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A wrapper that stands alone."""
+    """A wrapper that does not need the compiler."""
 
     source: str
     kernels: tuple[str, ...]
-    """The names that kernels have to be put in under."""
+    """The names of the kernels to pass in."""
 
 
 def stand_alone(source: str) -> Wrapper:
-    """Take the compiler out of a wrapper."""
+    """Remove the compiler from a wrapper."""
     kernels: list[str] = []
     body = [statement for statement in ast.parse(source).body if _is_kept(statement, kernels)]
     used = _externals(body)
     if missing := sorted(name for name in used if not hasattr(ExternKernels(), name)):
-        raise NotSelfContained(f"the compiled code calls {', '.join(missing)} of the compiler")
+        raise NotSelfContained(f"the compiled code calls {', '.join(missing)} of Inductor")
     return Wrapper(ast.unparse(ast.Module(body, type_ignores=[])), tuple(kernels))
 
 
 def load(wrapper: Wrapper, kernels: Mapping[str, Any], name: str) -> Any:
-    """The function of a wrapper: takes a list of tensors, which it empties, and returns a tuple of tensors."""
+    """Load the function of a wrapper: it takes a list of tensors, which it clears, and returns a tuple of tensors."""
     namespace: dict[str, Any] = {"__name__": name, "extern_kernels": ExternKernels(), "align": _align, **kernels}
     exec(compile(wrapper.source, f"<native code {name}>", "exec"), namespace)
     return namespace["call"]
 
 
 class ExternKernels:
-    """Torch's own kernels under the names that wrappers call them by."""
+    """Torch's own kernels under the names that wrappers use."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
@@ -63,7 +62,7 @@ class ExternKernels:
     def bias_addmm(
         bias: Tensor, left: Tensor, right: Tensor, *, out: Tensor, alpha: float = 1, beta: float = 1
     ) -> Tensor:
-        """A product plus a bias; a bias that is the same in every row goes in as one row."""
+        """``torch.addmm``; a bias that is equal in every row is passed as one row."""
         row = bias[0] if bias.stride(0) == 0 or bias.shape[0] == 1 else bias
         return torch.addmm(row, left, right, out=out, alpha=alpha, beta=beta)
 

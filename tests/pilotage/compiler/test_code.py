@@ -79,5 +79,5 @@ def test_other_arguments_than_it_was_compiled_for_are_refused(adding, wrong):
 
 
 def test_another_number_of_arguments_is_refused(adding):
-    with pytest.raises(ProgramFileError, match="takes 2 tensors and was given 1"):
+    with pytest.raises(ProgramFileError, match="takes 2 tensors, but got 1"):
         adding(torch.zeros(4, 3))

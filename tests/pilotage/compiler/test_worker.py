@@ -86,7 +86,7 @@ def test_rounding_gets_a_second_chance_before_a_way_is_refused(monkeypatch, show
     assert list(agreeing) == kept
     assert asked
     assert len(problems) == 2 - len(kept)
-    assert all("something else than the graph: weight, (100,) of float32, is off by" in each for each in problems)
+    assert all("does not agree with the graph: weight, (100,) of float32, is off by" in each for each in problems)
 
 
 class Perceptron(nn.Module):
@@ -242,7 +242,7 @@ def test_compiled_code_checks_what_it_is_given(tmp_path):
     for wrong in (x[:12], x.double(), torch.randn(6, 24).t(), x.to("meta")):
         with pytest.raises(ProgramFileError, match="compiled for"):
             code(*good[:-2], wrong, y)
-    with pytest.raises(ProgramFileError, match="tensors and was given"):
+    with pytest.raises(ProgramFileError, match="tensors, but got"):
         code(*good[:-1])
     assert all(torch.equal(left, right) for left, right in zip(before, good, strict=True))
     # An input in the middle of a word is copied to where the code may read it.

@@ -64,6 +64,6 @@ def test_a_layout_whose_kernel_adds_naively_is_refused_however_fast_it_is(tmp_pa
     tuning = tuned(job, tmp_path, monkeypatch)
     assert list(tuning.seconds) == ["graph"]
     assert not tuning.channels_last
-    assert "graph, channels last computes something else than the graph" in tuning.reason
+    assert "graph, channels last does not agree with the graph" in tuning.reason
     assert "is off float64 by" in tuning.reason
     assert tuning.note == ""

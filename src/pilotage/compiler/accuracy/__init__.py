@@ -1,1 +1,1 @@
-"""Whether compiled code and other layouts compute the same as the graph, and how exactly."""
+"""Checks that compiled code and other memory layouts compute the same as the graph."""

@@ -1,7 +1,7 @@
-"""A graph computed in float64, to see how far from the truth its own results and those of other ways are.
+"""Runs a graph in float64, as a reference for its own results and those of other ways.
 
-All numbers with a point are held in float64, and the graph's own conversions to fewer digits are left out. What has to be as in
-the graph is computed in the graph's own types, from rounded arguments: random draws, and operations that have no float64.
+All floating-point values are float64, and the graph's own casts to narrower types are skipped. Random draws and
+operations without float64 kernels run in the graph's own types, on rounded arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 
 Dtypes = dict[Node, Any]
-"""The types of what each node of a graph makes."""
+"""The types of the results of each node."""
 
 _WIDE: Mapping[torch.dtype, torch.dtype] = {
     torch.float32: torch.float64,
@@ -30,32 +30,32 @@ _WIDE: Mapping[torch.dtype, torch.dtype] = {
     torch.complex64: torch.complex128,
 }
 _ABOUT_BITS = frozenset({torch.ops.aten.view.dtype})
-"""Operations on how a number is stored, and not on its value."""
+"""Operations on the bits of a number, not on its value."""
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
-    """The type with the most digits that stands for another."""
+    """The widest type of the same kind."""
     return _WIDE.get(dtype, dtype)
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """The same numbers with room for more digits."""
+    """The tensor in its widest type."""
     return tensor.to(wide(tensor.dtype))
 
 
 def in_float64(program: Program) -> Program:
-    """The program with a state that has room for more digits."""
+    """The program with a float64 state."""
     layout = program.layout
     return replace(program, layout=_layout(layout))
 
 
 def recording_dtypes(graph: GraphModule, dtypes: Dtypes) -> Callable[..., list[Tensor]]:
-    """The graph, which also notes the types of what it makes."""
+    """A function that runs the graph and records the types of its results."""
     return lambda *arguments: list(_DtypeRecorder(graph, dtypes).run(*arguments))
 
 
 def float64_reference(graph: GraphModule, dtypes: Dtypes, problems: dict[str, str]) -> Callable[..., list[Tensor]]:
-    """The graph in float64, given such arguments; ``problems`` gets the operations that have none, and why."""
+    """A function that runs the graph in float64; ``problems`` collects the operations that cannot."""
     return lambda *arguments: list(_Float64Interpreter(graph, dtypes, problems).run(*arguments))
 
 
@@ -93,9 +93,9 @@ class _Float64Interpreter(Interpreter):
             return result
 
     def _as_in_the_graph(self, n: Node, operation: torch._ops.OpOverload) -> Any:
-        """Run an operation on arguments of the types that it has in the graph."""
+        """Run an operation in its own types."""
         rounded: dict[int, tuple[Tensor, Tensor]] = {}
-        """What an argument was rounded to, and the argument, by the identity of the former."""
+        """Rounded arguments with their originals, by the id of the rounded one."""
 
         def narrow(node: Node) -> Any:
             return pytree.tree_map(narrow_one, self.env[node], self._dtypes[node])

@@ -1,4 +1,4 @@
-"""A graph that rounds each of its results otherwise, to find out how much depends on that."""
+"""Runs a graph with rounding noise in each result, to find out how sensitive it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _TF32 = 2.0**-10
 
 
 def rounded_differently(graph: GraphModule, seed: int, *, tf32: bool) -> Callable[..., list[Tensor]]:
-    """The graph, but each result is changed by up to half of its last digit; with TF32, those of float32 in the digits that it keeps."""
+    """A function that runs the graph and changes each result by up to half a unit in the last place.
+
+    With ``tf32``, float32 results are changed in the last place of TF32.
+    """
 
     def call(*arguments: Tensor) -> list[Tensor]:
         return list(_NoisyInterpreter(graph, seed, tf32=tf32).run(*arguments))
@@ -42,7 +45,7 @@ class _NoisyInterpreter(Interpreter):
         if not tensor.is_floating_point() or not tensor.numel():
             return tensor
         digit = _TF32 if self._tf32 and tensor.dtype == torch.float32 else torch.finfo(tensor.dtype).eps
-        # Half of a digit either way, and in more digits than the tensor has, which then rounds.
+        # Half a unit in the last place either way, computed in a wider type and then rounded.
         wide = torch.promote_types(tensor.dtype, torch.float32)
         factor = torch.empty_like(tensor, dtype=wide)
         return (tensor * factor.uniform_(1 - digit / 2, 1 + digit / 2, generator=self._generator(tensor.device))).to(

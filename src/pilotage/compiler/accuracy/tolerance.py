@@ -1,12 +1,12 @@
-"""Whether another way of running a program computes the same.
+"""How far results of another way of running a program may differ from those of the graph.
 
-Kernels that mistake a layout, or a compiler that errs, are off by far. But so are sound ones where a program is chaotic: the
-gradients of the first layers of a deep network in bfloat16 depend on how each sum was rounded. So the graph itself is run again,
-rounding each result otherwise, and what that changes is what another way may change too.
+A kernel that misreads a layout, or a compiler bug, gives large errors. But so does correct code if a program is
+chaotic: the gradients of the first layers of a deep network in bfloat16 depend on the rounding of every sum. So the
+graph runs again with rounding noise in each result, and the effect of that noise is tolerated.
 
-That two ways agree does not say which of them is right: a kernel that adds a million numbers one after another agrees with one that
-adds them pairwise to three digits. So where the graph was also computed in float64, another way may be a few times as far from
-that as the graph is, and no more.
+Agreement does not say which way is right: a kernel that adds a million numbers sequentially agrees with one that adds
+them pairwise to only three digits. So if the graph was also computed in float64, the error of another way may be at
+most a few times that of the graph.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import torch
 from torch import Tensor
 
 _TOLERANCE = {torch.float16: 5e-2, torch.bfloat16: 5e-2}
-_TOLERANCE_OF_OTHERS = 1e-2
-_LENIENCE = 3.0
-"""How many times the effect of rounding a way may be off."""
+_DEFAULT_TOLERANCE = 1e-2
+_NOISE_FACTOR = 3.0
+"""Differences up to this many times the effect of rounding are tolerated."""
 
-_TIMES_AS_FAR = 5.0
-"""How many times as far from float64 as the graph another way may be."""
+_ERROR_FACTOR = 5.0
+"""Errors up to this many times that of the graph are tolerated."""
 
 _MEANINGLESS = 0.5
-"""A result that the graph computes with an error of this share of it is made of rounding errors, and judges nobody."""
+"""A result with this relative error in the graph consists of rounding errors and is not compared."""
 
 _FEW = 64
-"""Fewer numbers than this may hide the effect of rounding by chance."""
+"""With fewer elements than this, the effect of rounding may be zero by chance."""
 
 
 class Tolerance:
-    """The results of a program, and how far from them those of another way may be."""
+    """The results of a program, and how far those of another way may differ."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Tolerance:
         self.widen(noisy)
 
     def widen(self, noisy: Iterable[Sequence[Tensor]]) -> None:
-        """Learn from more results that were rounded otherwise."""
-        # One after the other: each is as large as everything that the program keeps.
+        """Widen the tolerance by more results with rounding noise."""
+        # One at a time: each is as large as the whole state of the program.
         for results in noisy:
             self._noise = [
                 max(known, _distance(*pair))
@@ -59,17 +59,17 @@ class Tolerance:
             self._errors = [max(pair) for pair in zip(self._errors, self._errors_of(results), strict=True)]
 
     def objection(self, found: Sequence[Tensor]) -> str:
-        """Which result of another way is off the most, and by how much; nothing if all agree."""
+        """The result of another way with the largest error, in words; empty if all are within the tolerance."""
         objections = [*self._differing(found), *self._less_exact(found)]
         return max(objections)[1] if objections else ""
 
     def _differing(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
-        """How many times more than allowed results differ from the graph's, and that in words."""
+        """Results that differ too much from the graph: by how many times the tolerance, and a description."""
         worst = max(self._noise, default=0.0)
         for name, left, right, own in zip(self._names, self._expected, found, self._noise, strict=True):
             distance = _distance(left, right)
-            rounding = _LENIENCE * (worst if left.numel() < _FEW else own)
-            allowed = max(_TOLERANCE.get(left.dtype, _TOLERANCE_OF_OTHERS), rounding)
+            rounding = _NOISE_FACTOR * (worst if left.numel() < _FEW else own)
+            allowed = max(_TOLERANCE.get(left.dtype, _DEFAULT_TOLERANCE), rounding)
             if distance > allowed:
                 yield (
                     distance / allowed,
@@ -77,14 +77,14 @@ class Tolerance:
                 )
 
     def _less_exact(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
-        """How many times more than allowed results are off float64's, and that in words."""
+        """Results that differ too much from float64: by how many times the tolerance, and a description."""
         worst = max((error for error in self._errors if error < _MEANINGLESS), default=0.0)
         for name, left, own, error in zip(
             self._names, self._expected, self._errors, self._errors_of(found), strict=True
         ):
             if own >= _MEANINGLESS:
                 continue
-            allowed = _TIMES_AS_FAR * max(own, _digit(left), worst if left.numel() < _FEW else 0.0)
+            allowed = _ERROR_FACTOR * max(own, _digit(left), worst if left.numel() < _FEW else 0.0)
             if error > allowed:
                 yield (
                     error / allowed,
@@ -92,7 +92,7 @@ class Tolerance:
                 )
 
     def _errors_of(self, results: Sequence[Tensor]) -> list[float]:
-        """How far results are from float64, each as a share of its size; nothing where that is unknown."""
+        """The relative errors of results compared with float64; zero if there is no reference."""
         if self._exact is None:
             return [0.0] * len(results)
         return [_error(*each) for each in zip(results, self._expected, self._exact, strict=True)]
@@ -107,18 +107,18 @@ def _digit(result: Tensor) -> float:
 
 
 def _error(result: Tensor, expected: Tensor, exact: Tensor) -> float:
-    """The size of the difference as a share of the size; where the graph or float64 has no finite number, nothing is compared."""
+    """The relative error; elements that are not finite in the graph or in float64 are ignored."""
     if exact.dtype == expected.dtype:
-        # Computed with as many digits as the graph's, or not a number with digits: no nearer to the truth.
+        # The reference has the same precision as the graph, so it is no better.
         return 0.0
-    told = expected.isfinite() & exact.isfinite() & result.isfinite()
-    difference = torch.where(told, result.to(exact.dtype) - exact, 0.0)
-    size = torch.where(told, exact, 0.0).norm()
+    compared = expected.isfinite() & exact.isfinite() & result.isfinite()
+    difference = torch.where(compared, result.to(exact.dtype) - exact, 0.0)
+    size = torch.where(compared, exact, 0.0).norm()
     return float(difference.norm() / size.clamp_min(torch.finfo(exact.dtype).tiny))
 
 
 def _distance(left: Tensor, right: Tensor) -> float:
-    """The largest difference, as a share of the value and of the largest one together; infinite where only one is finite."""
+    """The largest difference, relative to the element plus the largest element; infinite if only one is finite."""
     if not left.numel():
         return 0.0
     wide = torch.complex128 if left.is_complex() else torch.float64

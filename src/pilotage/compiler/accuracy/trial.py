@@ -1,4 +1,4 @@
-"""A program with made-up weights, for trying out ways of running it."""
+"""A program with random weights, to check and time ways of running it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Calls = Mapping[Action, Callable[..., list[Tensor]]]
 
 
 class Trial:
-    """A program with made-up weights, run as one host call would run it."""
+    """A program with random weights, run like one host call."""
 
     def __init__(self, job: Job, program: Program, calls: Calls | None = None) -> None:
         self.program = program
@@ -33,21 +33,21 @@ class Trial:
 
     @property
     def can_be_recorded(self) -> bool:
-        """Whether it can become a CUDA graph."""
+        """Whether it can be recorded as a CUDA graph."""
         return all(can_be_recorded(part, self._job.device) for part in self.program.computations.values())
 
     def afresh(self) -> Trial:
-        """The same from the beginning."""
+        """A new trial with the initial state."""
         return Trial(self._job, self.program, self._calls)
 
     def arguments(self, action: Action) -> list[Tensor]:
-        """What the computation of an action is given."""
+        """The arguments of an action."""
         computation = self.program.computations[action]
         state = self.state.arguments(computation.sections, 0, whole=computation.whole)
         return [*state, *([] if action is Action.UPDATE else self._inputs)]
 
     def run(self) -> list[Tensor]:
-        """Every action as often as one host call runs it, but for its device iterations."""
+        """Run every action as often as one device iteration of a host call does."""
         outputs: list[Tensor] = []
         for action, count in self._job.runs.items():
             for _ in range(count):
@@ -55,7 +55,7 @@ class Trial:
         return outputs
 
     def everything(self) -> list[Tensor]:
-        """The state as it is now."""
+        """The current state."""
         return [
             *self.state.parameters.values(),
             *self.state.buffers().values(),
@@ -64,7 +64,7 @@ class Trial:
         ]
 
     def names(self, count: int) -> list[str]:
-        """What so many results are called: first the outputs of a run, then everything."""
+        """The names of ``count`` results: first the outputs of a run, then the state."""
         state = [
             *self.state.parameters,
             *(f"buffer {name}" for name in self.state.buffers()),
@@ -80,12 +80,12 @@ def _straight(computation: Computation) -> Callable[..., list[Tensor]]:
 
 
 def _made_up(specification: TensorSpec, generator: torch.Generator) -> Tensor:
-    """Random weights of a sensible size; the same ones however they are stored."""
+    """Random weights of a sensible size, independent of the memory layout."""
     tensor = torch.zeros(specification.shape, dtype=specification.dtype)
     if not tensor.is_floating_point():
         return tensor
     tensor.normal_(generator=generator)
     if tensor.dim() < 2:
-        # Scales and shifts: about one, because those of both signs would make a deep network chaotic.
+        # Scales and shifts are about one: mixed signs would make a deep network chaotic.
         return tensor.mul_(0.1).add_(1)
     return tensor.mul_(max(1, tensor.numel() // max(1, tensor.shape[0])) ** -0.5)

@@ -1,1 +1,1 @@
-"""Other ways of computing the same, which a card likes better. Each is one pass over the graph that Inductor gets."""
+"""Rewrites of graphs that run faster on a card: each is one pass before Inductor."""

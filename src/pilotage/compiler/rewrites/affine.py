@@ -1,10 +1,10 @@
-"""Arithmetic with a number for each channel, gathered into factors and a term.
+"""Folds chains of per-channel arithmetic into one factor per image and one term.
 
-A normalisation subtracts, divides, multiplies and adds numbers of each channel, and its gradient does so with two pictures. To the
-compiler all of that is work for each point, roots and divisions included. Here such a chain becomes one factor for each picture
-and one term, which are computed once for each channel. Only for pictures stored in 16 bits. Sums are rounded in another order, by the
-last digit that float32 has for a mean times its factor: far below what the pictures themselves are rounded by, but where eager gives
-exactly zero, as for a channel that is constant, there may be something very small.
+A normalisation subtracts, divides, multiplies and adds values per channel, and its gradient does so with two images.
+The compiler would repeat all of that for each element, roots and divisions included. Here such a chain becomes one
+factor for each image and one term, computed once per channel. This applies only to 16-bit images. It changes rounding
+in the last digits of float32, far below the precision of the images; where eager gives exactly zero, as for a constant
+channel, the result may be a tiny number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pilotage.compiler.lowerings import TO_MEMORY
 from pilotage.compiler.rewrites.insertion import insert_call
 
 FEWER = 16
-"""How many times fewer elements a number for each channel has than the picture, at least."""
+"""The image must have at least this many times more elements than channels."""
 
 _SHORT = frozenset({torch.bfloat16, torch.float16})
 
@@ -31,21 +31,21 @@ _ADD, _SUBTRACT, _MULTIPLY = aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor
 
 @dataclass(frozen=True)
 class Affine:
-    """A sum of pictures, each with its factor (None: one), and a term (None: zero)."""
+    """A sum of images, each with a factor (None: one), and a term (None: zero)."""
 
     factors: Mapping[Node, Node | None]
     term: Node | None = None
     operands: int = 0
-    """Values for each channel that it was made with."""
+    """The number of per-channel values that it was made from."""
 
     @property
     def values(self) -> list[Node]:
-        """The values for each channel that it needs."""
+        """The per-channel values that it needs."""
         return [value for value in (*self.factors.values(), self.term) if value is not None]
 
 
 def gather_affine(graph: GraphModule) -> None:
-    """Rewrite such chains."""
+    """Rewrite chains of per-channel arithmetic."""
     forms: dict[Node, Affine] = {}
     for node in list(graph.graph.nodes):
         with graph.graph.inserting_before(node):
@@ -59,15 +59,15 @@ def gather_affine(graph: GraphModule) -> None:
 
 
 def _form(graph: GraphModule, node: Node, forms: Mapping[Node, Affine]) -> Affine | None:
-    """What a node computes, as factors and a term; None if it is something else."""
+    """A node in affine form; None if it has none."""
     value = node.meta.get("val")
     if node.op != "call_function" or not isinstance(value, Tensor) or value.dtype != torch.float32:
         return None
     if node.target is prims.convert_element_type.default:
-        return _picture(node.args[0], node, forms)
+        return _image(node.args[0], node, forms)
     if node.target not in (_ADD, _SUBTRACT, _MULTIPLY) or node.kwargs or len(node.args) != 2:
         return None
-    form, other = (_picture(each, node, forms) for each in node.args)
+    form, other = (_image(each, node, forms) for each in node.args)
     if form is None:
         return None
     if other is None:
@@ -78,17 +78,17 @@ def _form(graph: GraphModule, node: Node, forms: Mapping[Node, Affine]) -> Affin
     return _sum(graph, form, node.target, other)
 
 
-def _picture(node: Any, user: Node, forms: Mapping[Node, Affine]) -> Affine | None:
-    """A node as a sum of pictures; None for anything but pictures in 16 bits and what was made of them."""
+def _image(node: Any, user: Node, forms: Mapping[Node, Affine]) -> Affine | None:
+    """A node as a sum of images; None unless it is a 16-bit image or an affine form."""
     if node in forms:
         return forms[node]
     value = node.meta.get("val") if isinstance(node, Node) else None
-    is_picture = isinstance(value, Tensor) and value.dtype in _SHORT and value.shape == user.meta["val"].shape
-    return Affine({node: None}) if is_picture else None
+    is_image = isinstance(value, Tensor) and value.dtype in _SHORT and value.shape == user.meta["val"].shape
+    return Affine({node: None}) if is_image else None
 
 
 def _is_for_channels(node: Any, user: Node) -> bool:
-    """Whether a value has one number for each channel of a picture, and few of them."""
+    """Whether a value has one number per channel, and the image is much larger."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     shape = user.meta["val"].shape
     if not isinstance(value, Tensor) or not value.is_floating_point() or len(shape) < 3:
@@ -98,7 +98,7 @@ def _is_for_channels(node: Any, user: Node) -> bool:
 
 
 def _with_value(graph: GraphModule, form: Affine, operation: Any, given: Any) -> Affine:
-    """A value for each channel added, subtracted or multiplied with."""
+    """A form combined with a per-channel value."""
     value = insert_call(graph, prims.convert_element_type.default, given, torch.float32)
     if operation is not _MULTIPLY:
         return Affine(form.factors, _combined(graph, form.term, operation, value), form.operands + 1)
@@ -111,7 +111,7 @@ def _with_value(graph: GraphModule, form: Affine, operation: Any, given: Any) ->
 
 
 def _sum(graph: GraphModule, form: Affine, operation: Any, other: Affine) -> Affine | None:
-    """The sum or difference of two; None for the difference of a picture without a factor."""
+    """The sum or difference of two forms; None if an image without a factor is subtracted."""
     factors = dict(form.factors)
     for node, factor in other.factors.items():
         if operation is _ADD:
@@ -125,7 +125,7 @@ def _sum(graph: GraphModule, form: Affine, operation: Any, other: Affine) -> Aff
 
 
 def _combined(graph: GraphModule, term: Node | None, operation: Any, value: Node) -> Node:
-    """A term with something added or subtracted; no term is zero."""
+    """A term with a value added or subtracted; None is zero."""
     if term is not None:
         return insert_call(graph, operation, term, value)
     return value if operation is _ADD else insert_call(graph, aten.neg.default, value)
@@ -134,8 +134,8 @@ def _combined(graph: GraphModule, term: Node | None, operation: Any, value: Node
 def _rebuild(graph: GraphModule, node: Node, form: Affine) -> None:
     with graph.graph.inserting_before(node):
         total: Node | None = None
-        for picture, factor in form.factors.items():
-            wide = insert_call(graph, prims.convert_element_type.default, picture, torch.float32)
+        for image, factor in form.factors.items():
+            wide = insert_call(graph, prims.convert_element_type.default, image, torch.float32)
             part = wide if factor is None else insert_call(graph, _MULTIPLY, wide, factor)
             total = part if total is None else insert_call(graph, _ADD, total, part)
         assert total is not None

@@ -1,4 +1,4 @@
-"""Counters that go up together: one kernel for the batches that all normalisations of a network have seen."""
+"""Increments the batch counters of all normalisations of a network with one kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 
 def add_counters_together(graph: GraphModule) -> None:
-    """Add the same number to all whole numbers that the graph is given, at once."""
+    """Add the same number to all integer scalar arguments with one operation."""
     alike: dict[Any, list[Node]] = defaultdict(list)
     last = None
     for node in graph.graph.nodes:

@@ -1,9 +1,9 @@
-"""Convolutions with a stride that see few channels, such as the first one of a network that looks at pictures.
+"""Speeds up strided convolutions with few input channels, such as the first one of an image network.
 
-Hardware for matrices works on eight channels at once or more. Where there are three, and the convolution takes every second point,
-neighbours that always go together become channels: 7 x 7 points of 3 channels at stride 2 are 4 x 4 points of 12 at stride 1, filled
-up to 16. The same products are summed, and some with zeros. Zeros keep infinite points from staying where they were, so this is for
-training alone, where those end a run anyway. Whether it pays is measured.
+Matrix units work on at least eight channels at once. With three channels and a stride, neighbouring pixels become
+channels (space to depth): a 7 x 7 kernel on 3 channels with stride 2 is a 4 x 4 kernel on 12 channels with stride 1,
+padded to 16. The same products are summed, plus some with zeros. Products of zero and infinity are NaN, so this is only
+for training, where infinities end a run anyway. It is used if it is faster in a measurement.
 """
 
 from __future__ import annotations
@@ -26,42 +26,45 @@ from pilotage.compiler.rewrites.insertion import insert_call
 aten = torch.ops.aten
 
 FEW = 4
-"""Channels that are worth looking at."""
+"""The largest number of channels to rewrite."""
 
 _GAIN = 0.9
-"""The share of the time that has to be enough."""
+"""The rewrite must take less than this fraction of the time."""
 
 Worth = Callable[[Folding, Tensor, Tensor], bool]
 
 
 def fold_few_channels(graph: GraphModule, device: torch.device, worth: Worth | None = None) -> None:
-    """Rewrite such convolutions, with the gradients of their weights, where that pays on a device."""
-    worth = worth or (lambda *convolution: _elsewhere(is_faster, *convolution, device))
+    """Rewrite such convolutions and the gradients of their weights, if that is faster on a device."""
+    worth = worth or (lambda *convolution: _in_another_thread(is_faster, *convolution, device))
     pairs: dict[tuple[Node, Node], list[Node]] = defaultdict(list)
     for node in graph.graph.nodes:
         if node.target is aten.convolution.default:
             pairs[node.args[0], node.args[1]].append(node)
         elif node.target is aten.convolution_backward.default:
             pairs[node.args[1], node.args[2]].append(node)
-    for (pictures, weight), nodes in pairs.items():
-        folding = _folding(pictures, weight, nodes)
-        if folding is not None and worth(folding, pictures.meta["val"], weight.meta["val"]):
-            _fold(graph, folding, pictures, weight, nodes)
+    for (images, weight), nodes in pairs.items():
+        folding = _folding(images, weight, nodes)
+        if folding is not None and worth(folding, images.meta["val"], weight.meta["val"]):
+            _fold(graph, folding, images, weight, nodes)
 
 
-def _folding(pictures: Node, weight: Node, nodes: Sequence[Node]) -> Folding | None:
-    """How to fold; None for other convolutions, for other layouts, without a gradient of the weight or with one of the pictures."""
+def _folding(images: Node, weight: Node, nodes: Sequence[Node]) -> Folding | None:
+    """How to fold a convolution; None if it is not suitable.
+
+    It must be strided with few channels, in channels-last format, with a gradient of its weight but not of its images.
+    """
     forward, *backward = nodes
     given: Any = forward.args
     if not backward or forward.target is not aten.convolution.default:
         return None
-    # Folded, the result lies channels last; another layout may be what the rest of the graph was captured for.
+    # A folded result is channels-last, but the rest of the graph may have been captured for another layout.
     if stored_like(forward.meta["val"]) is not torch.channels_last or not all(
         _belongs(node, given) for node in backward
     ):
         return None
     stride, padding, dilation, transposed, _, groups = given[3:9]
-    shape, kernel = pictures.meta["val"].shape, weight.meta["val"].shape
+    shape, kernel = images.meta["val"].shape, weight.meta["val"].shape
     fits = (
         len(shape) == 4
         and len(stride) == len(padding) == 2
@@ -83,16 +86,16 @@ def _folding(pictures: Node, weight: Node, nodes: Sequence[Node]) -> Folding | N
 
 
 def _belongs(node: Node, forward: Any) -> bool:
-    """Whether a node is the gradient of a convolution's weight, and not of the pictures."""
+    """Whether a node is the gradient of a convolution's weight, and not of its images."""
     given: Any = node.args
     return node.target is aten.convolution_backward.default and given[4:10] == forward[3:9] and not given[10][0]
 
 
-def _fold(graph: GraphModule, folding: Folding, pictures: Node, weight: Node, nodes: Sequence[Node]) -> None:
+def _fold(graph: GraphModule, folding: Folding, images: Node, weight: Node, nodes: Sequence[Node]) -> None:
     forward, *backward = nodes
     plain: tuple[Any, ...] = ([1, 1], [0, 0], [1, 1], False, [0, 0], 1)
     with graph.graph.inserting_before(forward):
-        folded, weights = folding.pictures(graph, pictures), folding.weight(graph, weight)
+        folded, weights = folding.images(graph, images), folding.weight(graph, weight)
         result = insert_call(graph, aten.convolution.default, folded, weights, forward.args[2], *plain)
     forward.replace_all_uses_with(result)
     graph.graph.erase_node(forward)
@@ -110,14 +113,14 @@ def _fold(graph: GraphModule, folding: Folding, pictures: Node, weight: Node, no
         graph.graph.erase_node(node)
 
 
-def _elsewhere(function: Callable[..., bool], *arguments: Any) -> bool:
-    """Call a function in a thread of its own: in this one every new tensor is a fake one, without data, while the compiler works."""
+def _in_another_thread(function: Callable[..., bool], *arguments: Any) -> bool:
+    """Call a function in another thread: in this one, new tensors are fake while the compiler runs."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(function, *arguments).result()
 
 
-def is_faster(folding: Folding, pictures: Tensor, weight: Tensor, device: torch.device) -> bool:
-    """Whether the convolution and the gradient of its weight take less time when folded, the copy of the pictures included."""
+def is_faster(folding: Folding, images: Tensor, weight: Tensor, device: torch.device) -> bool:
+    """Whether the folded convolution and the gradient of its weight are faster, including the copy of the images."""
 
     def made(shape: Sequence[int], like: Tensor) -> Tensor:
         return torch.randn(shape, dtype=like.dtype, device=device).contiguous(memory_format=torch.channels_last)
@@ -133,9 +136,9 @@ def is_faster(folding: Folding, pictures: Tensor, weight: Tensor, device: torch.
     (above, beside), (down, across) = folding.blocks, folding.stride
     channels = folding.channels * down * across + folding.missing
     height, width = folding.result[0] - 1 + above, folding.result[1] - 1 + beside
-    plain = made(pictures.shape, pictures), made(weight.shape, weight), folding.stride, folding.padding
+    plain = made(images.shape, images), made(weight.shape, weight), folding.stride, folding.padding
     folded = (
-        made((len(pictures), channels, height, width), pictures),
+        made((len(images), channels, height, width), images),
         made((len(weight), channels, above, beside), weight),
     )
     ways = {"plain": partial(run, *plain, copies=False), "folded": partial(run, *folded, (1, 1), (0, 0), copies=True)}

@@ -1,4 +1,4 @@
-"""Neighbours of a picture as channels: how a convolution with a stride becomes one without."""
+"""Space to depth: turns neighbouring pixels into channels, and a strided convolution into one with stride 1."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pilotage.compiler.rewrites.insertion import insert_call
 aten = torch.ops.aten
 
 _TOGETHER = 8
-"""Channels that hardware takes at once."""
+"""Channels that matrix units process at once."""
 
 
 @dataclass(frozen=True)
 class Folding:
-    """A convolution of few channels, and what it becomes."""
+    """A convolution with few channels, and its folded form."""
 
     channels: int
     kernel: tuple[int, int]
@@ -29,16 +29,16 @@ class Folding:
 
     @property
     def blocks(self) -> tuple[int, int]:
-        """The size of the kernel, in blocks of neighbours."""
+        """The size of the folded kernel."""
         return -(-self.kernel[0] // self.stride[0]), -(-self.kernel[1] // self.stride[1])
 
     @property
     def missing(self) -> int:
-        """Channels of zeros that make the number of channels round."""
+        """The number of zero channels to add as padding."""
         return -(self.channels * self.stride[0] * self.stride[1]) % _TOGETHER
 
-    def pictures(self, graph: GraphModule, pictures: Node) -> Node:
-        """Neighbours as channels."""
+    def images(self, graph: GraphModule, images: Node) -> Node:
+        """Fold images."""
         after = [
             stride * (result - 1 + blocks) - size - before
             for stride, result, blocks, size, before in zip(
@@ -46,16 +46,16 @@ class Folding:
             )
         ]
         sides = [self.padding[1], after[1], self.padding[0], after[0]]
-        return self._folded(graph, insert_call(graph, aten.constant_pad_nd.default, pictures, sides, 0.0))
+        return self._folded(graph, insert_call(graph, aten.constant_pad_nd.default, images, sides, 0.0))
 
     def weight(self, graph: GraphModule, weight: Node) -> Node:
-        """The weight for such pictures."""
+        """Fold the weight."""
         (above, beside), (down, across) = self.blocks, self.stride
         sides = [0, beside * across - self.kernel[1], 0, above * down - self.kernel[0]]
         return self._folded(graph, insert_call(graph, aten.constant_pad_nd.default, weight, sides, 0.0))
 
     def gradient(self, graph: GraphModule, gradient: Node, like: Tensor) -> Node:
-        """The gradient of the weight as it was, from the one of the weight for such pictures."""
+        """The gradient of the original weight from that of the folded weight."""
         (above, beside), (down, across) = self.blocks, self.stride
         kept = insert_call(graph, aten.slice.Tensor, gradient, 1, 0, self.channels * down * across)
         count = like.shape[0]
@@ -83,6 +83,6 @@ class Folding:
 
 
 def stored_like(like: Tensor) -> torch.memory_format:
-    """How a picture is stored."""
+    """The memory format of an image."""
     stored = like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
     return torch.channels_last if stored else torch.contiguous_format

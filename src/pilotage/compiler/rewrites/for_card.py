@@ -1,4 +1,4 @@
-"""All rewrites for a card, one after the other."""
+"""Runs all rewrites for a card."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pilotage.compiler.rewrites.large_tensors import separate_large_tensors
 from pilotage.compiler.rewrites.max_pool_gradients import gather_max_pool_gradients
 from pilotage.compiler.rewrites.relu_masks import mask_from_relu_input
 
-KEPT_WHOLE = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
-"""Operations that have to reach us whole."""
+NOT_DECOMPOSED = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
+"""Operations that Inductor must not decompose before our rewrites."""
 
 
 def rewrite_for_card(graph: GraphModule, device: torch.device) -> None:
-    """Rewrite a graph that knows what its values look like, and whose only writes are copies at its end."""
+    """Rewrite a graph with shape metadata, whose only writes are copies at its end."""
     add_counters_together(graph)
     fold_few_channels(graph, device)
     gather_max_pool_gradients(graph)

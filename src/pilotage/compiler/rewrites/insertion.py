@@ -1,4 +1,4 @@
-"""New nodes in a graph that knows what its values look like."""
+"""Inserts nodes into a graph with shape metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 
 
 def insert_call(graph: GraphModule, target: Any, *arguments: Any, **options: Any) -> Node:
-    """Call an operation here; what it gives is found out from what it is given."""
+    """Insert a call of an operation, with the metadata of its result."""
     node = graph.graph.call_function(target, arguments, options)
     given, named = pytree.tree_map(
         lambda each: each.meta["val"] if isinstance(each, Node) else each, (arguments, options)

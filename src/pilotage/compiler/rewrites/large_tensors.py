@@ -1,7 +1,8 @@
-"""Large tensors taken out of the operations on lists.
+"""Takes large tensors out of operations on lists.
 
-Inductor makes one kernel of an operation on a list of tensors. That saves launches where the tensors are small, but a large one
-keeps a card busy alone, and a kernel of its own gets block sizes of its own, and may take in what made the gradient.
+Inductor compiles an operation on a list of tensors into one kernel. That saves launches for small tensors, but a large
+one keeps a card busy by itself. Its own kernel gets its own block sizes, and may be fused with what computes the
+gradient.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from torch.fx import GraphModule, Node
 from pilotage.compiler.rewrites.insertion import insert_call
 
 LARGE = 2**17
-"""Elements of a tensor that is worth a kernel of its own."""
+"""A tensor with at least this many elements gets its own kernel."""
 
 _PREFIX = "_foreach_"
 _SINGLE = {"List": "Tensor", "Tensor": "Tensor", "Scalar": "Scalar", "default": "default"}
-"""The overload for one tensor that belongs to one for lists."""
+"""The overload for one tensor, by the overload for lists."""
 
 aten = torch.ops.aten
 _WITH_SUM = {aten._foreach_addcmul.Scalar: aten.mul.Tensor, aten._foreach_addcdiv.Scalar: aten.div.Tensor}
-"""Operations that add a multiple of something, and that something."""
+"""Operations that add a multiple of a term, with the operation of the term."""
 
 
 def separate_large_tensors(graph: GraphModule) -> None:
-    """Compute large results of operations on lists one by one; in a graph that knows what its values look like."""
+    """Compute large results of operations on lists one by one, in a graph with shape metadata."""
     for node in list(graph.graph.nodes):
         if node.target in _WITH_SUM or _single(node) is not None:
             _separate(graph, node)
 
 
 def _single(node: Node) -> Any:
-    """The operation on one tensor that belongs to one on lists, if there is a kernel for it; None for anything else."""
+    """The operation on one tensor for an operation on lists, if Inductor can lower it; otherwise None."""
     from torch._inductor.lowering import lowerings
 
     target = node.target

@@ -1,7 +1,7 @@
-"""Gradients of maximum pooling, spread by where in its window each maximum was.
+"""Gradients of max pooling, computed from the offset of each maximum in its window.
 
-Inductor keeps a byte for the place in the window, and turns it into an index into the whole picture for each window that a point
-lies in, before it compares. The place can be compared as it is.
+Inductor stores the offset as a byte, and converts it to an index into the whole image for each window that contains an
+element, before it compares. The offset can be compared directly.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SCHEMA = (
 
 
 def gather_max_pool_gradients(graph: GraphModule) -> None:
-    """Rewrite gradients of pooling whose places are known."""
+    """Rewrite gradients of max pooling whose offsets are known."""
     for node in list(graph.graph.nodes):
         if node.target is not aten.max_pool2d_with_indices_backward.default:
             continue
         given: Any = node.args
         kernel, stride, padding, dilation = _in_pairs(*given[2:6])
-        # Inductor takes nothing but pairs.
+        # Inductor accepts only pairs.
         node.args = (given[0], given[1], kernel, stride, padding, dilation, given[6], given[7])
         if given[7].target is prims._low_memory_max_pool_offsets_to_indices.default and dilation == [1, 1]:
             like = node.meta["val"]
@@ -44,13 +44,13 @@ def gather_max_pool_gradients(graph: GraphModule) -> None:
 
 
 def _in_pairs(kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[list[int]]:
-    """For rows and columns each: one number stands for both, and no stride for that of the kernel."""
+    """Arguments as pairs for rows and columns: one number means both, and no stride means the kernel size."""
     return [[*each, *each] if len(each) == 1 else list(each) for each in (kernel, stride or kernel, padding, dilation)]
 
 
 @cache
 def _operation() -> tuple[Any, torch.library.Library]:
-    """The operation, which is never called (the compiler writes code for it), and the library that it lives as long as."""
+    """The operation, which Inductor lowers and nobody calls, and the library that keeps it alive."""
     from torch._inductor import lowering
 
     library = torch.library.Library("pilotage_native", "FRAGMENT")
@@ -62,7 +62,7 @@ def _operation() -> tuple[Any, torch.library.Library]:
 
 
 def _empty(gradient: Tensor, _: Tensor, size: list[int], channels_last: bool, *window: list[int]) -> Tensor:
-    """A result like the operation's."""
+    """The fake kernel: an empty result."""
     layout = torch.channels_last if channels_last else torch.contiguous_format
     return torch.empty(size, dtype=gradient.dtype, device=gradient.device, memory_format=layout)
 
@@ -80,7 +80,7 @@ def _lower(gradient: Any, offsets: Any, size: Any, channels_last: bool, kernel: 
     overlap = [-(-kernel[axis] // stride[axis]) for axis in (0, 1)]
 
     def windows(axis: int, place: Any) -> list[tuple[Any, Any, Any]]:
-        """Windows that a point may lie in, with its place in each, and whether it does."""
+        """Windows that may contain an element, its offset in each, and whether they contain it."""
         found = []
         for number in range(overlap[axis]):
             window = FloorDiv(place + padding[axis], stride[axis]) - number

@@ -12,10 +12,10 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
-from pilotage.compiler.rewrites.for_card import KEPT_WHOLE
+from pilotage.compiler.rewrites.for_card import NOT_DECOMPOSED
 from pilotage.compiler.rewrites.max_pool_gradients import gather_max_pool_gradients
 
-table = {target: rule for target, rule in select_decomp_table().items() if target not in KEPT_WHOLE}
+table = {target: rule for target, rule in select_decomp_table().items() if target not in NOT_DECOMPOSED}
 aten = torch.ops.aten
 
 def inner(graph, examples, **choices):
