@@ -1,4 +1,4 @@
-"""What the tests of the application share."""
+"""Fixtures of the application's tests."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ def few_events(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def real_events() -> Path:
-    """Five events of the detector's simulation; a file that is not ours to hand on."""
+    """Five events of the detector's simulation; a file that we may not redistribute."""
     place = os.environ.get("COSMICTAGGER_REAL_FILE", "")
     if not Path(place).is_file():
         pytest.skip("COSMICTAGGER_REAL_FILE names no file")

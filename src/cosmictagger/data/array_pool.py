@@ -1,4 +1,4 @@
-"""Large arrays that are used again once nobody looks at them."""
+"""A pool of large arrays, reused once nothing refers to them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from cosmictagger.data.events import Array
 
 _REFERENCES_OF_A_FREE_ARRAY = 3
-"""The list of kept arrays, the variable that looks at one, and the call that counts."""
+"""The references of the pool's list, of the loop variable and of the counting call."""
 
 
 class ArrayPool:
-    """Arrays of zeros for dense batches: fresh memory for each batch would cost a fifth of the reading.
+    """Arrays of zeros for dense batches: allocating each batch would take a fifth of the reading time.
 
-    An array is handed out again only when the reference count says that no batch, view or tensor holds it, and it is
-    zeroed as a whole, so whatever was done to it does not matter.
+    An array is reused only when its reference count shows that no batch, view or tensor holds it, and it is zeroed
+    before that.
     """
 
     def __init__(self, most_kept: int = 5) -> None:
@@ -27,7 +27,7 @@ class ArrayPool:
         self._lock = threading.Lock()
 
     def zeros(self, shape: tuple[int, ...], kind: type[np.generic]) -> Array:
-        """As ``numpy.zeros``."""
+        """Like ``numpy.zeros``."""
         key = shape, np.dtype(kind).str
         array = self._free(key)
         if array is not None:
@@ -40,7 +40,7 @@ class ArrayPool:
         return array
 
     def _free(self, key: tuple[tuple[int, ...], str]) -> Array | None:
-        """An array that nobody else holds; the caller holds it before the lock is given up."""
+        """An unused array; the caller refers to it before the lock is released."""
         with self._lock:
             for array in self._kept[key]:
                 if sys.getrefcount(array) == _REFERENCES_OF_A_FREE_ARRAY:

@@ -1,4 +1,4 @@
-"""Events kept in memory, sparse, once they have been read: for a device that trains faster than files are decoded."""
+"""Sparse events cached in memory, for devices that train faster than files are decoded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BYTES_PER_PIXEL = 13
 
 
 class CachedEvents:
-    """Stands before a file at one downsampling; the first reading of an event is its only one.
+    """Caches the events of a file at one downsampling, so that each event is read once.
 
     An event takes `BYTES_PER_PIXEL` for each filled pixel: half a megabyte at downsample 1.
     """
@@ -31,7 +31,7 @@ class CachedEvents:
 
     @property
     def path(self) -> Path:
-        """The file behind."""
+        """The file."""
         return self._source.path
 
     @property
@@ -40,14 +40,14 @@ class CachedEvents:
         return self._source.shape
 
     @property
-    def most_pixels(self) -> int:
-        """No event has more filled pixels."""
-        return self._source.most_pixels
+    def max_pixels(self) -> int:
+        """The largest number of filled pixels of an event."""
+        return self._source.max_pixels
 
     def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
         """Events as filled pixels, equal to the file's own."""
         if downsample != self._downsample:
-            raise DataError(f"Events are held at downsample {self._downsample}, not at {downsample}.")
+            raise DataError(f"Events are cached at downsample {self._downsample}, not at {downsample}.")
         events = [self._event(int(entry)) for entry in entries]
         size = int(np.prod(events[0].shape))
         return SparseBatch(
@@ -60,7 +60,7 @@ class CachedEvents:
         )
 
     def truth(self, entry: int) -> NeutrinoTruth | None:
-        """What the simulation knows of the neutrino."""
+        """The simulation's truth about the neutrino."""
         if entry not in self._truths:
             self._truths[entry] = self._source.truth(entry)
         return self._truths[entry]
@@ -70,8 +70,8 @@ class CachedEvents:
         return self.batch(entries, downsample).dense()
 
     def _event(self, entry: int) -> SparseBatch:
-        # Two threads may both read an event that is new to them; they read the same.
-        held = self._events.get(entry)
-        if held is None:
-            held = self._events[entry] = self._source.batch([entry], self._downsample)
-        return held
+        # Two threads may read the same new event twice; both get the same result.
+        event = self._events.get(entry)
+        if event is None:
+            event = self._events[entry] = self._source.batch([entry], self._downsample)
+        return event

@@ -1,4 +1,4 @@
-"""The numbers of the detector's images that every part agrees on."""
+"""Constants of the detector's images."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ PLANES = 3
 """Wire planes of an event: two induction planes and the collection plane."""
 
 HEIGHT = 1280
-"""Rows of a full image: drift time."""
+"""Rows of a full image (drift time)."""
 
 WIDTH = 2048
-"""Columns of a full image: wires."""
+"""Columns of a full image (wires)."""
 
 BACKGROUND, COSMIC, NEUTRINO = 0, 1, 2
 """The three classes of a pixel."""
@@ -17,4 +17,4 @@ BACKGROUND, COSMIC, NEUTRINO = 0, 1, 2
 CLASS_NAMES = ("background", "cosmic", "neutrino")
 
 MAX_DOWNSAMPLE = 7
-"""1280 is five times two to the eighth; one halving is left for a network."""
+"""1280 is 5 * 2**8; one halving is left for the network."""

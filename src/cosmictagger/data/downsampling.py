@@ -1,4 +1,4 @@
-"""Coarser images: charge is averaged over the block, empty pixels included; the highest label of the block wins."""
+"""Downsampling: charge is averaged over blocks, including empty pixels; the highest label of a block wins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cosmictagger.errors import DataError
 
 
 def check_downsample(downsample: int, shape: tuple[int, int]) -> None:
-    """Refuse a downsampling that the image's size does not allow."""
+    """Refuse a downsampling that does not divide the image size."""
     if not 0 <= downsample <= MAX_DOWNSAMPLE or any(side % (1 << downsample) for side in shape):
         raise DataError(
             f"data.downsample={downsample} does not divide images of {shape[0]} x {shape[1]}: "
@@ -19,20 +19,20 @@ def check_downsample(downsample: int, shape: tuple[int, int]) -> None:
 
 
 def merge(index: Array, charge: Array, label: Array, *, scale: float, size: int) -> tuple[Array, Array, Array]:
-    """Sum scaled charges and take the highest label where indices below ``size`` are equal; no index comes twice.
+    """Sum scaled charges and take the highest label for equal indices, which are below ``size``.
 
-    Charges of one pixel are added in the given order in float32, as larcv adds them: the sums agree to the last bit.
+    Charges of one pixel are added in the given order in float32, as larcv adds them: the sums are bitwise equal.
     """
-    # Each pixel is numbered by the last of its entries: no sorting, and only places that were written are read.
+    # Each pixel is numbered by the last of its entries, which avoids sorting; only written positions are read.
     last = np.empty(size, np.int32)
     last[index] = numbers = np.arange(len(index), dtype=np.int32)
     last_of_mine = last[index]
     chosen = last_of_mine == numbers
-    place = (np.cumsum(chosen) - 1)[last_of_mine]
+    position = (np.cumsum(chosen) - 1)[last_of_mine]
     kept = index[chosen]
     total, highest = np.zeros(len(kept), np.float32), np.zeros(len(kept), np.uint8)
-    np.add.at(total, place, charge)
-    np.maximum.at(highest, place, label)
+    np.add.at(total, position, charge)
+    np.maximum.at(highest, position, label)
     return kept, total * np.float32(scale), highest
 
 

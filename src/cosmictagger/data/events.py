@@ -1,4 +1,4 @@
-"""Events as values: sparse as they lie on disk, dense as a network takes them."""
+"""Events and batches as values: sparse as on disk, or dense for a network."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ class PlaneClusters:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Truths:
-    """What the simulation knows of the events of a batch."""
+    """The simulation's truth about the events of a batch."""
 
     event_label: Array
-    """int64 (events,): electron neutrino, muon neutrino, neutral current, cosmic rays alone."""
+    """int64 (events,): electron neutrino, muon neutrino, neutral current, cosmic rays only."""
     vertex: Array
-    """float32 (events, planes, 2): row and column in the batch's images; negative where there is none."""
+    """float32 (events, planes, 2): row and column in the batch's images; negative if there is none."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
-    """Dense images of several events, channels first unless asked otherwise."""
+    """Dense images of several events, channels first by default."""
 
     image: Array
     """float32 (events, planes, rows, columns)."""
     label: Array
     """uint8 of the same shape."""
     entries: Array
-    """int64 (events,): where each event stands in its file."""
+    """int64 (events,): the index of each event in its file."""
     event_ids: Array
     """int64 (events, 3): run, subrun, event."""
     truths: Truths | None = None
@@ -99,7 +99,7 @@ class FilledPixels:
     shape: tuple[int, int, int, int]
     """Events, planes, rows, columns of the dense batch."""
     index: Array
-    """Where each of them is."""
+    """The position of each pixel."""
     charge: Array
     """float32, of the same shape."""
     label: Array
@@ -111,9 +111,9 @@ class FilledPixels:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SparseBatch(FilledPixels):
-    """Filled pixels, to be scattered where the dense batch is wanted.
+    """Filled pixels, to be scattered into a dense batch.
 
-    The index is int64, (pixels,): places in the flattened dense batch, each once, in the file's order.
+    The index is int64, (pixels,): positions in the flattened dense batch, each once, in the file's order.
     """
 
     def dense(self) -> Batch:
@@ -126,11 +126,12 @@ class SparseBatch(FilledPixels):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PaddedBatch(FilledPixels):
-    """Filled pixels, equally many of each event: what a device takes that is compiled for one shape.
+    """The same number of filled pixels for each event, for devices that compile for one shape.
 
-    The index is int32, (events, pixels): places in the event's flattened images; one that comes again has the same values.
+    The index is int32, (events, pixels): positions in the event's flattened images. Repeated positions have the same
+    values.
     """
 
 
 AnyBatch: TypeAlias = Batch | SparseBatch | PaddedBatch
-"""A batch in whatever form the device likes best."""
+"""A batch in any form."""

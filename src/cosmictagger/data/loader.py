@@ -1,4 +1,4 @@
-"""Batches without end, prepared by threads ahead of their use."""
+"""An endless sequence of batches, prepared by threads in advance."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cosmictagger.data.truth_arrays import truths_of
 from cosmictagger.errors import DataError
 
 DATA_FORMATS = ("channels_first", "channels_last")
-_FEWEST_THREADS, _MOST_THREADS = 2, 6
+_MIN_THREADS, _MAX_THREADS = 2, 6
 
 
 class Source(Protocol):
-    """Where events come from."""
+    """A source of events."""
 
     def __len__(self) -> int: ...
 
@@ -44,11 +44,11 @@ class Source(Protocol):
 
 
 class Loader:
-    """Batches of one source in one order; ``state`` and ``restore`` continue the very sequence.
+    """Batches of one source in one order; ``state`` and ``restore`` continue the same sequence.
 
-    The minibatch is the whole world's: rank ``rank`` of ``size`` gets its equal share of it. ``workers`` threads keep
-    ``prefetch`` batches ready; both go by the machine's cores where they are not given. A seed of 0 is the clock's.
-    With ``truths`` batches say what the simulation knew of their events. With ``pixels`` sparse batches have so many of each event.
+    The minibatch is that of all processes: rank ``rank`` of ``size`` gets an equal share of it. ``workers`` threads
+    keep ``prefetch`` batches ready; both default to the number of cores. A seed of 0 is taken from the clock. With
+    ``truths``, batches include the simulation's truth. With ``pixels``, sparse batches have this many pixels per event.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Loader:
         _check_choice("data format", data_format, DATA_FORMATS)
         _check_share(minibatch_size, rank, size)
         if sparse and data_format != "channels_first":
-            raise DataError("Sparse batches are channels first; scatter them and move the axes where it is wanted.")
+            raise DataError("Sparse batches are channels first; scatter them before you move the axes.")
         workers = workers if workers is not None else _cores_to_use()
         prefetch = prefetch if prefetch is not None else workers
         if workers < 1 or prefetch < 1:
@@ -84,10 +84,10 @@ class Loader:
         self._minibatch_size, self._rank, self._size = minibatch_size, rank, size
         self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
         self._prefetch, self._truths, self.pixels = prefetch, truths, pixels
-        # Those that wait, those under way, and two that the device and its loader still hold.
+        # Waiting batches, batches in preparation, and two that the device and its loader still hold.
         self._arrays = ArrayPool(prefetch + workers + 2)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
-        self._coming: deque[Future[AnyBatch]] = deque()
+        self._pending: deque[Future[AnyBatch]] = deque()
         self._batches = 0
         self.joined = 1
         self.seed = seed or _seed_from_clock()
@@ -96,9 +96,9 @@ class Loader:
         return self
 
     def __next__(self) -> AnyBatch:
-        while len(self._coming) <= self._prefetch:
-            self._coming.append(self._threads.submit(self._prepare, self._batches + len(self._coming)))
-        batch = self._coming.popleft().result()
+        while len(self._pending) <= self._prefetch:
+            self._pending.append(self._threads.submit(self._prepare, self._batches + len(self._pending)))
+        batch = self._pending.popleft().result()
         self._batches += 1
         return batch
 
@@ -127,33 +127,33 @@ class Loader:
         return self._minibatch_size // self._size, PLANES, height, width
 
     def state(self) -> dict[str, int | str]:
-        """Where the sequence stands, as plain values; batches that were only prefetched do not count."""
+        """The position in the sequence, as plain values; prefetched batches do not count."""
         epoch, position = divmod(self._batches * self._minibatch_size, self.events)
         return self._identity() | {"seed": self.seed, "batches": self._batches, "epoch": epoch, "position": position}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where the state was taken."""
+        """Continue from a saved position."""
         for name, value in self._identity().items():
             if state.get(name) != value:
                 raise DataError(
-                    f"The saved place in the data had {name}={state.get(name)!r}, this run has {value!r}: the sequence "
-                    "cannot go on. Use the earlier setting, or start with another run.id."
+                    f"The saved position in the data had {name}={state.get(name)!r}, this run has {value!r}: the "
+                    "sequence cannot continue. Use the earlier setting, or start with another run.id."
                 )
-        self._forget()
+        self._discard_pending()
         self._batches, self.seed = int(state["batches"]), int(state["seed"])
 
     def close(self) -> None:
-        """Stop the threads; batches under way are waited for."""
-        self._forget()
+        """Stop the threads, after waiting for batches in preparation."""
+        self._discard_pending()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _identity(self) -> dict[str, int | str]:
         return {"order": self._order, "events": self.events, "minibatch_size": self._minibatch_size}
 
-    def _forget(self) -> None:
-        for future in self._coming:
+    def _discard_pending(self) -> None:
+        for future in self._pending:
             future.cancel()
-        self._coming.clear()
+        self._pending.clear()
 
     def _prepare(self, number: int) -> AnyBatch:
         every = entries_of(self._order, number, events=self.events, minibatch_size=self._minibatch_size, seed=self.seed)
@@ -189,13 +189,13 @@ def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
 def _check_share(minibatch_size: int, rank: int, size: int) -> None:
     if minibatch_size % size or not 0 <= rank < size:
         raise DataError(
-            f"run.minibatch_size={minibatch_size} cannot be shared equally by {size} processes (this is number {rank}): "
-            f"choose a multiple of {size}."
+            f"run.minibatch_size={minibatch_size} cannot be divided equally among {size} processes (this is number "
+            f"{rank}): choose a multiple of {size}."
         )
 
 
 def _cores_to_use() -> int:
-    return min(_MOST_THREADS, max(_FEWEST_THREADS, len(os.sched_getaffinity(0))))
+    return min(_MAX_THREADS, max(_MIN_THREADS, len(os.sched_getaffinity(0))))
 
 
 def _seed_from_clock() -> int:

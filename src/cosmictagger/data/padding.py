@@ -1,4 +1,4 @@
-"""Filled pixels brought to one length, for devices that are compiled for one shape."""
+"""Padding filled pixels to one length, for devices that compile for one shape."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cosmictagger.errors import DataError
 def padded(
     batch: SparseBatch, pixels: int, zeros: Callable[[tuple[int, ...], type[np.generic]], Array] = np.zeros
 ) -> PaddedBatch:
-    """So many pixels of each event; where it has fewer, its first one comes again. ``zeros`` gives arrays to fill."""
+    """Pad each event to a number of pixels by repeating its first one. ``zeros`` allocates arrays to fill."""
     events, size = batch.shape[0], int(np.prod(batch.shape[1:]))
-    # Events come one after the other, so a border between two is found by bisection whatever the order within.
+    # Events are consecutive, so bisection finds their borders whatever the order within an event.
     borders = np.searchsorted(batch.index, np.arange(events + 1) * size)
     _check(np.diff(borders), pixels, batch.entries)
     whole = PaddedBatch(
@@ -37,7 +37,7 @@ def padded(
 
 def _fill(row: Array, values: Array) -> None:
     row[: len(values)] = values
-    # Without any pixel it stays zero: the first pixel of the image, which is empty.
+    # Without any pixel the row stays zero: the first pixel of the image, which is empty.
     if len(values):
         row[len(values) :] = values[0]
 
@@ -45,6 +45,7 @@ def _fill(row: Array, values: Array) -> None:
 def _check(counts: Array, pixels: int, entries: Array) -> None:
     if (most := int(counts.max(initial=0))) > pixels:
         raise DataError(
-            f"Event {entries[int(counts.argmax())]} has {most} filled pixels where the file promises {pixels} at most: its charges "
-            "and labels name different pixels. Use data.data_format=channels_last, which sends whole images."
+            f"Event {entries[int(counts.argmax())]} has {most} filled pixels, but the file promises at most {pixels}: "
+            "its charges and labels are on different pixels. "
+            "Use data.data_format=channels_last, which sends whole images."
         )

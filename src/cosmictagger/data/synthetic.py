@@ -1,4 +1,4 @@
-"""Random images for measuring: nothing can be learned from them."""
+"""Random images for benchmarks: nothing can be learned from them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cosmictagger.data.downsampling import check_downsample
 from cosmictagger.data.events import Array, Batch, SparseBatch
 
 SYNTHETIC_EVENTS = 1_000_000
-FEWEST_IMAGES = 12
+MIN_IMAGES = 12
 
 
 class SyntheticEvents:
-    """A few random images, made once, behind a million entries; each batch begins one image further."""
+    """A few random images that stand for a million entries; each batch starts one image later."""
 
     def __init__(
         self, minibatch_size: int, *, downsample: int = 0, shape: tuple[int, int] = (HEIGHT, WIDTH), seed: int = 0
     ) -> None:
         check_downsample(downsample, shape)
         self._minibatch_size, self._downsample, self.shape = minibatch_size, downsample, shape
-        count = max(FEWEST_IMAGES, minibatch_size)
+        count = max(MIN_IMAGES, minibatch_size)
         size = (count, PLANES, *(side >> downsample for side in shape))
         random = np.random.default_rng(seed)
         self._image = random.random(size, np.float32)
@@ -32,7 +32,7 @@ class SyntheticEvents:
         return SYNTHETIC_EVENTS
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
-        """Copies of the images that the batch's window shows."""
+        """Copies of the images in the batch's window."""
         self._check(downsample)
         chosen = np.asarray(entries, np.int64)
         window = chosen // self._minibatch_size + chosen % self._minibatch_size
@@ -41,7 +41,7 @@ class SyntheticEvents:
         return Batch(self._image[images], self._label[images], chosen, ids)
 
     def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
-        """The same images as filled pixels: every pixel is."""
+        """The same images as filled pixels; every pixel is filled."""
         dense = self.dense_batch(entries, downsample)
         index = np.arange(dense.image.size)
         shape = (len(dense.entries), *self._image.shape[1:])
@@ -51,4 +51,4 @@ class SyntheticEvents:
 
     def _check(self, downsample: int) -> None:
         if downsample != self._downsample:
-            raise ValueError(f"The images were made for downsample {self._downsample}, not {downsample}.")
+            raise ValueError(f"The images were generated for downsample {self._downsample}, not {downsample}.")

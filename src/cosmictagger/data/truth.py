@@ -1,4 +1,4 @@
-"""What the simulation knows of an event's neutrino."""
+"""The simulation's truth about an event's neutrino."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ CHARGED_CURRENT, NEUTRAL_CURRENT = 0, 1
 
 NU_E_CC, NU_MU_CC, NC, COSMIC_ONLY = 0, 1, 2, 3
 EVENT_CLASS_NAMES = ("electron neutrino CC", "muon neutrino CC", "neutral current", "cosmic only")
-FEWEST_NEUTRINO_PIXELS = 10
-"""An event with fewer neutrino pixels counts as one of cosmics alone."""
+MIN_NEUTRINO_PIXELS = 10
+"""An event with fewer neutrino pixels counts as cosmic only."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NeutrinoTruth:
-    """The neutrino of one event: the first row of its particles."""
+    """The neutrino of an event: the first row of its particles."""
 
     pdg: int
     current_type: int
@@ -30,19 +30,19 @@ class NeutrinoTruth:
     time: float
     """Nanoseconds."""
     pixels: tuple[tuple[int, int], ...] | None = None
-    """Row and column of the vertex in each plane's full image; None where the file does not say."""
+    """Row and column of the vertex in each plane's full image; None if the file does not say."""
 
     @property
     def flavour(self) -> str:
-        """As a physicist would write it."""
+        """Flavour and current in physics notation."""
         name = {ELECTRON_NEUTRINO: "ν_e", MUON_NEUTRINO: "ν_μ"}.get(abs(self.pdg), f"pdg {self.pdg}")
         bar = "anti-" if self.pdg < 0 else ""
         return f"{bar}{name} {'CC' if self.current_type == CHARGED_CURRENT else 'NC'}"
 
 
 def event_class(truth: NeutrinoTruth | None, neutrino_pixels: int) -> int:
-    """The class of the whole event; antineutrinos count as their flavour."""
-    if truth is None or neutrino_pixels < FEWEST_NEUTRINO_PIXELS:
+    """The class of an event; antineutrinos count as their flavour."""
+    if truth is None or neutrino_pixels < MIN_NEUTRINO_PIXELS:
         return COSMIC_ONLY
     if truth.current_type == NEUTRAL_CURRENT:
         return NC
@@ -50,7 +50,7 @@ def event_class(truth: NeutrinoTruth | None, neutrino_pixels: int) -> int:
 
 
 def truth_from_row(particle: Array, pixels: tuple[tuple[int, int], ...] | None) -> NeutrinoTruth:
-    """The value that a row of the particle table stands for."""
+    """Convert a row of the particle table."""
     vertex = particle["vtx"]
     return NeutrinoTruth(
         pdg=int(particle["pdg"]),

@@ -1,4 +1,4 @@
-"""What is known of the events of a batch, as arrays for the heads of a network."""
+"""Event classes and vertices of a batch as arrays, for the heads of a network."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from cosmictagger.data.events import Array, Batch, SparseBatch, Truths
 from cosmictagger.data.truth import NeutrinoTruth, event_class
 
 ABSENT = -1.0
-"""Row and column of a vertex that is not there."""
+"""Row and column of a missing vertex."""
 
 
 class TruthSource(Protocol):
-    """A source that knows what the simulation knew."""
+    """A source with the simulation's truth."""
 
     def truth(self, entry: int) -> NeutrinoTruth | None:
         """The neutrino of an event."""
 
 
 def truths_of(source: TruthSource, batch: Batch | SparseBatch, downsample: int) -> Truths:
-    """Kind and vertex of each event of a batch; an event whose neutrino cannot be seen is one of cosmic rays alone."""
+    """Class and vertex of each event; an event whose neutrino is not visible counts as cosmic only."""
     found = [source.truth(int(entry)) for entry in batch.entries]
     kinds = [event_class(truth, int(count)) for truth, count in zip(found, neutrino_pixels(batch), strict=True)]
     vertex = np.full((len(found), PLANES, 2), ABSENT, np.float32)
-    for place, truth in zip(vertex, found, strict=True):
+    for position, truth in zip(vertex, found, strict=True):
         if truth is not None and truth.pixels is not None:
-            # The middle of a pixel of the stored image, in pixels of the coarse one.
-            place[:] = (np.asarray(truth.pixels, np.float32) + 0.5) / 2**downsample
+            # The centre of a full-size pixel, in downsampled pixels.
+            position[:] = (np.asarray(truth.pixels, np.float32) + 0.5) / 2**downsample
     return Truths(np.array(kinds, np.int64), vertex)
 
 

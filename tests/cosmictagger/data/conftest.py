@@ -1,4 +1,4 @@
-"""The real events where they are present, and a few generated ones that every test may read."""
+"""The real events, if present, and a few generated ones."""
 
 import os
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ if find_spec("h5py") is None:
 
 @pytest.fixture(scope="session")
 def real_path() -> Path:
-    """Five events of the detector's simulation; a file that is not ours to hand on."""
+    """Five events of the detector's simulation; a file that we may not redistribute."""
     place = os.environ.get("COSMICTAGGER_REAL_FILE", "")
     if not Path(place).is_file():
         pytest.skip("COSMICTAGGER_REAL_FILE names no file")

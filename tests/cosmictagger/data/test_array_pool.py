@@ -12,7 +12,7 @@ def address(array):
     return array.__array_interface__["data"][0]
 
 
-def test_an_array_that_is_let_go_comes_back_as_zeros():
+def test_a_released_array_is_reused_as_zeros():
     canvases = ArrayPool()
     array = canvases.zeros(SHAPE, np.float32)
     array[...] = 7
@@ -24,7 +24,7 @@ def test_an_array_that_is_let_go_comes_back_as_zeros():
     assert not again.any()
 
 
-def test_an_array_in_use_is_left_alone():
+def test_an_array_in_use_is_not_reused():
     canvases = ArrayPool()
     held = canvases.zeros(SHAPE, np.uint8)
     view = canvases.zeros(SHAPE, np.uint8).reshape(-1)[5:]
@@ -41,7 +41,7 @@ def test_shapes_and_types_are_kept_apart():
     assert canvases.zeros(SHAPE, np.float32).dtype == np.float32
 
 
-def test_no_more_arrays_are_kept_than_said():
+def test_the_number_of_kept_arrays_is_limited():
     canvases = ArrayPool(most_kept=2)
     arrays = [canvases.zeros(SHAPE, np.uint8) for _ in range(5)]
     places = [address(array) for array in arrays]

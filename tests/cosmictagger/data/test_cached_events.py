@@ -7,7 +7,7 @@ from cosmictagger.data.loader import Loader
 from cosmictagger.errors import DataError
 
 
-def test_held_events_are_the_files_events(generated):
+def test_cached_events_equal_the_files_events(generated):
     held = CachedEvents(generated, downsample=2)
     for entries in ([0, 3], [3, 1, 0]):
         mine, theirs = held.batch(entries, 2), generated.batch(entries, 2)
@@ -24,7 +24,7 @@ def test_an_event_is_read_once(generated_path):
     assert np.array_equal(held.batch([0, 1], 3).charge, expected.charge), "the file is closed by now"
 
 
-def test_a_transformed_batch_leaves_the_held_events_as_they_are(generated):
+def test_a_transformed_batch_does_not_change_the_cache(generated):
     held = CachedEvents(generated, downsample=3)
     before = held.batch([0], 3).charge
     with Loader(held, minibatch_size=1, downsample=3, order="serial_access", sparse=True, img_transform=True) as loader:
@@ -33,5 +33,5 @@ def test_a_transformed_batch_leaves_the_held_events_as_they_are(generated):
 
 
 def test_another_downsampling_is_refused(generated):
-    with pytest.raises(DataError, match="held at downsample 2, not at 1"):
+    with pytest.raises(DataError, match="cached at downsample 2, not at 1"):
         CachedEvents(generated, downsample=2).batch([0], 1)

@@ -67,7 +67,7 @@ def test_pixels_stay_in_the_order_of_the_file(plane, downsample):
     assert np.all(np.diff(ids) > 0)
 
 
-def test_an_event_as_it_is_comes_back_as_it_is():
+def test_no_downsampling_returns_the_same_event():
     plane = SparsePlane(*(np.zeros(1, kind) for kind in (np.int32, np.int32, np.float32, np.uint8)))
     event = SparseEvent(SHAPE, (plane,) * 3)
     assert downsample_event(event, 0) is event
@@ -79,7 +79,7 @@ def test_nothing_merges_to_nothing():
 
 
 @pytest.mark.parametrize("downsample", [-1, 8, 20])
-def test_a_downsampling_that_the_image_does_not_allow_is_refused(downsample):
+def test_a_downsampling_that_does_not_divide_the_image_is_refused(downsample):
     with pytest.raises(DataError, match=f"data.downsample={downsample}"):
         check_downsample(downsample, (1280, 2048))
 

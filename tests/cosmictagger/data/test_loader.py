@@ -19,7 +19,7 @@ def drawn(loader, count):
 
 
 @pytest.mark.parametrize("order", sorted(ORDERS))
-def test_a_resumed_sequence_goes_on_as_if_nothing_had_happened(generated, order):
+def test_a_resumed_sequence_continues_exactly(generated, order):
     settings = {"minibatch_size": 2, "downsample": 5, "order": order}
     with Loader(generated, seed=3, **settings) as undisturbed:
         expected = take(undisturbed, 9)
@@ -75,7 +75,7 @@ def test_the_transform_takes_the_logarithm_once(generated):
         assert np.array_equal(next(transformed).image, np.log1p(next(plain).image))
 
 
-def test_channels_come_where_they_are_wanted(generated):
+def test_channels_can_come_first_or_last(generated):
     with (
         Loader(generated, minibatch_size=1, downsample=3, seed=1, data_format="channels_last") as last,
         Loader(generated, minibatch_size=1, downsample=3, seed=1) as first,
@@ -83,7 +83,7 @@ def test_channels_come_where_they_are_wanted(generated):
         assert np.array_equal(np.moveaxis(next(last).image, 3, 1), next(first).image)
 
 
-def test_the_processes_of_a_world_share_each_batch(generated):
+def test_processes_divide_each_batch(generated):
     settings = {"minibatch_size": 4, "downsample": 6, "seed": 9, "order": "shuffle"}
     with Loader(generated, **settings) as alone:
         whole = drawn(alone, 4)
@@ -95,7 +95,7 @@ def test_the_processes_of_a_world_share_each_batch(generated):
     assert [first + second for first, second in zip(*parts, strict=True)] == whole
 
 
-def test_a_seed_of_zero_comes_from_the_clock_and_is_told(generated):
+def test_a_seed_of_zero_comes_from_the_clock_and_is_stored(generated):
     with (
         Loader(generated, minibatch_size=1, downsample=7) as one,
         Loader(generated, minibatch_size=1, downsample=7) as other,
@@ -116,7 +116,7 @@ class Failing:
     batch = dense_batch
 
 
-def test_an_error_in_the_background_reaches_the_one_who_asks():
+def test_an_error_in_a_thread_reaches_the_caller():
     with (
         Loader(Failing(), minibatch_size=1, order="serial_access") as loader,
         pytest.raises(DataError, match="event 0 is damaged"),
@@ -132,12 +132,12 @@ def test_an_error_in_the_background_reaches_the_one_who_asks():
         ({"minibatch_size": 1, "downsample": 9}, "downsample=9"),
         ({"minibatch_size": 1, "order": "sorted"}, "No order of entries named 'sorted'"),
         ({"minibatch_size": 1, "data_format": "nchw"}, "No data format named 'nchw'"),
-        ({"minibatch_size": 3, "size": 2}, "cannot be shared equally by 2 processes"),
+        ({"minibatch_size": 3, "size": 2}, "cannot be divided equally among 2 processes"),
         ({"minibatch_size": 1, "sparse": True, "data_format": "channels_last"}, "channels first"),
         ({"minibatch_size": 1, "workers": 0}, "must both be at least 1"),
     ],
 )
-def test_what_cannot_be_loaded_is_refused(generated, settings, message):
+def test_invalid_settings_are_refused(generated, settings, message):
     with pytest.raises(DataError, match=message):
         Loader(generated, **settings)
 

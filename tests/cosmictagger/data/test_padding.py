@@ -35,21 +35,21 @@ def test_padded_pixels_are_the_same_images(counts, seed):
     assert np.array_equal(label.numpy(), batch.dense().label)
 
 
-def test_more_pixels_than_there_is_room_for_are_refused_by_event():
-    with pytest.raises(DataError, match="Event 6 has 9 filled pixels where the file promises 8"):
+def test_an_event_with_too_many_pixels_is_named():
+    with pytest.raises(DataError, match="Event 6 has 9 filled pixels, but the file promises at most 8"):
         padded(sparse([3, 9, 0]), 8)
 
 
-def test_a_loader_pads_to_what_no_event_of_the_file_exceeds(generated):
+def test_a_loader_pads_to_the_largest_event_of_the_file(generated):
     settings = {"minibatch_size": 2, "downsample": 1, "seed": 1}
     with (
-        Loader(generated, sparse=True, pixels=generated.most_pixels, **settings) as sending,
+        Loader(generated, sparse=True, pixels=generated.max_pixels, **settings) as sending,
         Loader(generated, **settings) as dense,
     ):
         for _ in range(2):
             full, batch = next(sending), next(dense)
             assert isinstance(full, PaddedBatch)
-            assert full.index.shape == (2, generated.most_pixels)
+            assert full.index.shape == (2, generated.max_pixels)
             image, label = tensors(full, torch.device("cpu"))
             assert np.array_equal(image.numpy(), batch.image)
             assert np.array_equal(label.numpy(), batch.label)

@@ -17,7 +17,7 @@ def test_the_class_follows_flavour_and_current(pdg, current_type, expected):
     assert event_class(neutrino(pdg, current_type), 10) == expected
 
 
-def test_an_unseen_neutrino_leaves_an_event_of_cosmics():
+def test_an_invisible_neutrino_makes_an_event_cosmic_only():
     assert event_class(neutrino(14, 0), 9) == COSMIC_ONLY
     assert event_class(None, 1000) == COSMIC_ONLY
 
@@ -25,5 +25,5 @@ def test_an_unseen_neutrino_leaves_an_event_of_cosmics():
 @pytest.mark.parametrize(
     ("pdg", "current_type", "expected"), [(12, 0, "ν_e CC"), (14, 1, "ν_μ NC"), (-14, 0, "anti-ν_μ CC")]
 )
-def test_the_flavour_reads_as_written_by_hand(pdg, current_type, expected):
+def test_the_flavour_is_in_physics_notation(pdg, current_type, expected):
     assert neutrino(pdg, current_type).flavour == expected

@@ -21,7 +21,7 @@ def test_kind_and_vertex_are_those_of_the_file(few_events):
             np.testing.assert_allclose(found.vertex[position], (np.array(truth.pixels) + 0.5) / 8)
 
 
-def test_an_event_without_truth_is_one_of_cosmic_rays_alone(few_events):
+def test_an_event_without_truth_is_cosmic_only(few_events):
     class Unknowing:
         def truth(self, entry):
             return None
@@ -32,7 +32,7 @@ def test_an_event_without_truth_is_one_of_cosmic_rays_alone(few_events):
     assert (found.vertex == ABSENT).all()
 
 
-def test_a_loader_brings_them_from_a_file_and_from_memory(few_events):
+def test_a_loader_adds_them_from_a_file_and_from_the_cache(few_events):
     with EventFile(generated_file(few_events, events=4, seed=2)) as file:
         for source in (file, CachedEvents(file, downsample=4)):
             for sparse in (False, True):

@@ -1,4 +1,4 @@
-"""Muons from above, at any time of the readout, and what they knock off."""
+"""Cosmic muons at any time of the readout, and their secondaries."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cosmictagger.data.generator.showers import delta_rays, michel, shower, soft
 from cosmictagger.data.generator.tracks import MUON, passing, stopping
 
 MUONS = 7.3
-"""Mean number of muons that meet the volume in a readout."""
+"""Mean number of muons that cross the volume in a readout."""
 _STOPPING_SHARE = 0.12
 _RADIATED_SHOWERS_PER_CENTIMETRE = 0.00015
 
 
 def cosmic_muon(random: np.random.Generator) -> tuple[Deposits, float]:
-    """One muon with all that belongs to it, and its delay in rows."""
+    """One muon with its secondaries, and its delay in rows."""
     start, direction, length = _chord(random)
     delay = random.uniform(-HEIGHT / 2, HEIGHT / 2)
     if random.random() < _STOPPING_SHARE:
@@ -38,15 +38,15 @@ def _radiated(random: np.random.Generator, points: Array, direction: Array, mome
     """Showers of photons that a fast muon radiates."""
     count = random.poisson(_RADIATED_SHOWERS_PER_CENTIMETRE * 0.1 * len(points))
     energies = np.minimum(40 / random.uniform(0.05, 1, count), 0.3 * momentum)
-    places = points[random.integers(0, len(points), count)]
+    positions = points[random.integers(0, len(points), count)]
     return [
-        shower(random, place, direction, float(energy), photon=True)
-        for place, energy in zip(places, energies, strict=True)
+        shower(random, position, direction, float(energy), photon=True)
+        for position, energy in zip(positions, energies, strict=True)
     ]
 
 
 def _chord(random: np.random.Generator) -> tuple[Array, Array, float]:
-    """Where a muon enters, where it heads and how long it stays inside."""
+    """Entry point, direction and path length of a muon."""
     through = random.uniform(LOW, HIGH)
     direction = _downward(random)
     to_low, to_high = (LOW - through) / direction, (HIGH - through) / direction
@@ -56,7 +56,7 @@ def _chord(random: np.random.Generator) -> tuple[Array, Array, float]:
 
 
 def _downward(random: np.random.Generator) -> Array:
-    """Zenith angles as on the ground: the square of the cosine."""
+    """Zenith angles at ground level: cosine squared."""
     cosine = random.uniform(0.01, 1) ** (1 / 2)
     sine, azimuth = np.sqrt(1 - cosine**2), random.uniform(0, 2 * np.pi)
     direction = np.array([sine * np.cos(azimuth), -cosine, sine * np.sin(azimuth)])

@@ -1,4 +1,4 @@
-"""Ionisation in the detector before it is read out."""
+"""Ionisation in the detector before readout."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cosmictagger.data.events import Array
 
 _RECOMBINATION, _BIRKS = 0.8, 0.0696
 CHARGE_PER_MEV = 175.0
-"""Scale of the images: a muon leaves about 260 in a centimetre."""
+"""Scale of the images: a muon deposits about 260 per centimetre."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Deposits:
-    """Points where charge is set free."""
+    """Points where charge is freed."""
 
     points: Array
     """float64 (n, 3), centimetres."""
@@ -31,12 +31,12 @@ NOTHING = Deposits(np.empty((0, 3)), np.empty(0))
 
 
 def combined(parts: Sequence[Deposits]) -> Deposits:
-    """All deposits of several parts."""
+    """Concatenate deposits."""
     if not parts:
         return NOTHING
     return Deposits(np.concatenate([part.points for part in parts]), np.concatenate([part.charge for part in parts]))
 
 
 def freed_charge(loss: Array, step: float) -> Array:
-    """Charge that escapes recombination where a particle loses so many MeV per centimetre: dense tracks keep less."""
+    """Charge that escapes recombination, for a loss in MeV per centimetre: dense tracks lose a larger share."""
     return CHARGE_PER_MEV * step * _RECOMBINATION * loss / (1.0 + _BIRKS * loss)

@@ -1,4 +1,4 @@
-"""One whole event, a function of a seed and its number alone."""
+"""A generated event, which depends only on a seed and its number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RADIOACTIVE_MEV = 0.25
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GeneratedEvent:
-    """Images and the truth behind them."""
+    """The images and the truth of an event."""
 
     images: SparseEvent
     particles: Array
@@ -34,7 +34,7 @@ class GeneratedEvent:
 
 
 def generate_event(seed: int, entry: int) -> GeneratedEvent:
-    """The event with this number in the file with this seed."""
+    """Generate the event with this number for a seed."""
     random = np.random.default_rng((seed, entry))
     neutrino = interaction(random)
     time = random.uniform(1600.0, 10000.0)

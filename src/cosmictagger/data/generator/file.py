@@ -1,4 +1,4 @@
-"""Files of generated events, each made once."""
+"""Files of generated events, each generated once."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from cosmictagger.data.larcv.writer import EventWriter, pixel_ids
 from cosmictagger.errors import DataError
 
 GENERATOR_VERSION = 2
-"""Part of the name of a generated file: events of another version are other events."""
+"""Part of the file name: another version generates other events."""
 _EVENTS_PER_TASK = 8
-_GUARD = "Put what a script does under `if __name__ == '__main__':`, or leave workers at 1."
+_GUARD = "Put the script's main code under `if __name__ == '__main__':`, or leave workers at 1."
 
 
 def generated_file(
     directory: str | Path, *, events: int, seed: int, workers: int = 1, progress: Progress | None = None
 ) -> Path:
-    """The file of so many events with this seed in a directory, made when it is not there; others wait for who makes it."""
+    """Path of the file with these events; generates it if missing, while other processes wait."""
     path = Path(directory) / f"generated_v{GENERATOR_VERSION}_seed{seed}_{events}.h5"
     if not path.is_file():
-        # Before the lock, which the parent of such a process holds until its workers are done.
+        # Before the lock: the parent of such a process holds it until its workers are done.
         _check_guard(workers)
-        with _alone(path):
+        with _locked(path):
             if not path.is_file():
                 generate_file(path, events=events, seed=seed, workers=workers, progress=progress)
     return path
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keep the other processes of this machine from the same work."""
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes of this machine from generating the same file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Opened without truncating: another program may keep something in the lock file.
         lock = path.with_suffix(".lock").open("a")
     except OSError as error:
         raise DataError(
-            f"{path.parent} cannot be written to ({error.strerror}), and generated events are kept there. Name another "
-            "data.data_directory."
+            f"{path.parent} cannot be written to ({error.strerror}), but generated events are stored there. Choose "
+            "another data.data_directory."
         ) from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -58,9 +58,9 @@ def _alone(path: Path) -> Iterator[None]:
 def generate_file(
     path: str | Path, *, events: int, seed: int, workers: int = 1, progress: Progress | None = None
 ) -> Path:
-    """Write events 0 to ``events`` of a seed; workers beyond the first are processes, and change nothing in the file.
+    """Write the first events of a seed; the file does not depend on the number of workers.
 
-    Processes are started afresh, so a script that asks for them needs its ``if __name__ == "__main__"``.
+    Several workers are spawned processes, so the calling script needs ``if __name__ == "__main__"``.
     """
     if events < 1 or seed < 0 or workers < 1:
         raise DataError(
@@ -77,11 +77,9 @@ def generate_file(
 
 
 def _check_guard(workers: int) -> None:
-    """Raise in a worker that runs its parent's script once more, and would start workers of its own."""
+    """Raise in a worker that runs its parent's script again and would start more workers."""
     if workers > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise DataError(
-            f"Each of the {workers} workers begins by importing the script, which asks for them again. {_GUARD}"
-        )
+        raise DataError(f"Each of the {workers} workers imports the script, which starts workers again. {_GUARD}")
 
 
 def _events(events: int, seed: int, workers: int) -> Iterator[GeneratedEvent]:
@@ -92,13 +90,13 @@ def _events(events: int, seed: int, workers: int) -> Iterator[GeneratedEvent]:
         starts = iter(range(0, events, _EVENTS_PER_TASK))
         make = partial(_several, seed, events)
         try:
-            coming = [pool.submit(make, start) for start in islice(starts, 2 * workers)]
-            while coming:
-                yield from coming.pop(0).result()
-                coming += [pool.submit(make, start) for start in islice(starts, 1)]
+            pending = [pool.submit(make, start) for start in islice(starts, 2 * workers)]
+            while pending:
+                yield from pending.pop(0).result()
+                pending += [pool.submit(make, start) for start in islice(starts, 1)]
         except BrokenProcessPool:
             raise DataError(
-                f"A worker ended before its events were drawn, and its own output says why. Where it could not start: {_GUARD}"
+                f"A worker ended before its events were generated; see its own output. If it did not start: {_GUARD}"
             ) from None
 
 

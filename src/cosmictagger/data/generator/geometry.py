@@ -1,4 +1,4 @@
-"""Where a point of the detector appears in the three images.
+"""The geometry of the detector: where a point appears in the three images.
 
 The numbers reproduce the vertices and the filled columns of real events of the near detector.
 """
@@ -27,19 +27,19 @@ WIRE_ANGLES = ((-_SINE, 0.5, 607.0), (_SINE, 0.5, 607.0), (0.0, 1.0, 190.0))
 
 
 def columns(plane: int, points: Array) -> Array:
-    """Which wire of a plane sees each point."""
+    """The wire of a plane for each point."""
     height, beam, offset = WIRE_ANGLES[plane]
     return (height * points[:, 1] + beam * points[:, 2]) / WIRE_PITCH + offset
 
 
 def rows(points: Array, delay: Array | float = 0.0) -> Array:
-    """When the charge of each point arrives; a delay, in rows, moves it towards the cathode."""
+    """The row in which each point's charge arrives; a delay, in rows, shifts it towards the cathode."""
     side = np.where(points[:, 0] < 0, 1.0, -1.0)
     return MIDDLE_ROW + ROWS_PER_CENTIMETRE * points[:, 0] + side * delay
 
 
 def inside(points: Array) -> Array:
-    """Which points lie in the active volume."""
+    """Whether points are in the active volume."""
     return np.asarray(np.all((points > LOW) & (points < HIGH), axis=1))
 
 

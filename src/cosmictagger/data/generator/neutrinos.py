@@ -1,4 +1,4 @@
-"""One neutrino of the beam: what it is, what leaves its vertex, and the charge of that."""
+"""Neutrino interactions: flavour, outgoing particles and their charge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BEAM = np.array([0.0, 0.0, 1.0])
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Particle:
-    """One particle that leaves the vertex."""
+    """An outgoing particle."""
 
     pdg: int
     kinetic: float
@@ -36,7 +36,7 @@ class Particle:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Interaction:
-    """A neutrino and what it made."""
+    """A neutrino and its outgoing particles."""
 
     pdg: int
     current_type: int
@@ -48,7 +48,7 @@ class Interaction:
 
 
 def interaction(random: np.random.Generator) -> Interaction:
-    """Draw kind, energy, vertex and outgoing particles."""
+    """Draw flavour, energy, vertex and outgoing particles."""
     weights = [weight for weight, _, _ in _KINDS]
     _, pdg, current = _KINDS[random.choice(len(_KINDS), p=weights)]
     energy = float(np.clip(random.gamma(4.0, 300.0), 300.0, 3500.0))
@@ -62,7 +62,7 @@ def interaction(random: np.random.Generator) -> Interaction:
 
 
 def ionisation(random: np.random.Generator, event: Interaction) -> list[Deposits]:
-    """Charge of each outgoing particle, in their order, and last of the neutrons' and the nucleus's spots."""
+    """Charge of each outgoing particle, in order, then that of spots from neutrons and the nucleus."""
     parts = [_of_particle(random, event.vertex, particle) for particle in event.particles]
     return [*parts, _spots(random, event)]
 
@@ -74,7 +74,7 @@ def _lepton(random: np.random.Generator, pdg: int, energy: float, transfer: floa
 
 
 def _hadrons(random: np.random.Generator, energy: float) -> list[Particle]:
-    """Share the transferred energy among protons, pions and unseen neutrons."""
+    """Divide the transferred energy among protons, pions and invisible neutrons."""
     kinds = [PROTON_PDG] * (1 + random.poisson(0.8 + energy / 1500))
     kinds += [NEUTRON_PDG] * random.poisson(0.8)
     if energy > 300:
@@ -84,7 +84,7 @@ def _hadrons(random: np.random.Generator, energy: float) -> list[Particle]:
     masses = sum(135.0 for kind in kinds if kind in (PI_PLUS_PDG, PI_ZERO_PDG))
     shares = random.dirichlet(weights * 2) * max(energy - masses, 60.0)
     protons = np.array(kinds) == PROTON_PDG
-    # The nucleus keeps part of what its protons were given.
+    # The nucleus keeps part of its protons' energy.
     shares[protons] *= random.uniform(0.35, 0.8, np.count_nonzero(protons))
     spread = np.where(protons, 0.9, 0.7)
     angles = np.minimum(np.abs(random.normal(0, spread)), np.pi)
@@ -105,7 +105,7 @@ def _of_particle(random: np.random.Generator, vertex: Array, particle: Particle)
 def _of_track(random: np.random.Generator, vertex: Array, particle: Particle) -> Deposits:
     species: Species = {MUON_PDG: MUON, PI_PLUS_PDG: PION}.get(particle.pdg, PROTON)
     reach = species.range(particle.kinetic)
-    # Hadrons often meet a nucleus before they have stopped.
+    # Hadrons often hit a nucleus before they stop.
     share = 1.0 if species is MUON else min(1.0, random.exponential(80.0) / max(reach, 1.0) + 0.1)
     track, points = stopping(random, species, vertex, particle.direction, particle.kinetic, share=share)
     parts = [track]
@@ -132,10 +132,10 @@ def _two_photons(random: np.random.Generator, vertex: Array, particle: Particle)
 
 
 def _spots(random: np.random.Generator, event: Interaction) -> Deposits:
-    """Photons of the nucleus near the vertex; protons that neutrons knock on far from it."""
+    """Photons of the nucleus near the vertex, and protons hit by neutrons far from it."""
     near = random.poisson(3.0)
     neutrons = sum(particle.pdg == NEUTRON_PDG for particle in event.particles)
     far = random.poisson(2.5 * neutrons)
     distance = np.concatenate([random.exponential(12.0, near), random.exponential(35.0, far)])
-    places = event.vertex + isotropic(random, near + far) * distance[:, None]
-    return blips(random, places, 2.0)
+    positions = event.vertex + isotropic(random, near + far) * distance[:, None]
+    return blips(random, positions, 2.0)

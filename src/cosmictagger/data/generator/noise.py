@@ -1,4 +1,4 @@
-"""Electronic noise that passes the threshold, plane by plane and half by half."""
+"""Electronic noise above threshold, by plane and half."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cosmictagger.data.detector import HEIGHT
 from cosmictagger.data.events import Array
 
 THRESHOLD = 5.0
-"""Least charge that is kept."""
+"""The smallest charge that is kept."""
 FIRST_WIRE = (31, 31, 191)
 LAST_WIRE = (2016, 2016, 1856)
 """Columns that have a wire."""
@@ -18,17 +18,17 @@ LAST_WIRE = (2016, 2016, 1856)
 _RUNS_PER_WIRE = ((0.36, 4.2), (4.4, 0.33), (0.085, 0.075))
 """Mean runs of noise per wire in the first and the second half of the rows, for each plane.
 
-A wire that lies one way in one drift volume lies the other way in the other, so induction planes swap their noise."""
+Wires are mirrored between the drift volumes, so induction planes swap their noise."""
 _LENGTH_ENDS = 0.78
 _MEAN_EXCESS = 0.72
 _WIRE_SPREAD = 4.0
 _QUIET_BOARD = 32
-"""Wires read by one board; now and then a board is silent."""
+"""Wires per readout board; boards are silent at times."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Noise:
-    """Pixels of noise of one plane, possibly the same pixel more than once."""
+    """Noise pixels of one plane; a pixel may appear more than once."""
 
     row: Array
     column: Array
@@ -36,7 +36,7 @@ class Noise:
 
 
 def noise(random: np.random.Generator, plane: int) -> Noise:
-    """Runs of consecutive ticks above threshold on single wires."""
+    """Draw runs of consecutive ticks above threshold on single wires."""
     halves = [_half(random, plane, half) for half in (0, 1)]
     row, column, charge = (np.concatenate(parts) for parts in zip(*halves, strict=True))
     return Noise(row, column, charge)

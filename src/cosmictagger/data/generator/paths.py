@@ -1,4 +1,4 @@
-"""Paths of charged particles: straight but for many small kicks."""
+"""Paths of charged particles with multiple scattering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KICK = 1.15
 
 
 def walk(random: np.random.Generator, start: Array, direction: Array, momentum: Array) -> Array:
-    """Points (particles, steps, 3) of paths that begin at start (particles, 3); momentum is (particles, steps)."""
+    """Points (particles, steps, 3) of paths from start (particles, 3); momentum is (particles, steps)."""
     first, second = _across(direction)
     kicks = random.standard_normal((2, *momentum.shape)) * (_KICK / momentum)
     turned = np.cumsum(kicks, axis=2)[..., None]
@@ -24,7 +24,7 @@ def walk(random: np.random.Generator, start: Array, direction: Array, momentum: 
 
 
 def tilted(random: np.random.Generator, direction: Array, angle: Array) -> Array:
-    """Directions (n, 3) at the given angles from the given ones, at any azimuth."""
+    """Directions (n, 3) at given angles from given directions, with random azimuth."""
     first, second = _across(direction)
     azimuth = random.uniform(0, 2 * np.pi, len(direction))[:, None]
     aside = np.cos(azimuth) * first + np.sin(azimuth) * second
@@ -32,13 +32,13 @@ def tilted(random: np.random.Generator, direction: Array, angle: Array) -> Array
 
 
 def isotropic(random: np.random.Generator, count: int) -> Array:
-    """Directions of no preference."""
+    """Isotropic directions."""
     vectors = random.standard_normal((count, 3))
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def _across(direction: Array) -> tuple[Array, Array]:
-    """Two unit vectors at right angles to each direction and to each other."""
+    """Two unit vectors perpendicular to each direction and to each other."""
     helper = np.where(np.abs(direction[:, :1]) < 0.9, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
     first = np.cross(direction, helper)
     first /= np.linalg.norm(first, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""A progress bar for the terminal, and silence elsewhere."""
+"""A progress bar, only on terminals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Progress = Callable[[int, int], None]
-"""Called with the number of events done and the number wanted."""
+"""Called with the number of events done and the total."""
 
 
 @contextlib.contextmanager
 def terminal_progress(text: str) -> Iterator[Progress | None]:
-    """A bar on standard error where it is a terminal and tqdm is installed; None otherwise."""
+    """A bar on standard error if it is a terminal and tqdm is installed; else None."""
     bar_type = _bar_type() if sys.stderr.isatty() else None
     if bar_type is None:
         yield None

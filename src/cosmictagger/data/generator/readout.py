@@ -1,4 +1,4 @@
-"""From deposits to the thresholded images of one plane."""
+"""The readout: from deposits to thresholded images."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from cosmictagger.data.generator.noise import FIRST_WIRE, LAST_WIRE, THRESHOLD, 
 
 _GAIN = (0.91, 0.95, 1.0)
 _JITTER = (1.3, 1.3, 0.7)
-"""Noise under a signal, in the images' unit."""
+"""Noise on signal pixels, in the images' unit."""
 _REACH = 3
-"""Rows that a deposit may reach to either side."""
+"""Rows that a deposit reaches to either side."""
 _SHIFTS = 16
-"""Places within a row that are told apart."""
+"""Resolution of positions within a row."""
 _WIDTHS = (0.54, 0.62, 0.70, 0.78)
-"""Widths of the pulse in rows, from charge freed at the wires to charge freed at the cathode."""
+"""Pulse widths in rows, for charge freed at the wires up to charge freed at the cathode."""
 _TRUE_WIDTH = (0.31, 0.31, 0.34)
 _LEAST_TRUE_CHARGE = 0.5
-"""Of the charge that truly arrives in a pixel, what makes it belong to a particle."""
+"""The true charge that a pixel needs to be labelled."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,18 +40,18 @@ class Signal:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Arrivals:
-    """All deposits of an event that reach the wires, ready to be projected."""
+    """All deposits of an event that reach the wires."""
 
     points: Array
     charge: Array
     row: Array
     label: Array
     source: Array
-    """Number of the signal that each deposit belongs to."""
+    """The signal of each deposit."""
 
 
 def arrivals(signals: list[Signal]) -> Arrivals:
-    """Deposits inside the volume whose charge arrives while its half of the detector is read."""
+    """Deposits in the volume whose charge arrives while their half of the detector is read."""
     everything = combined([signal.deposits for signal in signals])
     counts = [len(signal.deposits) for signal in signals]
     delay = np.repeat([signal.delay for signal in signals], counts)
@@ -66,7 +66,7 @@ def arrivals(signals: list[Signal]) -> Arrivals:
 
 
 def read_plane(random: np.random.Generator, plane: int, arriving: Arrivals) -> SparsePlane:
-    """Charge above threshold, labelled by whose charge truly lies in the pixel."""
+    """Read out charge above threshold, labelled by the origin of the true charge."""
     wire = np.floor(columns(plane, arriving.points)).astype(np.int64)
     read = (wire >= FIRST_WIRE[plane]) & (wire <= LAST_WIRE[plane])
     wire, row, charge = wire[read], arriving.row[read], arriving.charge[read] * _GAIN[plane]
@@ -78,18 +78,18 @@ def read_plane(random: np.random.Generator, plane: int, arriving: Arrivals) -> S
 
 
 def true_clusters(plane: int, arriving: Arrivals, signals: int) -> PlaneClusters:
-    """Where each signal's energy lies, before the electronics spread it."""
+    """Each signal's energy before the electronics spread it."""
     wire = np.floor(columns(plane, arriving.points)).astype(np.int64)
-    place = (arriving.source * WIDTH + wire) * HEIGHT + arriving.row.astype(np.int64)
-    order = np.argsort(place, kind="stable")
-    place, first = np.unique(place[order], return_index=True)
+    position = (arriving.source * WIDTH + wire) * HEIGHT + arriving.row.astype(np.int64)
+    order = np.argsort(position, kind="stable")
+    position, first = np.unique(position[order], return_index=True)
     energy = np.add.reduceat(arriving.charge[order], first) / CHARGE_PER_MEV if len(first) else np.empty(0)
-    source, ids = np.divmod(place, WIDTH * HEIGHT)
+    source, ids = np.divmod(position, WIDTH * HEIGHT)
     return PlaneClusters(np.bincount(source, minlength=signals), ids, energy.astype(np.float32))
 
 
 def _above_threshold(random: np.random.Generator, plane: int, image: Array) -> tuple[Array, Array]:
-    """Pixels and charges that are kept of an image, whose pixels lie wire by wire, once noise has come to it."""
+    """Add noise to an image, flattened by wire; returns pixels and charges above threshold."""
     signal = np.flatnonzero(image > 0)
     image[signal] += random.normal(0, _JITTER[plane], len(signal))
     background = noise(random, plane)
@@ -100,13 +100,13 @@ def _above_threshold(random: np.random.Generator, plane: int, image: Array) -> t
 
 def _image(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array]) -> Array:
     image = np.zeros(HEIGHT * WIDTH, np.float32)
-    places, amount = _smeared(wire, row, charge, pulse)
-    np.add.at(image, places, amount.astype(np.float32))
+    positions, amount = _smeared(wire, row, charge, pulse)
+    np.add.at(image, positions, amount.astype(np.float32))
     return image
 
 
 def _labels(wire: Array, row: Array, charge: Array, label: Array, ids: Array, width: float) -> Array:
-    """The origin of most of the true charge of each pixel."""
+    """The origin of most of each pixel's true charge."""
     amounts = []
     for origin in (COSMIC, NEUTRINO):
         mine = np.flatnonzero(label == origin)
@@ -118,7 +118,7 @@ def _labels(wire: Array, row: Array, charge: Array, label: Array, ids: Array, wi
 
 
 def _smeared(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Pixels and amounts of charge after each deposit has been spread over its neighbouring rows."""
+    """Pixels and charges after spreading each deposit over neighbouring rows."""
     table, width = pulse
     middle = np.floor(row).astype(np.int64)
     shift = ((row - middle) * _SHIFTS).astype(np.int64)
@@ -130,7 +130,7 @@ def _smeared(wire: Array, row: Array, charge: Array, pulse: tuple[Array, Array])
 
 
 def _pulse(drift: Array) -> tuple[Array, Array]:
-    """The table of weights, and which of its widths each deposit has: charge spreads on a long drift."""
+    """The table of weights and the width of each deposit: charge spreads on a long drift."""
     steps = len(_WIDTHS)
     from_wires = np.clip(1 - drift, 0, 0.999)
     return _weights(_WIDTHS), (from_wires * steps).astype(np.int64)
@@ -138,7 +138,7 @@ def _pulse(drift: Array) -> tuple[Array, Array]:
 
 @cache
 def _weights(widths: tuple[float, ...]) -> Array:
-    """Shares (widths, shifts, reached rows) of a pulse."""
+    """Weights (widths, shifts, rows) of a pulse."""
     edges = np.arange(-_REACH, _REACH + 2)
     table = np.empty((len(widths), _SHIFTS, 2 * _REACH + 1))
     for number, width in enumerate(widths):

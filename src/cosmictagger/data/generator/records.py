@@ -15,7 +15,7 @@ _TRACK_SHAPE = 2
 
 
 def particle_rows(event: Interaction, time: float) -> Array:
-    """The neutrino first, then what left its vertex; energies in GeV with their masses, as larcv has them."""
+    """The neutrino, then the outgoing particles; energies are total energies in GeV, as in larcv."""
     rows = np.zeros(1 + len(event.particles), layout.PARTICLE)
     rows["id"] = np.arange(len(rows))
     rows["mcst_index"] = rows["mct_index"] = _NO_INDEX

@@ -1,4 +1,4 @@
-"""Muons, pions and protons: one track each, thickening where it stops."""
+"""Tracks of muons, pions and protons, denser where they stop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cosmictagger.data.events import Array
 from cosmictagger.data.generator.deposits import Deposits, freed_charge
 from cosmictagger.data.generator.paths import STEP, walk
 
-LEAST_LOSS = 2.1
-"""MeV per centimetre of a fast particle."""
+MIN_LOSS = 2.1
+"""Energy loss of a fast particle, MeV per centimetre."""
 _SHAPE_PER_STEP = 1.6
 """Spread of the loss in one step (shape of a gamma distribution)."""
 
@@ -25,22 +25,22 @@ class Species:
     power: float
 
     def loss(self, left: Array) -> Array:
-        """Energy loss so many centimetres before the end."""
-        return np.maximum(self.scale * np.maximum(left, STEP) ** self.power, LEAST_LOSS)
+        """Energy loss at a distance, in centimetres, before the end."""
+        return np.maximum(self.scale * np.maximum(left, STEP) ** self.power, MIN_LOSS)
 
     def kinetic(self, left: Array) -> Array:
-        """Energy that carries the particle so far."""
-        knee = (self.scale / LEAST_LOSS) ** (-1 / self.power)
+        """Kinetic energy for a remaining range."""
+        knee = (self.scale / MIN_LOSS) ** (-1 / self.power)
         near = self.scale / (1 + self.power) * np.minimum(left, knee) ** (1 + self.power)
-        return np.asarray(near + LEAST_LOSS * np.maximum(left - knee, 0))
+        return np.asarray(near + MIN_LOSS * np.maximum(left - knee, 0))
 
     def range(self, kinetic: float) -> float:
-        """How far the particle goes."""
+        """Range for a kinetic energy."""
         grid = np.geomspace(STEP, 3000, 400)
         return float(np.interp(kinetic, self.kinetic(grid), grid))
 
     def momentum(self, left: Array) -> Array:
-        """MeV, never so low that a kick means nothing."""
+        """Momentum in MeV, bounded below to limit scattering."""
         kinetic = self.kinetic(left)
         return np.maximum(np.sqrt(kinetic * (kinetic + 2 * self.mass)), 20.0)
 
@@ -53,7 +53,7 @@ PROTON = Species(938.3, 17.0, -0.42)
 def stopping(
     random: np.random.Generator, species: Species, start: Array, direction: Array, kinetic: float, *, share: float = 1.0
 ) -> tuple[Deposits, Array]:
-    """A track that ends where its energy does, or after a share of its range; also all its points in order."""
+    """A track to its full range, or to a share of it; also its points in order."""
     reach = species.range(kinetic)
     left = reach - STEP * np.arange(max(1, round(reach * share / STEP)))
     points = walk(random, start[None], direction[None], species.momentum(left)[None])[0]
@@ -63,14 +63,14 @@ def stopping(
 def passing(
     random: np.random.Generator, start: Array, direction: Array, length: float, momentum: float
 ) -> tuple[Deposits, Array]:
-    """A fast muon that crosses; also its points in order."""
+    """A fast muon that crosses the volume; also its points in order."""
     steps = max(1, round(length / STEP))
     points = walk(random, start[None], direction[None], np.full((1, steps), momentum))[0]
-    rise = LEAST_LOSS * (1.0 + 0.06 * np.log(max(momentum / 1000, 1.0)))
+    rise = MIN_LOSS * (1.0 + 0.06 * np.log(max(momentum / 1000, 1.0)))
     return Deposits(points, fluctuating(random, np.full(steps, rise))), points
 
 
 def fluctuating(random: np.random.Generator, loss: Array) -> Array:
-    """Charge of steps whose loss scatters about the given one."""
+    """Charge of steps whose energy loss fluctuates around given values."""
     spread = random.standard_gamma(_SHAPE_PER_STEP, loss.shape) / _SHAPE_PER_STEP
     return freed_charge(loss, STEP) * spread

@@ -1,4 +1,4 @@
-"""Decompression of one chunk, by the fastest library at hand."""
+"""Decompressing chunks with the fastest installed library."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import cast
 
 Inflate = Callable[[bytes, int], bytes]
-"""Takes compressed bytes and the number of bytes that they hold."""
+"""Takes compressed bytes and their decompressed size."""
 
 
 class ChunkError(Exception):
-    """Bytes that do not decompress."""
+    """Bytes that cannot be decompressed."""
 
 
 def fastest_inflate() -> Inflate:
-    """Intel's library where the package ``isal`` is installed, half again as fast; else Python's own."""
+    """Intel's library, 1.5 times as fast, if the package ``isal`` is installed; else Python's zlib."""
     try:
         from isal import isal_zlib
     except ModuleNotFoundError:
@@ -34,7 +34,7 @@ def fastest_inflate() -> Inflate:
 
 
 def python_inflate(data: bytes, size: int) -> bytes:
-    """With Python's own zlib."""
+    """Decompress with Python's zlib."""
     try:
         return zlib.decompress(data, bufsize=size)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""A larcv3 HDF5 file of events, read with h5py and numpy alone."""
+"""Reading a larcv3 HDF5 file of events with h5py and numpy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class EventFile:
-    """The events of one file, every pixel of them; any number of threads may read at once."""
+    """The events of one file, with all pixels; several threads can read at once."""
 
     def __init__(
         self, path: str | Path, *, image: str = layout.IMAGE_PRODUCER, label: str = layout.LABEL_PRODUCER
@@ -37,7 +37,7 @@ class EventFile:
             self._image, self._label = (ProducerImages(self.path, self._file, producer) for producer in (image, label))
             self._truth = TruthTables(self.path, self._file)
             self._event_ids = self._read_event_ids()
-            self._check_agreement()
+            self._check_labels_match()
         except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
             self._file.close()
             raise _unreadable(self.path, error) from error
@@ -63,25 +63,25 @@ class EventFile:
 
     @property
     def pixels(self) -> int:
-        """Filled pixels of all events."""
+        """The number of filled pixels of all events."""
         return int(self._image.count.sum())
 
     @property
-    def most_pixels(self) -> int:
-        """No event has more filled pixels; charges and labels are taken to name the same ones where they are equally many."""
+    def max_pixels(self) -> int:
+        """An upper bound of the filled pixels of an event; equal counts of charges and labels mean the same pixels."""
         charge, label = self._image.count, self._label.count
         return int((charge if np.array_equal(charge, label) else charge + label).sum(1).max())
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._file.close()
 
     def event(self, entry: int, downsample: int = 0) -> SparseEvent:
-        """One event, sparse, on the stored or a coarser grid."""
+        """One sparse event, optionally downsampled."""
         height, width = self.shape
-        places, charge, label = self._voxels(entry)
-        column, row = np.divmod(places.astype(np.int32), np.int32(height))
-        borders = np.searchsorted(places, np.arange(PLANES + 1) * height * width)
+        positions, charge, label = self._voxels(entry)
+        column, row = np.divmod(positions.astype(np.int32), np.int32(height))
+        borders = np.searchsorted(positions, np.arange(PLANES + 1) * height * width)
         planes = tuple(
             SparsePlane(row[start:stop], column[start:stop] - number * width, charge[start:stop], label[start:stop])
             for number, (start, stop) in enumerate(pairwise(borders))
@@ -89,20 +89,20 @@ class EventFile:
         return downsample_event(SparseEvent(self.shape, planes, self.event_id(entry)), downsample)
 
     def event_id(self, entry: int) -> tuple[int, int, int]:
-        """Run, subrun and event of an entry."""
+        """Run, subrun and event number of an entry."""
         self._check_entry(entry)
         run, subrun, event = (int(number) for number in self._event_ids[entry])
         return run, subrun, event
 
     def batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> SparseBatch:
-        """Several events, sparse, with indices into the dense batch."""
+        """Several events as filled pixels, with indices into the dense batch."""
         check_downsample(downsample, self.shape)
         height, width = (side >> downsample for side in self.shape)
         size, scale = PLANES * height * width, 0.25**downsample
         parts = []
         for position, entry in enumerate(entries):
-            places, charge, label = self._voxels(int(entry))
-            index = self._pixels(places, downsample)
+            positions, charge, label = self._voxels(int(entry))
+            index = self._pixels(positions, downsample)
             if downsample:
                 index, charge, label = merge(index, charge, label, scale=scale, size=size)
             parts.append((index + position * size, charge, label))
@@ -111,46 +111,46 @@ class EventFile:
         return SparseBatch(shape, index, charge, label, *self._identity(entries))
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
-        """Several events, scattered straight into dense images: equal to ``batch(...).dense()`` and faster."""
+        """Several events as dense images: equal to ``batch(...).dense()``, but faster."""
         check_downsample(downsample, self.shape)
         shape = (len(entries), PLANES, *(side >> downsample for side in self.shape))
         image, label = (self._arrays.zeros(shape, kind) for kind in (np.float32, np.uint8))
         for position, entry in enumerate(entries):
-            places, charge, truth = self._voxels(int(entry))
-            _scatter(image[position], label[position], self._pixels(places, downsample), charge, truth, downsample)
+            positions, charge, truth = self._voxels(int(entry))
+            _scatter(image[position], label[position], self._pixels(positions, downsample), charge, truth, downsample)
         return Batch(image, label, *self._identity(entries))
 
     def truth(self, entry: int) -> NeutrinoTruth | None:
-        """What the simulation knows of the neutrino; None where the file has no particles for the event."""
+        """The simulation's truth about the neutrino; None if the file has no particles for the event."""
         rows = self.particles(entry)
         return truth_from_row(rows[0], self._truth.vertex_pixels(entry)) if len(rows) else None
 
     def particles(self, entry: int) -> Array:
-        """Rows of the particle table that belong to the event; none where the file has no such table."""
+        """The event's rows of the particle table; none if the file has no such table."""
         self._check_entry(entry)
         return self._truth.particles(entry)
 
     def _voxels(self, entry: int) -> tuple[Array, Array, Array]:
-        """Places (planes one after the other), charges and labels of one event, checked."""
+        """Positions (plane after plane), charges and labels of one event, validated."""
         self._check_entry(entry)
-        places, charge = self._image.voxels(entry)
-        label_places, label = self._label.voxels(entry)
-        if not np.array_equal(places, label_places):
-            places, charge, label = _union(places, charge, label_places, label)
+        positions, charge = self._image.voxels(entry)
+        label_positions, label = self._label.voxels(entry)
+        if not np.array_equal(positions, label_positions):
+            positions, charge, label = _union(positions, charge, label_positions, label)
         if not np.isfinite(charge).all():
-            raise self._damaged(entry, "has charges that are no numbers")
+            raise self._damaged(entry, "has charges that are not finite")
         with np.errstate(invalid="ignore"):
             classes = label.astype(np.uint8)
         if len(classes) and (classes.max() > NEUTRINO or not np.array_equal(classes, label)):
             raise self._damaged(entry, "has labels other than 0, 1 and 2")
-        return places, charge, classes
+        return positions, charge, classes
 
-    def _pixels(self, places: Array, downsample: int) -> Array:
-        """Places in the flattened coarse images, where rows come one after the other instead of columns."""
+    def _pixels(self, positions: Array, downsample: int) -> Array:
+        """Positions in the flattened downsampled images, which are row-major; files are column-major."""
         height, width = self.shape
-        # Columns of all planes are numbered through; 32 bits divide several times faster.
-        column = places.astype(np.int32) // np.int32(height)
-        row = places.astype(np.int32) - column * np.int32(height)
+        # Columns are numbered across planes. Division is several times faster in 32 bits.
+        column = positions.astype(np.int32) // np.int32(height)
+        row = positions.astype(np.int32) - column * np.int32(height)
         plane = column // np.int32(width)
         column -= plane * np.int32(width)
         height, width = height >> downsample, width >> downsample
@@ -162,12 +162,12 @@ class EventFile:
 
     def _check_entry(self, entry: int) -> None:
         if not 0 <= entry < len(self):
-            raise DataError(f"{self.path}: no event {entry}; it holds events 0 to {len(self) - 1}.")
+            raise DataError(f"{self.path}: no event {entry}; the file holds events 0 to {len(self) - 1}.")
 
-    def _check_agreement(self) -> None:
+    def _check_labels_match(self) -> None:
         if len(self._label) != len(self) or self._label.shape != self.shape:
             raise DataError(
-                f"{self.path}: {len(self)} events of charge {self.shape} beside {len(self._label)} of labels "
+                f"{self.path}: {len(self)} events with charges {self.shape} but {len(self._label)} with labels "
                 f"{self._label.shape}; both must agree. Write the file again."
             )
 
@@ -178,7 +178,7 @@ class EventFile:
         return np.stack([rows["run"], rows["subrun"], rows["event"]], axis=1)
 
     def _damaged(self, entry: int, what: str) -> DataError:
-        return DataError(f"{self.path}: event {entry} {what}. The file is damaged: copy it again or generate it anew.")
+        return DataError(f"{self.path}: event {entry} {what}. The file is damaged: copy it again or generate it again.")
 
 
 def check_minibatch(path: str | Path, events: int, minibatch_size: int) -> None:
@@ -194,7 +194,7 @@ def _open(path: Path) -> h5py.File:
     try:
         import h5py
     except ModuleNotFoundError as error:
-        raise DataError("Reading events needs h5py: pip install 'pilotage[cosmic]'.") from error
+        raise DataError("Reading events needs h5py. Install it with pip install 'pilotage[cosmic]'.") from error
     if not path.is_file():
         raise DataError(f"No file {path}. Check data.data_directory and data.file, or use data=generated.")
     try:
@@ -205,17 +205,17 @@ def _open(path: Path) -> h5py.File:
 
 def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(
-        f"{path} cannot be read as HDF5 ({error}). It is cut off, damaged or of another kind: "
-        "copy it again from its source, or generate it anew."
+        f"{path} cannot be read as HDF5 ({error}). It is truncated, damaged or not HDF5: "
+        "copy it again from its source, or generate it again."
     )
 
 
-def _union(places: Array, charge: Array, label_places: Array, label: Array) -> tuple[Array, Array, Array]:
-    """Pixels that have a charge or a label, with zero for what is missing."""
-    every = np.union1d(places, label_places)
+def _union(positions: Array, charge: Array, label_positions: Array, label: Array) -> tuple[Array, Array, Array]:
+    """All pixels with a charge or a label; missing values are zero."""
+    every = np.union1d(positions, label_positions)
     all_charge, all_label = np.zeros(len(every), np.float32), np.zeros(len(every), np.float32)
-    all_charge[np.searchsorted(every, places)] = charge
-    all_label[np.searchsorted(every, label_places)] = label
+    all_charge[np.searchsorted(every, positions)] = charge
+    all_label[np.searchsorted(every, label_positions)] = label
     return every, all_charge, all_label
 
 
@@ -224,9 +224,9 @@ def _scatter(image: Array, label: Array, index: Array, charge: Array, truth: Arr
     if downsample == 0:
         flat_image[index] = charge
     else:
-        # Scaling by a power of two is exact, so it may come before the sum.
+        # Scaling by a power of two is exact, so it can come before the sum.
         np.add.at(flat_image, index, charge * np.float32(0.25**downsample))
-    # The highest label wins by coming last.
+    # The highest label wins because it is written last.
     labelled = np.flatnonzero(truth)
     index, truth = index[labelled], truth[labelled]
     for each in (COSMIC, NEUTRINO):

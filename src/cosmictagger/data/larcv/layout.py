@@ -11,7 +11,7 @@ ENERGY_PRODUCER = "sbndsegmerged"
 PREDICTION_PRODUCER = "sbnd_prediction"
 EVENT_IDS = "Events/event_id"
 
-# Offsets are those of the C++ structures, padding included, so that rows are read without conversion.
+# Offsets match the C++ structures, including padding, so that rows are read without conversion.
 EVENT_ID = np.dtype([("run", "<i8"), ("subrun", "<i8"), ("event", "<i8")])
 EXTENTS = np.dtype({"names": ["first", "N"], "formats": ["<u8", "<u4"], "offsets": [0, 8], "itemsize": 16})
 ID_EXTENTS = np.dtype([("first", "<u8"), ("N", "<u4"), ("ID", "<u4")])
@@ -71,19 +71,19 @@ CHUNKS = {
     "particles": 500,
     "voxels": 4000,
 }
-"""Rows of a chunk as larcv writes them, but for voxels: its 1000 rows at level 1 take a third longer to decompress."""
+"""Rows per chunk as larcv writes them, except for voxels: larcv's 1000 rows at level 1 decompress a third slower."""
 
 
 def sparse_group(producer: str) -> str:
-    """Where a producer's sparse images lie."""
+    """The group of a producer's sparse images."""
     return f"Data/sparse2d_{producer}_group"
 
 
 def cluster_group(producer: str) -> str:
-    """Where a producer's clusters of pixels lie."""
+    """The group of a producer's pixel clusters."""
     return f"Data/cluster2d_{producer}_group"
 
 
 def particle_group(producer: str) -> str:
-    """Where a producer's particles lie."""
+    """The group of a producer's particles."""
     return f"Data/particle_{producer}_group"

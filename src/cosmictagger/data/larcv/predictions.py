@@ -1,4 +1,4 @@
-"""Predictions of a network, written beside charge and truth in the layout of the input."""
+"""Writing predictions with charge and truth, in the layout of the input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCERS = (layout.IMAGE_PRODUCER, layout.LABEL_PRODUCER, layout.PREDICTION_PRO
 
 
 class PredictionWriter:
-    """Appends batches and what a network made of them; ``EventFile(path, label="sbnd_prediction")`` reads it back."""
+    """Appends batches with their predictions; ``EventFile(path, label="sbnd_prediction")`` reads them back."""
 
     def __init__(self, path: str | Path, *, source: EventFile, downsample: int) -> None:
         check_downsample(downsample, source.shape)
@@ -38,11 +38,11 @@ class PredictionWriter:
         self._writer.__exit__(kind, error, trace)
 
     def write(self, batch: Batch, prediction: Array) -> None:
-        """Store a batch (channels first) with the predicted class of every pixel."""
+        """Append a batch (channels first) with the predicted class of every pixel."""
         expected = (len(batch.entries), PLANES, *self._shape)
         if batch.image.shape != expected or prediction.shape != expected:
             raise DataError(
-                f"Predictions of shape {prediction.shape} for images of shape {batch.image.shape}: both must be "
+                f"Predictions have shape {prediction.shape} and images {batch.image.shape}: both must be "
                 f"{expected}, channels first."
             )
         if prediction.size and (prediction.min() < 0 or prediction.max() > NEUTRINO):
@@ -62,7 +62,7 @@ class PredictionWriter:
 
 
 def _plane(image: Array, label: Array, prediction: Array) -> tuple[Array, dict[str, Array]]:
-    """Every pixel that has a charge, a label or a predicted class."""
+    """All pixels with a charge, a label or a predicted class."""
     maps = [np.ascontiguousarray(each.T).reshape(-1) for each in (image, label, prediction)]
     ids = np.flatnonzero((maps[0] != 0) | (maps[1] != 0) | (maps[2] != 0))
     return ids, {producer: values[ids] for producer, values in zip(PRODUCERS, maps, strict=True)}

@@ -1,4 +1,4 @@
-"""Rows of one table of an HDF5 file, decompressed in the calling thread."""
+"""Reading rows of an HDF5 table, decompressed in the calling thread."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _GZIP_FILTER = 1
 
 
 class Table:
-    """A one-dimensional dataset whose chunks are fetched raw: HDF5's lock is held for the fetch alone.
+    """A one-dimensional dataset whose raw chunks are decompressed here instead of in HDF5.
 
-    HDF5 decompresses under one lock for the whole process; decompressing here lets other threads go on meanwhile.
+    HDF5 decompresses under a process-wide lock; here the lock is held only to fetch a chunk, so threads overlap.
     """
 
     def __init__(self, path: Path, dataset: h5py.Dataset, row: np.dtype[np.void]) -> None:
@@ -33,22 +33,22 @@ class Table:
         return int(self._dataset.shape[0])
 
     def rows(self, start: int, stop: int) -> Array:
-        """Rows from start to before stop."""
+        """Rows from start up to stop."""
         if stop > len(self):
             raise DataError(
-                f"{self._path}: {self._dataset.name} has {len(self)} rows where {stop} are needed. The file is damaged or "
-                "unfinished: copy it again or generate it anew."
+                f"{self._path}: {self._dataset.name} has {len(self)} rows, but {stop} are needed. The file is damaged "
+                "or incomplete: copy or generate it again."
             )
         try:
             return self._decompressed(start, stop) if self._rows_per_chunk else self._through_hdf5(start, stop)
         except (OSError, ChunkError, RuntimeError, ValueError, MemoryError) as error:
             raise DataError(
                 f"{self._path}: rows {start} to {stop} of {self._dataset.name} cannot be read ({error}). "
-                "The file is damaged: copy it again from its source, or generate it anew."
+                "The file is damaged: copy it again from its source, or generate it again."
             ) from error
 
     def _directly_readable(self, row: np.dtype[np.void]) -> int:
-        """Rows of a chunk where every chunk is plain gzip of rows as we want them; 0 sends reads through HDF5."""
+        """Rows per chunk if chunks are plain gzip of rows in our type; 0 means that HDF5 must read them."""
         dataset = self._dataset
         properties = dataset.id.get_create_plist()
         only_gzip = properties.get_nfilters() == 1 and properties.get_filter(0)[0] == _GZIP_FILTER
@@ -76,5 +76,5 @@ class Table:
         size = self._rows_per_chunk * self._row.itemsize
         data = raw if mask else self._inflate(raw, size)
         if len(data) != size:
-            raise ValueError(f"a chunk holds {len(data)} bytes in place of {size}")
+            raise ValueError(f"a chunk holds {len(data)} bytes instead of {size}")
         return memoryview(data)

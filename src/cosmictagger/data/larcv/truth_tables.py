@@ -1,4 +1,4 @@
-"""The tables of a file that hold its neutrinos: particles and the pixels of the vertex."""
+"""The tables of a file's neutrinos: particles and vertex pixels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TruthTables:
-    """Particles and vertices of each event; a file may have neither."""
+    """Particles and vertices by event; a file may have neither."""
 
     def __init__(self, path: Path, file: h5py.File) -> None:
         particles, vertices = (make(layout.NEUTRINO_PRODUCER) for make in (layout.particle_group, layout.cluster_group))
@@ -31,7 +31,7 @@ class TruthTables:
             self._meta = open_table(path, file, f"{vertices}/image_meta", layout.IMAGE_META)
 
     def particles(self, entry: int) -> Array:
-        """Rows of the particle table that belong to an event; none where the file has no such table."""
+        """An event's rows of the particle table; none if the file has no such table."""
         if not self._has_particles or entry >= len(self._extents):
             return np.empty(0, layout.PARTICLE)
         extent = self._extents.rows(entry, entry + 1)[0]
@@ -39,7 +39,7 @@ class TruthTables:
         return self._particles.rows(first, first + int(extent["N"]))
 
     def vertex_pixels(self, entry: int) -> tuple[tuple[int, int], ...] | None:
-        """Row and column, on the full grid, of the middle of each plane's cluster around the vertex."""
+        """Row and column, on the full grid, of the centre of each plane's vertex cluster."""
         first = PLANES * entry
         if not self._has_vertices or len(self._clusters) < first + PLANES:
             return None

@@ -1,4 +1,4 @@
-"""Writing events in the layout that larcv writes; a file appears under its name only when it is whole."""
+"""Writing events in larcv's layout; a file gets its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cosmictagger.errors import DataError
 class EventWriter:
     """Appends events to a new file.
 
-    ``producers`` name the sparse images that every event carries; all of them share the event's pixels.
+    ``producers`` are the names of the sparse images of every event, which share its pixels.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class EventWriter:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = h5py.File(self._unfinished, "w")
         except OSError as error:
-            raise DataError(f"{self.path} cannot be written ({error}). Choose a directory that can be.") from error
+            raise DataError(f"{self.path} cannot be written ({error}). Choose another directory.") from error
         if origin:
             self._file.attrs["origin"] = origin
 
@@ -67,10 +67,9 @@ class EventWriter:
         vertex_pixels: Sequence[tuple[int, int]] | None = None,
         energy: Sequence[PlaneClusters] | None = None,
     ) -> None:
-        """One event: for each plane the increasing pixel ids and each producer's values on them.
+        """Append an event: for each plane, increasing pixel ids and each producer's values.
 
-        An id is column times rows of the image plus row. Vertex pixels are given on the full grid; energy is that of
-        each particle in MeV.
+        An id is column * height + row. Vertex pixels are on the full grid; energy is in MeV, by particle.
         """
         self._extend(layout.EVENT_IDS, np.array([event_id], layout.EVENT_ID), "event_id")
         for producer in self._producers:
@@ -109,7 +108,7 @@ class EventWriter:
         self._extend(f"{group}/extents", _extents(layout.EXTENTS, [PLANES], first), "sparse_extents")
 
     def _vertex_clusters(self, pixels: Sequence[tuple[int, int]]) -> list[PlaneClusters]:
-        """A block of three by three pixels around the vertex in each plane."""
+        """A block of 3 x 3 pixels around the vertex in each plane."""
         blocks = [_block(row >> self._downsample, column >> self._downsample, self._shape) for row, column in pixels]
         return [PlaneClusters(np.array([len(ids)]), ids, np.ones(len(ids), np.float32)) for ids in blocks]
 
@@ -123,7 +122,7 @@ class EventWriter:
         return meta
 
     def _extend(self, name: str, rows: Array, kind: str) -> int:
-        """Append rows to a table, made when first needed; the number of rows that were there before."""
+        """Append rows to a table, created on first use; returns its previous number of rows."""
         if name not in self._file:
             options: dict[str, Any] = {"compression": "gzip", "compression_opts": layout.GZIP_LEVEL}
             self._file.create_dataset(name, data=rows, chunks=(layout.CHUNKS[kind],), maxshape=(None,), **options)
@@ -136,7 +135,7 @@ class EventWriter:
 
 
 def pixel_ids(row: Array, column: Array, height: int) -> Array:
-    """The number that larcv gives a pixel: columns apart by the image's height."""
+    """larcv's ids of pixels: column * height + row."""
     return column.astype(np.uint64) * np.uint64(height) + row.astype(np.uint64)
 
 

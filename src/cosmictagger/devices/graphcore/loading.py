@@ -101,8 +101,8 @@ def pixels_to_send(config: Configuration, source: Source) -> int | None:
     if not planes_first(config) or not isinstance(source, EventFile | CachedEvents):
         return None
     height, width = (side >> config.data.downsample for side in source.shape)
-    image, filled = PLANES * height * width * BYTES_PER_IMAGE_PIXEL, source.most_pixels * BYTES_PER_FILLED_PIXEL
-    return source.most_pixels if filled < image else None
+    image, filled = PLANES * height * width * BYTES_PER_IMAGE_PIXEL, source.max_pixels * BYTES_PER_FILLED_PIXEL
+    return source.max_pixels if filled < image else None
 
 
 def _parts(batch: AnyBatch) -> tuple[Tensor, ...]:

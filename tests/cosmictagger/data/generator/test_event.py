@@ -17,7 +17,7 @@ def same(one, other):
     return images and np.array_equal(one.particles, other.particles)
 
 
-def test_an_event_depends_on_seed_and_number_alone(events):
+def test_an_event_depends_only_on_seed_and_number(events):
     assert same(generate_event(21, 3), events[3])
     assert not same(generate_event(22, 3), events[3])
     assert not same(events[2], events[3])
@@ -38,7 +38,7 @@ def test_only_columns_with_a_wire_are_filled(events):
         assert columns.max() <= last
 
 
-def test_every_event_has_a_neutrino_about_its_vertex(events):
+def test_every_event_has_a_neutrino_near_its_vertex(events):
     for event in events:
         close = 0
         for plane, (row, column) in zip(event.images.planes, event.vertex_pixels, strict=True):

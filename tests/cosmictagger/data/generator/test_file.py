@@ -51,19 +51,19 @@ except DataError as error:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("function", "place"), [("generated_file", "."), ("generate_file", "events.h5")])
-def test_a_script_that_its_workers_would_run_again_is_told_to_guard_itself(tmp_path, function, place):
+def test_a_script_without_a_main_guard_is_refused(tmp_path, function, place):
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)
     command = [sys.executable, str(script), function, str(tmp_path / place)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 3, ran.stderr
-    assert "DataError: Each of the 2 workers begins by importing the script" in ran.stdout
-    assert "DataError: A worker ended before its events were drawn" in ran.stdout
+    assert "DataError: Each of the 2 workers imports the script" in ran.stdout
+    assert "DataError: A worker ended before its events were generated" in ran.stdout
     assert "if __name__ == '__main__':" in ran.stdout
     assert not list(tmp_path.glob("*.h5"))
 
 
-def test_a_generated_file_is_made_once(tmp_path):
+def test_a_file_is_generated_once(tmp_path):
     path = generated_file(tmp_path, events=1, seed=3)
     made = path.stat().st_mtime_ns
     assert path.name == f"generated_v{GENERATOR_VERSION}_seed3_1.h5"
@@ -79,13 +79,13 @@ def test_a_lock_file_keeps_its_content(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [{"events": 0}, {"seed": -1}, {"workers": 0}])
-def test_what_cannot_be_generated_is_refused(tmp_path, wrong):
+def test_invalid_arguments_are_refused(tmp_path, wrong):
     with pytest.raises(DataError, match="must be at least 1"):
         generate_file(tmp_path / "none.h5", **({"events": 1, "seed": 1} | wrong))
     assert not list(tmp_path.iterdir())
 
 
-def test_of_several_processes_one_makes_the_file(tmp_path):
+def test_only_one_of_several_processes_generates_the_file(tmp_path):
     """Both ask at the same moment; the second waits, and finds it."""
     made = []
 
@@ -102,7 +102,7 @@ def test_of_several_processes_one_makes_the_file(tmp_path):
         assert len(file) == 1
 
 
-def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
+def test_an_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=r"cannot be written to \(Not a directory\).*data\.data_directory"):
         generated_file(tmp_path / "file" / "events", events=1, seed=1)

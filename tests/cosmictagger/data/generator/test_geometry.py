@@ -35,6 +35,6 @@ def test_each_half_of_the_rows_is_one_drift_volume(point):
 
 @settings(max_examples=40, deadline=None)
 @given(POINTS, st.floats(1, 300))
-def test_what_comes_late_looks_nearer_to_the_cathode(point, delay):
+def test_late_charge_appears_nearer_to_the_cathode(point, delay):
     late, early = rows(point[None], delay)[0], rows(point[None])[0]
     assert late - early == pytest.approx(delay if point[0] < 0 else -delay)

@@ -19,7 +19,7 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     assert "4/4" in terminal.getvalue()
 
 
-def test_elsewhere_there_is_silence(capsys):
+def test_without_a_terminal_nothing_is_printed(capsys):
     with terminal_progress("Generating") as progress:
         assert progress is None
     assert capsys.readouterr().err == ""

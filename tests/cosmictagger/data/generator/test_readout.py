@@ -24,7 +24,7 @@ def test_a_track_is_read_where_it_lies():
         assert abs(read.row[mine].max() - rows(track.points).max()) < 3
 
 
-def test_the_pixel_belongs_to_whose_charge_is_in_it():
+def test_a_pixel_is_labelled_by_its_true_charge():
     strong, weak = line([-100, 0, 100], [-100, 0, 300], 60.0), line([-100, 0, 100], [-100, 0, 300], 20.0)
     arriving = arrivals([Signal(strong, 0.0, COSMIC), Signal(weak, 0.0, NEUTRINO)])
     labels = read_plane(np.random.default_rng(0), 2, arriving).label

@@ -41,7 +41,7 @@ def test_a_fast_muon_goes_straight_and_leaves_the_usual_charge():
     assert track.charge.sum() / 400 == pytest.approx(260, rel=0.15)
 
 
-def test_only_a_share_of_the_range_may_be_gone():
+def test_a_track_can_end_after_a_share_of_its_range():
     whole, _ = stopping(np.random.default_rng(0), PROTON, START, UP, 200.0)
     part, _ = stopping(np.random.default_rng(0), PROTON, START, UP, 200.0, share=0.5)
     assert len(part) == pytest.approx(len(whole) / 2, abs=1)

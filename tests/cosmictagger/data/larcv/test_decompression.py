@@ -14,14 +14,14 @@ INFLATES = [python_inflate, fastest_inflate()]
 @pytest.mark.parametrize("inflate", INFLATES)
 @settings(max_examples=40, deadline=None)
 @given(st.binary(max_size=5000), st.integers(0, 9))
-def test_what_was_compressed_comes_back(inflate, data, level):
+def test_compressed_data_is_restored(inflate, data, level):
     assert inflate(zlib.compress(data, level), len(data)) == data
 
 
 @pytest.mark.parametrize("inflate", INFLATES)
 @settings(max_examples=40, deadline=None)
 @given(st.binary(min_size=20, max_size=2000), st.data())
-def test_a_changed_or_missing_byte_is_noticed(inflate, data, draw):
+def test_a_changed_or_missing_byte_is_detected(inflate, data, draw):
     compressed = bytearray(zlib.compress(data))
     with pytest.raises(ChunkError):
         inflate(bytes(compressed[: draw.draw(st.integers(0, len(compressed) - 1))]), len(data))

@@ -136,15 +136,15 @@ def put_in_both(table, field, value, row):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda file: empty(file, layout.sparse_group(layout.IMAGE_PRODUCER)), "it holds no events"),
-        (lambda file: empty(file, layout.sparse_group(layout.LABEL_PRODUCER)), "it holds no events"),
-        (put("extents", "N", 2), "event 0 has 2 planes in place of 3"),
+        (lambda file: empty(file, layout.sparse_group(layout.IMAGE_PRODUCER)), "no events"),
+        (lambda file: empty(file, layout.sparse_group(layout.LABEL_PRODUCER)), "no events"),
+        (put("extents", "N", 2), "event 0 has 2 planes instead of 3"),
         (put("extents", "first", 10**6), "voxel_extents has 15 rows"),
         (put("voxel_extents", "N", 10**9), "voxels has"),
         (put("voxel_extents", "ID", 1), "not numbered 0, 1 and 2"),
         (put("image_meta", "number_of_voxels", (1024, 1280)), "2 different image sizes"),
         (lambda file: file.__delitem__("Data/sparse2d_sbnd_cosmicseg_group"), "no table Data/sparse2d_sbnd_cosmicseg"),
-        (lambda file: file["Events/event_id"].resize(3, axis=0), "event_id has 3 rows where 5 are needed"),
+        (lambda file: file["Events/event_id"].resize(3, axis=0), "event_id has 3 rows, but 5 are needed"),
     ],
 )
 def test_a_file_whose_tables_disagree_is_refused_when_opened(generated_path, tmp_path, change, message):
@@ -157,7 +157,7 @@ def test_a_file_whose_tables_disagree_is_refused_when_opened(generated_path, tmp
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("voxels", "value", float("nan"), row=5), "no numbers"),
+        (put("voxels", "value", float("nan"), row=5), "not finite"),
         (put("voxels", "id", 10**9, row=5), "outside its image of 1280 x 2048"),
         (put_in_both("voxels", "id", 1, row=5), "pixels out of order"),
         (put("voxels", "value", 3.0, row=5, producer=layout.LABEL_PRODUCER), "labels other than 0, 1 and 2"),
@@ -165,13 +165,13 @@ def test_a_file_whose_tables_disagree_is_refused_when_opened(generated_path, tmp
         (put("voxels", "value", 0.5, row=5, producer=layout.LABEL_PRODUCER), "labels other than 0, 1 and 2"),
     ],
 )
-def test_an_event_of_impossible_values_is_refused_when_read(generated_path, tmp_path, change, message):
+def test_invalid_values_are_refused_when_an_event_is_read(generated_path, tmp_path, change, message):
     with EventFile(changed(generated_path, tmp_path, change)) as file, pytest.raises(DataError, match=message):
         file.dense_batch([0])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.9999])
-def test_a_cut_file_is_refused(generated_path, tmp_path, share):
+def test_a_truncated_file_is_refused(generated_path, tmp_path, share):
     content = generated_path.read_bytes()
     path = tmp_path / "cut.h5"
     path.write_bytes(content[: int(len(content) * share)])
@@ -179,7 +179,7 @@ def test_a_cut_file_is_refused(generated_path, tmp_path, share):
         EventFile(path)
 
 
-def test_a_flipped_bit_is_noticed_or_does_no_harm(generated_path, tmp_path):
+def test_a_flipped_bit_is_detected_or_harmless(generated_path, tmp_path):
     content = generated_path.read_bytes()
     with EventFile(generated_path) as file:
         expected = file.dense_batch(range(5), 4)
@@ -200,7 +200,7 @@ def test_a_flipped_bit_is_noticed_or_does_no_harm(generated_path, tmp_path):
     assert noticed > 6
 
 
-def test_what_is_no_file_of_events_is_refused(tmp_path):
+def test_other_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="No file"):
         EventFile(tmp_path / "missing.h5")
     text = tmp_path / "text.h5"
@@ -214,8 +214,8 @@ def test_what_is_no_file_of_events_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("entry", [-1, 5])
-def test_an_event_that_is_not_there_is_refused(generated, entry):
-    with pytest.raises(DataError, match=f"no event {entry}; it holds events 0 to 4"):
+def test_a_missing_event_is_refused(generated, entry):
+    with pytest.raises(DataError, match=f"no event {entry}; the file holds events 0 to 4"):
         generated.dense_batch([entry])
 
 
@@ -225,7 +225,7 @@ def test_a_minibatch_that_the_file_cannot_fill_is_refused():
         check_minibatch("five.h5", 5, 6)
 
 
-def test_importing_the_data_part_imports_nothing_heavy():
+def test_importing_the_data_package_imports_nothing_heavy():
     program = (
         "import sys, cosmictagger.data.larcv.predictions, cosmictagger.data.loader, cosmictagger.data.generator.file\n"
         "import cosmictagger.displays.event\n"
@@ -262,7 +262,7 @@ def test_the_real_neutrinos_are_known(real_file):
     assert real_file.event_id(0) == (-1, -1, -1)
 
 
-def test_real_neutrino_pixels_lie_about_the_vertex(real_file):
+def test_real_neutrino_pixels_are_near_the_vertex(real_file):
     for entry in range(1, 5):
         truth, (_, label) = real_file.truth(entry), real_file.event(entry).dense()
         for plane, (row, column) in enumerate(truth.pixels):

@@ -30,7 +30,7 @@ def test_predictions_are_read_back_with_charge_truth_and_neutrino(generated, tmp
         assert np.array_equal(truth.particles(1), generated.particles(1))
 
 
-def test_scores_are_not_taken_for_classes(generated, tmp_path):
+def test_scores_are_refused_as_classes(generated, tmp_path):
     batch = generated.dense_batch([0], 3)
     with PredictionWriter(tmp_path / "p.h5", source=generated, downsample=3) as writer:
         with pytest.raises(DataError, match="classes from 0 to 2, not scores"):

@@ -48,7 +48,7 @@ def test_rows_are_the_same_however_they_are_stored(tables, way, start, length):
 
 
 def test_rows_beyond_the_end_are_refused(tables):
-    with pytest.raises(DataError, match=f"has {ROWS} rows where {ROWS + 1} are needed"):
+    with pytest.raises(DataError, match=f"has {ROWS} rows, but {ROWS + 1} are needed"):
         tables["gzip"].rows(0, ROWS + 1)
 
 

@@ -23,7 +23,7 @@ def planes(draw):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(planes(), planes(), planes()), min_size=1, max_size=4))
-def test_what_was_written_is_read(tmp_path_factory, events):
+def test_written_events_are_read_back(tmp_path_factory, events):
     path = tmp_path_factory.mktemp("written") / "events.h5"
     with EventWriter(path, shape=SHAPE) as writer:
         for number, event in enumerate(events):
@@ -44,7 +44,7 @@ def one_event():
     return [(np.array([3], np.uint64), {layout.IMAGE_PRODUCER: [7.0], layout.LABEL_PRODUCER: [1]})] * 3
 
 
-def test_particles_and_vertex_come_back(tmp_path):
+def test_particles_and_vertex_are_read_back(tmp_path):
     particles = np.zeros(2, layout.PARTICLE)
     particles["pdg"], particles["energy_init"] = (12, 11), (1.5, 1.2)
     with EventWriter(tmp_path / "events.h5", shape=SHAPE) as writer:
@@ -64,7 +64,7 @@ def test_a_file_without_particles_has_no_truth(tmp_path):
         assert file.truth(0) is None
 
 
-def test_a_file_that_was_not_finished_does_not_appear(tmp_path):
+def test_an_unfinished_file_does_not_appear(tmp_path):
     def write_half():
         with EventWriter(tmp_path / "events.h5", shape=SHAPE) as writer:
             writer.append(one_event())
@@ -75,7 +75,7 @@ def test_a_file_that_was_not_finished_does_not_appear(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path):
+def test_an_old_file_stays_until_the_new_one_is_complete(tmp_path):
     path = tmp_path / "events.h5"
     path.write_text("old")
     with EventWriter(path, shape=SHAPE) as writer:
@@ -85,7 +85,7 @@ def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path):
         assert len(file) == 1
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
+def test_an_unwritable_path_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
         EventWriter(tmp_path / "file" / "events.h5")

@@ -42,7 +42,7 @@ def test_filled_pixels_pass_through_unchanged(few_events):
 
     def reading():
         settings = {"minibatch_size": 2, "downsample": 1, "seed": 7, "workers": 1, "truths": True}
-        return Loader(file, sparse=True, pixels=file.most_pixels, **settings)
+        return Loader(file, sparse=True, pixels=file.max_pixels, **settings)
 
     options = poptorch.Options()
     options.Training.gradientAccumulation(2)
