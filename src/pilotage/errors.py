@@ -3,6 +3,7 @@
 PilotageError
 ├── OptionError           a setting that cannot be
 ├── BackendError          the device asked for is not there, or failed
+├── TorchVersionError     this torch lacks a name that Pilotage needs
 ├── CaptureError          the module cannot become a static program
 │   ├── DataDependentError    Python control flow or a shape depends on data
 │   ├── LossError             no loss, or more than one, to start backward from
@@ -47,6 +48,7 @@ __all__ = [
     "OptionError",
     "PilotageError",
     "ProgramFileError",
+    "TorchVersionError",
     "TornStateError",
     "UnexpectedArgumentError",
 ]
@@ -62,6 +64,10 @@ class OptionError(PilotageError, ValueError):
 
 class BackendError(PilotageError, RuntimeError):
     """The device asked for is not there, or failed."""
+
+
+class TorchVersionError(PilotageError, ImportError):
+    """The installed torch lacks a name that Pilotage needs."""
 
 
 class CaptureError(PilotageError, RuntimeError):

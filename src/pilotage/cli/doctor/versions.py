@@ -10,11 +10,10 @@ from types import ModuleType
 
 import pilotage
 from pilotage.cli.doctor.finding import Finding, Verdict
+from pilotage.version import FIRST_UNTRIED_TORCH, OLDEST_TORCH, TORCH_RANGE
 
 __all__ = ["TORCH_RANGE", "describe_build", "examine_numpy", "examine_pilotage", "examine_python", "examine_torch"]
 
-OLDEST_TORCH, FIRST_UNTRIED_TORCH = (2, 11), (2, 14)
-TORCH_RANGE = "torch>={}.{},<{}.{}".format(*OLDEST_TORCH, *FIRST_UNTRIED_TORCH)
 INSTALL_TORCH = f"Install the vendor's build of torch where there is one, otherwise: pip install '{TORCH_RANGE}'"
 
 
