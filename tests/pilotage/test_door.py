@@ -92,7 +92,7 @@ def test_a_loss_and_a_mark_that_do_not_depend_on_each_other_are_refused():
 
     module = Marking(4, 2)
     step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=nn.MSELoss())
-    with pytest.raises(LossError, match="forward marks 2 losses"):
+    with pytest.raises(LossError, match="forward marks 2 independent losses"):
         step(torch.ones(3, 4), torch.zeros(3, 2))
 
 

@@ -69,8 +69,8 @@ class ProgramView:
 
     def weights_on_device(self) -> Mapping[str, Tensor]:
         """The parameters on the device; collective if stages are processes: all of them must call it."""
-        whole = self.session.whole_weights
-        return self.session.attached.parameters if whole is None else whole()
+        weights = self.session.whole_weights()
+        return {name: weights[name] for name in self.session.captured.layout.parameters}
 
     def optimizer_state(self) -> OptimizerState | None:
         """A copy of the optimizer's state, as far as this instance has it."""
