@@ -23,9 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 PARTS = 8
 KNOWN = (
     # The samples of embedding_bag keep their offsets as buffers; users pass them to forward.
-    "whose kernel follows offsets without a check",
+    "whose kernel uses offsets without a check",
     # linear_cross_entropy of torch 2.13 calls operations of its own library, and some with out=.
-    "its variant with out= may change the size",
+    "its variant with out= may resize",
     "calls torch_nn::_linear_cross_entropy",
 )
 

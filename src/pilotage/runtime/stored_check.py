@@ -50,7 +50,7 @@ def _check_tensors(given: Mapping[str, Tensor], wanted: Mapping[str, TensorSpec]
     if given.keys() != wanted.keys():
         odd = _few(given.keys() ^ wanted.keys())
         raise ProgramFileError(
-            f"The {what} in the file are not those of its program: {odd}. It was altered or is damaged."
+            f"The {what} in the file are not those of its program: {odd}. It was modified or is damaged."
         )
     for name, tensor in given.items():
         if (tuple(tensor.shape), tensor.dtype) != (wanted[name].shape, wanted[name].dtype):

@@ -1,1 +1,1 @@
-"""Programs and tensors as files, and the fingerprint that is made of their text."""
+"""Reads and writes programs and tensors as files, and computes fingerprints of programs."""

@@ -1,9 +1,9 @@
-"""The operations that the program of any file may call.
+"""The operations that a program from any file may call.
 
-Each of them computes, from tensors and numbers that it is given, new tensors or new values of these tensors, and does nothing else:
-it reaches no file, no other process and no memory but that of its tensors. The list was made from the operations that sweeps over
-torch's own test databases capture, and their relatives with a kernel of their own, and read through by hand;
-`tests/sweeps/test_files.py` holds the two together. What is new in torch is refused until somebody has looked at it.
+Each only computes new tensors, or new values of its tensor arguments: it accesses no file, no other process and no
+memory outside its tensors. The list was made from the operations that sweeps over torch's own test databases capture,
+plus their variants with a separate kernel, and reviewed by hand; `tests/sweeps/test_files.py` compares the two. New
+operations of torch are refused until someone has reviewed them.
 """
 
 from __future__ import annotations
@@ -121,16 +121,16 @@ _thnn_fused_lstm_cell_backward_impl cudnn_batch_norm cudnn_batch_norm_backward
 """
 
 ALLOWED = frozenset(f"{_NEW_TENSORS} {_IN_PLACE} {_OF_LISTS} {_ON_CARDS}".split())
-"""By name, without ``aten::``; variants with ``out=`` are not allowed."""
+"""Names without ``aten::``; variants with ``out=`` are not allowed."""
 
 OWN_LIBRARIES = frozenset({"cosmictagger"})
 OWN_OPERATIONS = frozenset({"poptorch::ctc_beam_search", "poptorch::farthest_points", "poptorch::print_tensor"})
-"""Those of Pilotage's own packages. ``poptorch::call_on_host``, which runs a Python function, is not among them."""
+"""Allowed operations of Pilotage's own packages; not ``poptorch::call_on_host``, which runs a Python function."""
 
-_BY_DATA = "its kernel reads or writes wherever the values of a tensor point to, without a check"
-_WITHOUT_END = "how long it takes depends on the values of a tensor, without a limit"
-_SPARSE = "nothing says where the indices of a sparse tensor point to"
-_RESIZES = "it changes the size of a tensor that others may be looking at"
+_BY_DATA = "its kernel reads or writes at positions given by a tensor, without a check"
+_WITHOUT_END = "its run time depends on the values of a tensor, without a limit"
+_SPARSE = "the indices of a sparse tensor are not checked"
+_RESIZES = "it changes the size of a tensor that others may use"
 
 REASONS: Mapping[str, str] = {
     "from_file": "it reads and writes files",
@@ -141,4 +141,4 @@ REASONS: Mapping[str, str] = {
     **dict.fromkeys(("_to_sparse", "_to_dense", "sparse_mask"), _SPARSE),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "set_data"), _RESIZES),
 }
-"""Why some are refused, for the error that says so."""
+"""Why some operations are refused, for the error message."""

@@ -1,8 +1,8 @@
-"""A file that holds plain data and tensors, and nothing that runs when it is read.
+"""Files with plain data and tensors; reading one runs no code from it.
 
-It is a safetensors file, so that every tool that reads those can read the tensors. Its metadata hold our plain data as
-JSON, with a SHA-256 of each tensor, and a SHA-256 of that JSON: a file that was cut short or altered is refused. Files
-of format 1, zip archives, are still read.
+They are safetensors files, so other tools can read the tensors. The metadata contains our plain data as JSON, with a
+SHA-256 of each tensor, and a SHA-256 of that JSON: a truncated or modified file is refused. Files of format 1, zip
+archives, can still be read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FORMAT = 2
 
 _DATA, _DIGEST = "pilotage", "pilotage_sha256"
 _UNKNOWN = "0" * 64
-"""Stands for a digest until the tensor has been written."""
+"""A placeholder for a digest until the tensor has been written."""
 
 _UNREADABLE = (
     OSError,
@@ -53,15 +53,15 @@ _UNREADABLE = (
     struct.error,
     zipfile.BadZipFile,
 )
-"""What reading a damaged file may end in."""
+"""Errors that reading a damaged file can raise."""
 
 
 def write_archive(
     path: Path, content: Mapping[str, Any], tensors: Mapping[str, Tensor], *, durable: bool = True
 ) -> None:
-    """Write a file that is never seen half-written, and is on the disk when this returns.
+    """Write a file atomically; it is on disk when this returns.
 
-    One tensor at a time is brought to the host. ``durable=False`` does not wait for the disk.
+    Tensors are copied to the host one at a time. ``durable=False`` does not wait for the disk.
     """
     for name, tensor in tensors.items():
         check_storable(name, tensor)
@@ -77,7 +77,7 @@ def write_archive(
             data = raw_bytes(as_stored(tensors[name]))
             digests[name] = hashlib.sha256(data).hexdigest()
             file.write(data)
-        # Digests are all of one length, so that the header takes as much room as before.
+        # All digests have the same length, so the header has the same size as before.
         file.seek(0)
         file.write(_header(path, content, kinds, entries, digests))
 
@@ -87,8 +87,8 @@ def write_archive(
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The content and the tensors of a file; raises if any byte of it has changed.
 
-    The tensors lie on a private mapping of the file. Copy what is to outlive a change to the file itself; replacing it
-    by another one does no harm.
+    The tensors are a private memory mapping of the file. Copy them if the file may be modified in place; replacing it
+    by another file is safe.
     """
     with _opened(path) as file:
         if zip_archive.is_zip(file):
@@ -97,7 +97,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """The content of a file; its tensors are neither read nor checked."""
+    """The content of a file, without reading or checking its tensors."""
     with _opened(path) as file:
         if zip_archive.is_zip(file):
             return zip_archive.read_zip_content(path, file)
@@ -114,7 +114,7 @@ def _opened(path: Path) -> Iterator[MappedFile]:
     except (FileNotFoundError, ProgramFileError):
         raise
     except _UNREADABLE as error:
-        raise ProgramFileError(f"{path} is no program of Pilotage, or is cut short: {error}.") from error
+        raise ProgramFileError(f"{path} is not a program of Pilotage, or is truncated: {error}.") from error
 
 
 def _header(
@@ -142,19 +142,19 @@ def _read(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, Tenso
             STORED_AS.get(dtype, dtype),
             stored_shape(tuple(shape), dtype),
         ):
-            raise ProgramFileError(f"{path} is damaged: its tensor {name} is not of the type and shape it was written.")
+            raise ProgramFileError(f"{path} is damaged: its tensor {name} does not have its original type and shape.")
         if file.digest(start + entry.start, entry.size) != digest:
-            raise ProgramFileError(f"{path} is damaged: its tensor {name} is not what was written.")
+            raise ProgramFileError(f"{path} is damaged: its tensor {name} has changed.")
         tensors[name] = from_stored(file.tensor(start + entry.start, entry.dtype, entry.shape), dtype)
     return data["content"], tensors
 
 
 def _checked_data(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, Entry], int]:
-    """Our own data, the tensors that are in the file, and where their bytes begin."""
+    """Our own data, the tensors in the file, and the offset of their bytes."""
     metadata, entries, start = read_header(file)
     text = metadata[_DATA].encode()
     if hashlib.sha256(text).hexdigest() != metadata[_DIGEST]:
-        raise ProgramFileError(f"{path} is damaged: its plain data are not what was written.")
+        raise ProgramFileError(f"{path} is damaged: its plain data has changed.")
     data = from_text(text)
     if data["format"] != FORMAT:
         raise ProgramFileError(
@@ -163,5 +163,5 @@ def _checked_data(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[st
     if not isinstance(data["content"], dict):
         raise ValueError("its content is not a dictionary")
     if set(data["tensors"]) != set(entries):
-        raise ProgramFileError(f"{path} is damaged: it does not hold the tensors that were written.")
+        raise ProgramFileError(f"{path} is damaged: its tensors are not those that were written.")
     return data, entries, start

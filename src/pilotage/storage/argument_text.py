@@ -1,6 +1,6 @@
 """Arguments of a graph's operations as plain data.
 
-What JSON does not know is written as an object with one key: ``{"node": 3}``, ``{"dtype": "float32"}``, and so on.
+Types that JSON does not have become objects with one key: ``{"node": 3}``, ``{"dtype": "float32"}``, and so on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEVICE = re.compile(r"(cpu|cuda|hpu|meta)(:[0-9]{1,3})?", re.ASCII)
 
 
 def argument_to_data(value: Any, numbers: Mapping[Node, int]) -> Any:
-    """An argument as plain data; nodes become their numbers."""
+    """An argument as plain data; nodes become numbers."""
     match value:
         case Node():
             return {"node": numbers[value]}
@@ -62,9 +62,9 @@ def argument_to_data(value: Any, numbers: Mapping[Node, int]) -> Any:
 
 
 def argument_from_data(value: Any, made: Sequence[Node], depth: int = 0) -> Any:
-    """The argument that was written as this data; it can only refer to nodes that were made before."""
+    """Restore an argument from plain data; it can only refer to earlier nodes."""
     if depth > DEEPEST:
-        raise ProgramFileError(f"The program holds an argument that is nested more than {DEEPEST} deep.")
+        raise ProgramFileError(f"The program contains an argument that is nested more than {DEEPEST} deep.")
     match value:
         case None | bool() | float():
             return value
@@ -102,7 +102,7 @@ def _special(kind: str, content: Any, made: Sequence[Node], depth: int) -> Any:
             if not isinstance(content, str) or content not in _SPECIAL[kind]:
                 raise refuse(f"a {kind}", content, f"one of {', '.join(_SPECIAL[kind])}")
             return _SPECIAL[kind][content]
-    raise ProgramFileError(f"The program holds an argument of the unknown kind {kind!r}.")
+    raise ProgramFileError(f"The program contains an argument of the unknown kind {kind!r}.")
 
 
 def _device(name: Any) -> torch.device:

@@ -1,4 +1,4 @@
-"""How the elements of tensors are stored: under the names of safetensors, or as elements of another type."""
+"""How tensors are stored: in a type of safetensors, or as elements of another type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STORED_NAMES: dict[torch.dtype, str] = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-"""What every version of safetensors can read."""
+"""Types that every version of safetensors can read."""
 
 STORED_AS: dict[torch.dtype, torch.dtype] = {
     torch.complex128: torch.float64,
@@ -35,22 +35,23 @@ STORED_AS: dict[torch.dtype, torch.dtype] = {
     torch.float8_e8m0fnu: torch.uint8,
     torch.float4_e2m1fn_x2: torch.uint8,
 }
-"""What stands in for other types: a complex number is two real ones, in one more dimension."""
+"""Substitutes for other types: a complex number is stored as two real ones in an extra dimension."""
 
 BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in (*STORED_NAMES, *STORED_AS)}
 """The types that a file may name."""
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """What a type is called in our own data."""
+    """The name of a type in our own data."""
     return str(dtype).removeprefix("torch.")
 
 
 def check_storable(name: str, tensor: Tensor) -> None:
-    """Raise where a tensor could not be stored, or not be read again."""
+    """Raise if a tensor cannot be stored and read again."""
     if tensor.layout is not torch.strided or tensor.device.type == "meta":
         raise ProgramFileError(
-            f"The tensor {name} cannot be stored: it is {tensor.layout} on {tensor.device}. Only dense tensors with values can."
+            f"The tensor {name} cannot be stored: it is {tensor.layout} on {tensor.device}. Only dense tensors with "
+            "values can be stored."
         )
     if tensor.dtype not in STORED_NAMES and tensor.dtype not in STORED_AS:
         raise ProgramFileError(
@@ -59,7 +60,7 @@ def check_storable(name: str, tensor: Tensor) -> None:
 
 
 def as_stored(tensor: Tensor) -> Tensor:
-    """A tensor as it is stored: on the host, dense, and of a type that safetensors knows."""
+    """A tensor in its stored form: on the host, contiguous, in a type of safetensors."""
     plain = tensor.detach().to("cpu").resolve_conj().resolve_neg()
     if plain.dtype.is_complex:
         return torch.view_as_real(plain).contiguous()
@@ -67,25 +68,25 @@ def as_stored(tensor: Tensor) -> Tensor:
 
 
 def stored_shape(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[int, ...]:
-    """The shape that a tensor has in a file."""
+    """The shape of a tensor in a file."""
     return (*shape, 2) if dtype.is_complex else shape
 
 
 def from_stored(stored: Tensor, dtype: torch.dtype) -> Tensor:
-    """The tensor that was stored, on the same memory."""
+    """The original tensor, in the same memory."""
     stored = checked_values(stored)
     return torch.view_as_complex(stored) if dtype.is_complex else stored.view(dtype)
 
 
 def checked_values(stored: Tensor) -> Tensor:
-    """A tensor as it was read; raises a ValueError where a truth value is neither 0 nor 1, which kernels misread."""
+    """Check a tensor from a file; raises a ValueError if a boolean is neither 0 nor 1, which kernels misread."""
     if stored.dtype is torch.bool and stored.numel() and int(stored.view(torch.uint8).max()) > 1:
-        raise ValueError("it holds a truth value that is neither 0 nor 1")
+        raise ValueError("it contains a boolean that is neither 0 nor 1")
     return stored
 
 
 def raw_bytes(stored: Tensor) -> memoryview:
-    """The memory of a dense tensor on the host."""
+    """The memory of a contiguous tensor on the host."""
     if not stored.numel():
         return memoryview(b"")
     return memoryview(stored.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]

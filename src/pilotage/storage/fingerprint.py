@@ -1,4 +1,4 @@
-"""By what compiled code is found again."""
+"""Fingerprints, by which compiled code is found in the cache."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """All parts in one short name."""
+        """A short digest of all parts."""
         return name_of(self.parts)
 
     def differences(self, other: Mapping[str, str]) -> list[str]:
-        """In which parts another fingerprint differs, in words."""
+        """Descriptions of the parts in which another fingerprint differs."""
         return [
             f"{part} {_change(other.get(part, 'nothing'), value)}"
             for part, value in self.parts.items()
@@ -37,7 +37,7 @@ class Fingerprint:
 
 
 def fingerprint(program: Program, target: Mapping[str, str]) -> Fingerprint:
-    """The fingerprint of a program where it is going to run."""
+    """The fingerprint of a program on the target where it will run."""
     data, constants = program_to_data(program)
     graphs = {name: [_without_line(node) for node in entry["nodes"]] for name, entry in data["computations"].items()}
     return Fingerprint(
@@ -56,7 +56,7 @@ def _change(before: str, now: str) -> str:
 
 
 def _without_line(node: dict[str, Any]) -> dict[str, Any]:
-    """Moving a line of the user's source compiles nothing anew."""
+    """Drop the source line: moving code must not recompile the program."""
     return {key: value for key, value in node.items() if key != "line"}
 
 

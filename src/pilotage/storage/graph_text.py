@@ -1,7 +1,7 @@
-"""Graphs as plain data, so that a program can lie in a file without pickle.
+"""Graphs as plain data, so that programs can be stored without pickle.
 
-A graph is a list of nodes; each names an operation of torch's dispatcher and its arguments. FX writes names and keywords of a graph
-into Python source and runs it, so nothing of a file gets into a graph before it was checked.
+A graph is a list of nodes; each names an operation of torch's dispatcher and its arguments. FX writes names and
+keywords of a graph into Python source and runs it, so everything from a file is checked before it gets into a graph.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from pilotage.storage.plain_data import (
     whole,
 )
 
-MOST_NODES = 500_000
-"""In one graph. A training step of a hundred layers has some 30,000."""
+MAXIMUM_NODES = 500_000
+"""The limit for one graph. A training step of a hundred layers has about 30,000 nodes."""
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"getitem": operator.getitem}
 _KEYS = {"op", "name", "target", "args", "kwargs", "line", "stage", "scope", "labels"}
 
 
 def graph_to_data(graph: GraphModule) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
-    """The nodes of a graph as plain data, and the tensors that are built into it."""
+    """The nodes of a graph as plain data, and its constant tensors."""
     numbers = {node: number for number, node in enumerate(graph.graph.nodes)}
     constants: dict[str, Tensor] = {}
     nodes = []
@@ -66,9 +66,9 @@ def graph_to_data(graph: GraphModule) -> tuple[list[dict[str, Any]], dict[str, T
 def graph_from_data(
     nodes: list[dict[str, Any]], constants: Mapping[str, Tensor], permission: Permission = UNTRUSTED
 ) -> GraphModule:
-    """The graph that was written as this data; raises where it is not a graph, or calls what it may not."""
+    """Restore a graph from plain data; raises if the data is invalid or calls an operation that is not allowed."""
     reader = _Reader(_attributes(constants), permission)
-    for entry in listed(nodes, "a graph", MOST_NODES):
+    for entry in listed(nodes, "a graph", MAXIMUM_NODES):
         reader.read(table(entry, "a node"))
     reader.finish()
     root = torch.nn.Module()
@@ -78,7 +78,7 @@ def graph_from_data(
 
 
 class _Reader:
-    """Makes a graph, one checked node after the other."""
+    """Builds a graph node by node, and checks each one."""
 
     def __init__(self, constants: frozenset[str], permission: Permission) -> None:
         self.graph = Graph()
@@ -89,7 +89,7 @@ class _Reader:
         self._is_finished = False
 
     def read(self, entry: dict[str, Any]) -> None:
-        """Add the node that this entry describes."""
+        """Add the node of this entry."""
         if self._is_finished or not entry.keys() <= _KEYS:
             raise refuse("a node", sorted(entry), f"only {', '.join(sorted(_KEYS))}, and nothing after the output")
         name = identifier(entry["name"], "the name of a node")
@@ -105,14 +105,16 @@ class _Reader:
         _describe(node, entry)
 
     def finish(self) -> None:
-        """Raise where the graph has no end."""
+        """Raise if the graph has no output."""
         if not self._is_finished:
-            raise ProgramFileError("The program holds a graph without an output. The file was altered or is damaged.")
+            raise ProgramFileError(
+                "The program contains a graph without an output. The file was modified or is damaged."
+            )
 
     def _node(self, kind: Any, target: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         match kind:
             case "placeholder" if not args and not kwargs:
-                # FX writes the target into source as it is.
+                # FX writes the target into source without a check.
                 return self.graph.create_node("placeholder", name, name=name)
             case "get_attr" if not args and not kwargs and isinstance(target, str) and target in self._constants:
                 return self.graph.create_node("get_attr", target, name=name)
@@ -130,7 +132,7 @@ class _Reader:
 
 
 def _describe(node: Node, entry: dict[str, Any]) -> None:
-    """Note where a node comes from. A line of source that is no line of text is left out: it could be written elsewhere."""
+    """Set the metadata of a node; a source line that is not printable text is dropped."""
     line = entry.get("line")
     if isinstance(line, str) and len(line) <= LONGEST_TEXT and line.isprintable():
         node.meta["stack_trace"] = line
@@ -143,10 +145,10 @@ def _describe(node: Node, entry: dict[str, Any]) -> None:
 
 
 def _attributes(constants: Mapping[str, Tensor]) -> frozenset[str]:
-    """The names of constants, which become attributes of a module: none of its own may be among them."""
+    """The names of constants, which become attributes of a module and must not clash with its own."""
     for name in constants:
         if not is_identifier(name) or name in _attributes_of_graphs():
-            raise refuse("the name of a constant", name, "a name that modules have no other use for")
+            raise refuse("the name of a constant", name, "a name that is not an attribute of modules")
     return frozenset(constants)
 
 
@@ -158,7 +160,7 @@ def _attributes_of_graphs() -> frozenset[str]:
 def _check_call(
     function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any], permission: Permission
 ) -> None:
-    """Raise unless a call has the arguments that the operation takes, and the program may make it."""
+    """Raise unless a call has valid arguments and is allowed."""
     if not isinstance(function, torch._ops.OpOverload):
         if kwargs or len(args) != 2 or not isinstance(args[0], Node) or type(args[1]) is not int:
             raise refuse(f"the arguments of {name}", [args, kwargs], "a node and a whole number")
@@ -186,7 +188,7 @@ def _check_call(
 def _constant(graph: GraphModule, name: str) -> Tensor:
     value = getattr(graph, name)
     if not isinstance(value, Tensor):
-        raise CaptureError(f"A {type(value).__name__} that forward uses cannot be written to a file.")
+        raise CaptureError(f"forward uses a {type(value).__name__} that cannot be written to a file.")
     return value
 
 
@@ -199,7 +201,7 @@ def _target_name(node: Node) -> str:
         if function is node.target:
             return name
     raise CaptureError(
-        f"The operation {node.target} cannot be written to a file: it is no operation of torch's dispatcher."
+        f"The operation {node.target} cannot be written to a file: it is not an operation of torch's dispatcher."
     )
 
 
@@ -208,7 +210,7 @@ def _operation(name: Any) -> Callable[..., Any]:
         return _FUNCTIONS[name]
     namespace, _, rest = name.partition("::")
     operation, _, overload = rest.rpartition(".")
-    # Some operations of torch are called like methods of Python, such as __lshift__.
+    # Some operations of torch are named like methods of Python, such as __lshift__.
     if not all(map(is_identifier, (namespace, operation.strip("_"), overload))):
         raise refuse("an operation", name, "library::name.overload")
     try:

@@ -1,7 +1,7 @@
-"""Where indices come from that a kernel of torch follows without looking.
+"""Checks the indices that some kernels of torch use without bounds checks.
 
-Backward of a pooling writes where its indices point to. In a captured program they are those that forward has found, within its
-input; in a file they could be anything, so they have to come from there.
+The backward of a pooling writes at its indices. In a captured program, forward computed them, so they are in bounds. In
+a file they could be anything, so they must come from the forward operation.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SAME_NUMBERS = ("aten::_to_copy", "aten::alias", "aten::clone", "aten::detach",
 
 
 def check_sources(node: Node, values: Mapping[Node, Any], inputs: Collection[Node], written: Collection[int]) -> None:
-    """Raise where an operation would follow indices that nobody has checked.
+    """Raise if an operation would use unchecked indices.
 
-    ``inputs`` are what the user passes to a call, and ``written`` the storages that were written to since they were made.
+    ``inputs`` are the arguments of a call, and ``written`` the storages that were written to after their creation.
     """
     name = _name(node)
     if name in _POOLINGS:
@@ -40,7 +40,7 @@ def check_sources(node: Node, values: Mapping[Node, Any], inputs: Collection[Nod
         offsets = _arguments(node)["offsets"]
         source = _source(offsets)
         if not (source in inputs or _name(source) == "aten::arange") or _storage(values[source]) in written:
-            raise _refused(node, "offsets", "an input of the program, or be counted up by aten::arange")
+            raise _refused(node, "offsets", "an input of the program, or the result of aten::arange")
     elif name in _BAGS_BACKWARD:
         _check_bags(node, values, written)
 
@@ -81,8 +81,8 @@ def _check_bags(node: Node, values: Mapping[Node, Any], written: Collection[int]
 
 def _refused(node: Node, what: str, expected: str) -> ProgramFileError:
     return ProgramFileError(
-        f"The program calls {node.target}, whose kernel follows {what} without a check. They have to be {expected}. The file was "
-        "altered or is damaged; trusted=True loads it all the same."
+        f"The program calls {node.target}, whose kernel uses {what} without a check. They must be {expected}. The "
+        "file was modified or is damaged; trusted=True loads it anyway."
     )
 
 
@@ -97,14 +97,14 @@ def _arguments(node: Node) -> dict[str, Any]:
 
 
 def _made_by(value: Any, place: int) -> Any:
-    """The node whose result of this number a value is."""
+    """The node of which a value is the result at this position, or None."""
     source = _source(value)
     is_result = isinstance(source, Node) and source.target is operator.getitem and source.args[1] == place
     return source.args[0] if is_result else None
 
 
 def _source(value: Any) -> Any:
-    """The node that a value has its numbers from."""
+    """The node that computes a value, looking through views and copies."""
     while _name(value) in _SAME_NUMBERS:
         value = value.args[0]
     return value

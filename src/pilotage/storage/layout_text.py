@@ -11,8 +11,8 @@ from pilotage.program.layout import Counter, ReplicaGroups, Slot, StateLayout, V
 from pilotage.program.specification import TensorSpec
 from pilotage.storage.plain_data import dtype, listed, refuse, table, text, texts, whole
 
-_MOST_DIMENSIONS = 64
-_MOST_BYTES = 1 << 62
+_MAXIMUM_DIMENSIONS = 64
+_MAXIMUM_BYTES = 1 << 62
 
 _Key = TypeVar("_Key")
 
@@ -28,18 +28,18 @@ def spec_to_data(specification: TensorSpec) -> list[Any]:
 
 
 def spec_from_data(data: Any) -> TensorSpec:
-    """The specification that was written as this data."""
+    """Restore a specification from plain data."""
     shape, stride, kind = listed(data, "a specification", 3)
-    sizes = tuple(whole(size, "a size", 0) for size in listed(shape, "a shape", _MOST_DIMENSIONS))
-    steps = tuple(whole(step, "a stride", 0) for step in listed(stride, "strides", _MOST_DIMENSIONS))
+    sizes = tuple(whole(size, "a size", 0) for size in listed(shape, "a shape", _MAXIMUM_DIMENSIONS))
+    steps = tuple(whole(step, "a stride", 0) for step in listed(stride, "strides", _MAXIMUM_DIMENSIONS))
     specification = TensorSpec(sizes, steps, dtype(kind))
-    if len(sizes) != len(steps) or specification.bytes > _MOST_BYTES or storage_bytes(specification) > _MOST_BYTES:
-        raise refuse("a specification", data, "a shape and strides of the same length, of a possible size")
+    if len(sizes) != len(steps) or max(specification.bytes, storage_bytes(specification)) > _MAXIMUM_BYTES:
+        raise refuse("a specification", data, "a shape and strides of the same length and a valid size")
     return specification
 
 
 def storage_bytes(specification: TensorSpec) -> int:
-    """How much memory a tensor takes, with the gaps that its strides leave."""
+    """The memory of a tensor in bytes, including the gaps of its strides."""
     if 0 in specification.shape:
         return 0
     reach = sum((size - 1) * step for size, step in zip(specification.shape, specification.stride, strict=True))
@@ -62,7 +62,7 @@ def layout_to_data(layout: StateLayout) -> dict[str, Any]:
 
 
 def layout_from_data(data: dict[str, Any]) -> StateLayout:
-    """The layout that was written as this data."""
+    """Restore a layout from plain data."""
     parameters = _unique(data["parameters"], lambda name, spec: (text(name, "a parameter"), spec_from_data(spec)))
     buffers = _unique(data["buffers"], lambda name, spec: (text(name, "a buffer"), spec_from_data(spec)))
     on_host = data.get("slots_on_host")
@@ -83,10 +83,10 @@ def layout_from_data(data: dict[str, Any]) -> StateLayout:
 
 
 def names_among(known: Collection[str], data: Any, what: str) -> tuple[str, ...]:
-    """Names that have to be known ones, each at most once."""
+    """Names that must be known, each at most once."""
     names = texts(data, what)
     if not set(names) <= set(known) or len(set(names)) != len(names):
-        raise refuse(what, names, "names of the program's own, each once")
+        raise refuse(what, names, "names of the program, each once")
     return names
 
 

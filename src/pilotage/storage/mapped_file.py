@@ -1,4 +1,4 @@
-"""A file of the user's, opened for reading: mapped into memory, so that only what is used is ever read."""
+"""A memory-mapped file, opened for reading: only the parts in use are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK = 2**20
 
 
 class MappedFile:
-    """The bytes of a regular file; changes that tensors make to them stay in this process."""
+    """The bytes of a regular file; writes to its tensors stay in this process."""
 
     def __init__(self, handle: int, size: int) -> None:
         self._handle = handle
@@ -25,7 +25,7 @@ class MappedFile:
         self._map: mmap.mmap | None = None
 
     def read(self, start: int, count: int) -> bytes:
-        """A range of bytes; raises an EOFError where the file ends before."""
+        """A range of bytes; raises an EOFError if the file ends before."""
         if start + count > self.size:
             raise EOFError(f"it ends at byte {self.size:,}")
         found = bytearray(count)
@@ -50,7 +50,7 @@ class MappedFile:
             done += count
 
     def tensor(self, start: int, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-        """A range of bytes as a tensor on the mapping itself, or on a copy where its place does not suit the type."""
+        """A range of bytes as a tensor in the mapping, or in a copy if it is not aligned."""
         count = dtype.itemsize
         for size in shape:
             count *= size
@@ -68,11 +68,11 @@ class MappedFile:
 
 @contextlib.contextmanager
 def mapped_file(path: Path) -> Iterator[MappedFile]:
-    """Open a regular file; anything else is refused with a ValueError, and nothing is waited for.
+    """Open a regular file; raises a ValueError for anything else, without blocking.
 
-    Tensors keep the mapping after the file is closed.
+    Tensors keep the mapping alive after the file is closed.
     """
-    # Without O_NONBLOCK, opening a FIFO waits for somebody to write to it.
+    # Without O_NONBLOCK, opening a FIFO waits for a writer.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)

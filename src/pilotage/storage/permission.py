@@ -1,4 +1,4 @@
-"""What a program that was read from a file may do."""
+"""What a program from a file may do."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Permission:
     """What the user allows the program of a file."""
 
     trusted: bool = False
-    """The file is the user's own: any operation, any size. Its form is checked all the same."""
+    """The file is trusted: any operation and any size. Its format is still checked."""
 
     operations: frozenset[str] = frozenset()
-    """Operations that it may call besides those of the allow-list, as ``library::name``."""
+    """Additional operations that it may call, as ``library::name``."""
 
     memory: int | None = None
-    """How many bytes a step may need; None is as much as the machine has."""
+    """The memory limit of a step in bytes; None is the memory of the machine."""
 
     def check(self, operation: torch._ops.OpOverload) -> None:
         """Raise unless the program may call this operation."""
         name = operation._schema.name
         if self.trusted or name in self.operations or is_allowed(operation):
             return
-        reason = REASONS.get(name.removeprefix("aten::"), "it is not on the list of operations that files may call")
+        reason = REASONS.get(name.removeprefix("aten::"), "it is not on the list of allowed operations")
         if any(argument.is_out for argument in operation._schema.arguments):
-            reason = "its variant with out= may change the size of the tensor that it writes into"
+            reason = "its variant with out= may resize the tensor that it writes into"
         raise ProgramFileError(
-            f"The program calls {name}, which a file may not do by itself: {reason}. If you know where the file comes from, "
+            f"The program calls {name}, which a file may not do by default: {reason}. If you trust the file, "
             f'load it with allow_operations=["{name}"], or with trusted=True to allow everything in it.'
         )
 
@@ -45,7 +45,7 @@ TRUSTED = Permission(trusted=True)
 
 @functools.cache
 def is_allowed(operation: torch._ops.OpOverload) -> bool:
-    """Whether every file may call an operation: it computes, on tensors that it is given, and does nothing else."""
+    """Whether every file may call an operation: it only computes on its tensor arguments."""
     schema = operation._schema
     library, _, name = schema.name.partition("::")
     if library != "aten":
@@ -54,7 +54,7 @@ def is_allowed(operation: torch._ops.OpOverload) -> bool:
         return False
     returned = {str(each.type) for each in schema.returns}
     takes_plain = all(set(_WORDS.findall(str(argument.type))) <= _PLAIN for argument in schema.arguments)
-    # Variants for Python's own numbers, texts and lists share their names with those for tensors.
+    # Variants for Python numbers, strings and lists have the same names as those for tensors.
     return takes_plain and returned <= _RETURNED and (not returned or returned != {"int"})
 
 

@@ -1,4 +1,4 @@
-"""Plain data from a file, checked as it is read: whoever wrote the file may have put anything into it."""
+"""Checks plain data from a file as it is read: an untrusted file may contain anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotage.errors import ProgramFileError
 LONGEST_TEXT = 4096
 LONGEST_LIST = 1 << 16
 DEEPEST = 32
-"""How far lists and tables may be nested."""
+"""The depth of nested lists and tables."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}", re.ASCII)
 _WRONG_FORM = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
@@ -27,7 +27,7 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 @contextmanager
 def well_formed(what: str) -> Iterator[None]:
-    """Turn the errors that malformed data causes while it is read into one that says so."""
+    """Turn the errors of malformed data into one clear error."""
     try:
         yield
     except ProgramFileError:
@@ -39,42 +39,42 @@ def well_formed(what: str) -> Iterator[None]:
 
 
 def refuse(what: str, given: Any, expected: str) -> ProgramFileError:
-    """The error for a value that has no place in a file."""
+    """The error for an invalid value in a file."""
     shown = repr(given)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
-    return ProgramFileError(f"The file holds {shown} as {what}. Expected {expected}. It was altered or is damaged.")
+    return ProgramFileError(f"The file contains {shown} as {what}. Expected {expected}. It was modified or is damaged.")
 
 
 def table(value: Any, what: str) -> dict[str, Any]:
-    """A dictionary with names as keys."""
+    """A dictionary with strings as keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise refuse(what, value, "a table")
     return value
 
 
 def listed(value: Any, what: str, longest: int = LONGEST_LIST) -> list[Any]:
-    """A list that is not too long."""
+    """A list with at most ``longest`` entries."""
     if not isinstance(value, (list, tuple)) or len(value) > longest:
         raise refuse(what, value, f"a list of at most {longest} entries")
     return list(value)
 
 
 def whole(value: Any, what: str, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
-    """A whole number within bounds."""
+    """An integer within bounds."""
     if type(value) is not int or not low <= value <= high:
         raise refuse(what, value, f"a whole number from {low} to {high}")
     return value
 
 
 def number(value: Any, what: str) -> float:
-    """A number; NaN and infinity too."""
+    """A number, including NaN and infinity."""
     if type(value) not in (int, float):
         raise refuse(what, value, "a number")
     return float(value)
 
 
 def written_number(value: Any, what: str) -> float:
-    """A number that was written as text, so that it comes back to the last bit."""
+    """A number stored as text, which is exact."""
     try:
         return float(text(value, what, 64))
     except ValueError:
@@ -101,20 +101,20 @@ def texts(value: Any, what: str) -> tuple[str, ...]:
 
 
 def positions(value: Any, what: str, count: int) -> tuple[int, ...]:
-    """Numbers of entries in a list of this length."""
+    """Indices into a list of ``count`` entries."""
     return tuple(whole(item, what, 0, count - 1) for item in listed(value, what))
 
 
 def identifier(value: Any, what: str) -> str:
-    """A name that can stand in Python source and means nothing there by itself."""
+    """A name that is safe in Python source."""
     if not is_identifier(value):
-        raise refuse(what, value, "a name of ASCII letters, digits and underscores that is no keyword")
+        raise refuse(what, value, "a name of ASCII letters, digits and underscores that is not a keyword")
     name: str = value
     return name
 
 
 def is_identifier(value: Any) -> bool:
-    """Whether a value is such a name."""
+    """Whether a value is a name that is safe in Python source."""
     return (
         isinstance(value, str)
         and _IDENTIFIER.fullmatch(value) is not None
@@ -124,7 +124,7 @@ def is_identifier(value: Any) -> bool:
 
 
 def dtype(value: Any, what: str = "a data type") -> torch.dtype:
-    """A data type of torch by name."""
+    """A torch data type by name."""
     if not isinstance(value, str) or value not in DTYPES:
         raise refuse(what, value, "the name of a data type of torch")
     return DTYPES[value]

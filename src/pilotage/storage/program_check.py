@@ -1,7 +1,7 @@
-"""Whether the parts of a program from a file fit together, and how much memory it needs.
+"""Checks that the parts of a program from a file fit together, and how much memory it needs.
 
-Every graph is run once on tensors without data, as capture does: an operation whose arguments do not fit raises here, before a kernel
-sees them, and the sizes of all values come to light before any of them is allocated.
+Every graph runs once on fake tensors, as in capture: an operation with invalid arguments raises here, before a kernel
+sees them, and the sizes of all values are known before any is allocated.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _HOST = torch.device("cpu")
 
 
 def check_program(program: Program, permission: Permission) -> None:
-    """Raise where parts of a program do not fit together, or where a step needs more memory than the user allows."""
+    """Raise if the parts of a program do not fit together, or if a step needs more memory than allowed."""
     if not program.computations:
-        raise ProgramFileError("The file holds a program without a computation. It was altered or is damaged.")
+        raise ProgramFileError("The file contains a program without a computation. It was modified or is damaged.")
     _check_values(program)
     if permission.trusted:
         return
@@ -54,18 +54,18 @@ def check_program(program: Program, permission: Permission) -> None:
 
 
 def _check_values(program: Program) -> None:
-    """Raise where the program reads a number of the optimizer that its plan does not have."""
+    """Raise if the program reads a hyperparameter that its plan does not have."""
     known = () if program.plan is None else variable_values(program.plan)
     if missing := [value for value in program.layout.values if value not in known]:
         raise ProgramFileError(
-            f"The program reads {missing[0].name!r} of group {missing[0].group} from its optimizer, which has no such value. "
-            "The file was altered or is damaged."
+            f"The program reads {missing[0].name!r} of group {missing[0].group} from its optimizer, which has no such "
+            "value. The file was modified or is damaged."
         )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep torch from logging what it cannot run: the error that is raised says it."""
+    """Keep torch from logging operations that it cannot run: they raise an error anyway."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     before, logger.disabled = logger.disabled, True
     try:
@@ -75,7 +75,7 @@ def _quiet() -> Iterator[None]:
 
 
 def machine_memory() -> int:
-    """How much memory this machine has, in bytes."""
+    """The memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -101,20 +101,20 @@ def _check_outputs(program: Program, action: Action, outputs: Sequence[Any]) -> 
         wanted = count_tensors(program.outputs) + len(program.anchors)
     if len(outputs) != wanted or not all(isinstance(output, Tensor) for output in outputs):
         raise ProgramFileError(
-            f"The graph of the {action.value} step returns {len(outputs)} values, and the program says {wanted} tensors. "
-            "The file was altered or is damaged."
+            f"The graph of the {action.value} step returns {len(outputs)} values, but the program declares {wanted} "
+            "tensors. The file was modified or is damaged."
         )
 
 
 def _too_large(what: str, needed: int, allowed: int) -> ProgramFileError:
     return ProgramFileError(
-        f"{what} would need {needed / 2**30:,.1f} GiB of memory, and {allowed / 2**30:,.1f} GiB are allowed. If you know where the "
-        "file comes from, allow more with max_memory=, in bytes, or load it with trusted=True."
+        f"{what} would need {needed / 2**30:,.1f} GiB of memory, but {allowed / 2**30:,.1f} GiB are allowed. If you "
+        "trust the file, allow more with max_memory=, in bytes, or load it with trusted=True."
     )
 
 
 class _Run:
-    """One run of a graph on tensors without data."""
+    """One run of a graph on fake tensors."""
 
     def __init__(self, graph: GraphModule, arguments: Sequence[TensorSpec], inputs: int) -> None:
         self._graph = graph
@@ -128,12 +128,12 @@ class _Run:
         self.outputs: Sequence[Any] = ()
 
     def peak_bytes(self) -> int:
-        """Run the graph; how much memory its arguments and values take when they take most."""
+        """Run the graph; returns the peak memory of its arguments and values."""
         inputs = [node for node in self._nodes if node.op == "placeholder"]
         if len(inputs) != len(self._arguments):
             raise ProgramFileError(
-                f"A graph of the file takes {len(inputs)} tensors, and the program has {len(self._arguments)} for it. It was "
-                "altered or is damaged."
+                f"A graph of the file takes {len(inputs)} tensors, but the program has {len(self._arguments)} for it. "
+                "It was modified or is damaged."
             )
         self._inputs = frozenset(inputs[len(inputs) - self._given :])
         specifications = dict(zip(inputs, self._arguments, strict=True))
@@ -155,7 +155,7 @@ class _Run:
             case "output":
                 returned = torch.fx.node.map_arg(node.args[0], self._values.__getitem__)
                 if not isinstance(returned, (list, tuple)):
-                    raise ProgramFileError("A graph of the file does not return a list. It was altered or is damaged.")
+                    raise ProgramFileError("A graph of the file does not return a list. It was modified or is damaged.")
                 self.outputs = returned
                 return None
             case _:
@@ -176,7 +176,8 @@ class _Run:
         except Exception as error:
             said = str(error).strip().splitlines() or [type(error).__name__]
             raise ProgramFileError(
-                f"The program calls {target} with arguments that do not fit: {said[0]} The file was altered or is damaged."
+                f"The program calls {target} with arguments that do not fit: {said[0]} The file was modified or is "
+                "damaged."
             ) from error
 
 
@@ -192,12 +193,12 @@ def _written_storages(
 
 
 def _on_host(value: Any) -> Any:
-    """The shapes are the same on every device, and this one is always there."""
+    """Replace devices by the host, which always exists; shapes are the same on every device."""
     return _HOST if isinstance(value, torch.device) and value.type != "meta" else value
 
 
 def _last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
-    """For each node, the values that nothing needs after it, as a run of the graph drops them."""
+    """For each node, the values that are freed after it."""
     seen: set[Node] = set()
     dropped: dict[Node, list[Node]] = {}
     for node in reversed(nodes):
@@ -209,7 +210,7 @@ def _last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
 
 
 class _Memory:
-    """How much memory values take; tensors that share a storage are counted once."""
+    """Tracks the memory of values; shared storages count once."""
 
     def __init__(self) -> None:
         self._owners: dict[int, int] = {}
@@ -235,7 +236,7 @@ class _Memory:
 
 def _storage(tensor: Tensor) -> tuple[int, int]:
     if tensor.layout is not torch.strided:
-        # At most as large as the dense tensor, with two indices for each element.
+        # An upper bound: the dense tensor plus an index per dimension for each element.
         return id(tensor), tensor.numel() * (tensor.element_size() + 8 * max(tensor.dim(), 1))
     storage = tensor.untyped_storage()
     return storage._cdata, storage.nbytes()

@@ -1,4 +1,4 @@
-"""Whole programs as plain data and a table of tensors."""
+"""Programs as plain data and a table of tensors."""
 
 from __future__ import annotations
 
@@ -48,11 +48,13 @@ _RULES: Mapping[str, type[Any]] = {rule.__name__: rule for rule in (AdamRule, La
 
 
 def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """A captured program as plain data, and the tensors that are built into its graphs."""
+    """A captured program as plain data, and the constant tensors of its graphs."""
     computations, constants = {}, {}
     for action, computation in program.computations.items():
         if computation.graph is None:
-            raise ProgramFileError("A program of the eager tier is Python, and cannot be written to a file.")
+            raise ProgramFileError(
+                "A program of the eager tier consists of Python code and cannot be written to a file."
+            )
         nodes, tensors = graph_to_data(computation.graph)
         sections = [section.value for section in computation.sections]
         computations[action.value] = {
@@ -85,9 +87,9 @@ def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]
 def program_from_data(
     data: dict[str, Any], constants: Mapping[str, Tensor], permission: Permission = UNTRUSTED
 ) -> Program:
-    """The program that was written as this data; raises where it is not one, or calls what it may not.
+    """Restore a program from plain data; raises if the data is invalid or calls an operation that is not allowed.
 
-    `check_program` says whether its parts fit together, which takes longer.
+    `check_program` checks whether the parts fit together, which takes longer.
     """
     with well_formed("The file"):
         return _program_from_data(table(data, "a program"), constants, permission)
@@ -158,7 +160,7 @@ def _plan_from_data(data: dict[str, Any], layout: StateLayout) -> OptimizerPlan:
             _group_from_data(table(group, "a group"), layout) for group in listed(data["groups"], "the groups")
         ),
         loss_scaling=written_number(data["loss_scaling"], "the loss scaling"),
-        max_gradient_norm=written_number(data["max_gradient_norm"], "the largest norm of gradients"),
+        max_gradient_norm=written_number(data["max_gradient_norm"], "the maximum gradient norm"),
         accumulation_type=dtype(data["accumulation_type"]),
         automatic_loss_scaling=flag(data["automatic_loss_scaling"], "automatic_loss_scaling"),
         stochastic_rounding=flag(data["stochastic_rounding"], "stochastic_rounding"),
@@ -187,7 +189,7 @@ def _rule_to_data(rule: UpdateRule) -> dict[str, Any]:
 def _rule_from_data(data: dict[str, Any]) -> UpdateRule:
     name = text(data["name"], "an update rule")
     if name not in _RULES:
-        raise ProgramFileError(f"The program trains by the unknown rule {name!r}.")
+        raise ProgramFileError(f"The program uses the unknown update rule {name!r}.")
     given = table(data["choices"], "the choices of an update rule")
     known = {field.name for field in dataclasses.fields(_RULES[name])}
     if not given.keys() <= known:

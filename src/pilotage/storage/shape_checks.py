@@ -1,8 +1,8 @@
-"""Shapes that kernels of torch rely on without looking at them.
+"""Checks shapes that kernels of torch rely on without checking them.
 
-Autograd calls these operations with what their forward has saved, so that their shapes always fit. A file can call them with
-anything, and many kernels would then read or write beyond the end of a tensor. Each was found by calling it with shapes that do not
-fit, on tensors that end at a page which must not be touched.
+Autograd calls these operations with tensors that forward saved, so their shapes always fit. A file can call them with
+anything, and many kernels would then read or write out of bounds. Each was found by calling it with wrong shapes, on
+tensors that end at a guard page.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pilotage.errors import ProgramFileError
 
 Arguments: TypeAlias = Mapping[str, Any]
 _Wanted: TypeAlias = Iterator[tuple[str, Sequence[int]]]
-"""Names of arguments, and the shape that each has to have."""
+"""Names of arguments, and their required shapes."""
 
-_LONGEST_ORDER = 1000
+_MAXIMUM_ORDER = 1000
 
 
 def check_shapes(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise where tensors without data have shapes that the kernel of an operation does not expect."""
+    """Raise if fake tensors have shapes that the kernel of an operation does not expect."""
     rule = _RULES.get(operation._schema.name)
     if rule is None:
         return
@@ -32,20 +32,20 @@ def check_shapes(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: 
         given = arguments.get(name)
         if given is not None and tuple(given.shape) != tuple(shape):
             raise ProgramFileError(
-                f"The program calls {operation} with a tensor of shape {list(given.shape)} as {name}, where {list(shape)} belongs. "
-                "The file was altered or is damaged."
+                f"The program calls {operation} with a tensor of shape {list(given.shape)} as {name}, instead of "
+                f"{list(shape)}. The file was modified or is damaged."
             )
 
 
 def named_arguments(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by their names, defaults included."""
+    """The arguments of a call by name, including defaults."""
     schema = operation._schema.arguments
     defaults = {argument.name: argument.default_value for argument in schema if argument.has_default_value()}
     return {**defaults, **{argument.name: value for argument, value in zip(schema, args, strict=False)}, **kwargs}
 
 
 def _like(name: str, *others: str) -> Callable[[Arguments], _Wanted]:
-    """All of them have the shape of the first."""
+    """All arguments have the shape of the first."""
 
     def rule(given: Arguments) -> _Wanted:
         yield from ((other, given[name].shape) for other in others)
@@ -56,7 +56,7 @@ def _like(name: str, *others: str) -> Callable[[Arguments], _Wanted]:
 def _forward(
     forward: torch._ops.OpOverload, *names: str, result: str = "grad_output"
 ) -> Callable[[Arguments], _Wanted]:
-    """A gradient has the shape of what forward made of these arguments."""
+    """A gradient has the shape of forward's result."""
 
     def rule(given: Arguments) -> _Wanted:
         made = forward(*(given[name] for name in names))
@@ -69,7 +69,7 @@ def _forward(
 
 
 def _adaptive(dimensions: int) -> Callable[[Arguments], _Wanted]:
-    """Batch and channels of the gradient are those of the input; the rest is as the user chose it."""
+    """A gradient has the batch and channels of the input; the other sizes are free."""
 
     def rule(given: Arguments) -> _Wanted:
         gradient, own = given["grad_output"], given["self"]
@@ -90,13 +90,13 @@ def _fractional(dimensions: int) -> Callable[[Arguments], _Wanted]:
 
 
 def _of_channels(*gradients: str) -> Callable[[Arguments], _Wanted]:
-    """Whatever belongs to channels has an element for each; statistics that were not saved have none."""
+    """Per-channel arguments have an element for each channel; statistics that were not saved are empty."""
 
     def rule(given: Arguments) -> _Wanted:
         own: Tensor = given["input"]
         if own.dim() < 2:
             raise ProgramFileError(
-                "The program normalises a tensor without channels. The file was altered or is damaged."
+                "The program normalizes a tensor without channels. The file was modified or is damaged."
             )
         yield from ((name, own.shape) for name in gradients)
         for name in ("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var"):
@@ -136,7 +136,9 @@ def _distances(given: Arguments) -> _Wanted:
 def _attention(given: Arguments) -> _Wanted:
     query, key = given["query"].shape, given["key"].shape
     if len(query) != 4 or len(key) != 4 or key[1] == 0 or query[1] % key[1]:
-        raise ProgramFileError("The program attends with heads that do not fit. The file was altered or is damaged.")
+        raise ProgramFileError(
+            "The program calls attention with heads that do not fit. The file was modified or is damaged."
+        )
     yield "key", (query[0], key[1], key[2], query[3])
     yield "value", key
     yield from ((name, query) for name in ("grad_out", "out"))
@@ -148,9 +150,9 @@ def _attention(given: Arguments) -> _Wanted:
 
 
 def _order(given: Arguments) -> _Wanted:
-    if not 0 < given["p"] <= _LONGEST_ORDER:
+    if not 0 < given["p"] <= _MAXIMUM_ORDER:
         raise ProgramFileError(
-            f"The program asks for mvlgamma of the order {given['p']}. At most {_LONGEST_ORDER} is allowed."
+            f"The program calls mvlgamma with p = {given['p']}. At most {_MAXIMUM_ORDER} is allowed."
         )
     return iter(())
 

@@ -10,7 +10,7 @@ from pilotage.storage.plain_data import flag, listed, refuse, text, well_formed
 
 
 def signature_to_data(signature: CallSignature) -> list[list[Any]]:
-    """The signature as plain data; a default that is not a plain value becomes None."""
+    """The signature as plain data; defaults that are not plain values become None."""
     return [
         [name, parameter.kind.name, parameter.default is not inspect.Parameter.empty, _plain(parameter.default)]
         for name, parameter in signature.parameters.items()
@@ -18,7 +18,7 @@ def signature_to_data(signature: CallSignature) -> list[list[Any]]:
 
 
 def signature_from_data(data: list[list[Any]]) -> CallSignature:
-    """The signature that was written as this data."""
+    """Restore a signature from plain data."""
     with well_formed("The signature of forward in the file"):
         entries = [listed(entry, "a parameter of forward", 4) for entry in listed(data, "the signature of forward")]
         return CallSignature(inspect.Signature([_parameter(*entry) for entry in entries]))

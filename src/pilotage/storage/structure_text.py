@@ -1,7 +1,7 @@
 """Structures of nested values as plain data.
 
-Containers of the user's own (named tuples, data classes, dictionaries with a class) are written with the name of
-their class. Where that class is not importable when a program is read, a plain tuple or dictionary stands in.
+Custom containers (named tuples, data classes, dictionary subclasses) are written with the name of their class. If the
+class is not imported when a program is read, a plain tuple or dictionary is used instead.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def structure_to_data(structure: Structure) -> Any:
         case Constant():
             if not isinstance(structure.value, _PLAIN):
                 raise CaptureError(
-                    f"A value of type {type(structure.value).__name__} among inputs or outputs cannot be written to a file. "
-                    "Pass tensors, numbers, strings and containers of them."
+                    f"A value of type {type(structure.value).__name__} in inputs or outputs cannot be written to a "
+                    "file. Pass tensors, numbers, strings and containers of them."
                 )
             return {"constant": structure.value}
         case Sequence():
@@ -43,16 +43,16 @@ def structure_to_data(structure: Structure) -> Any:
             return {"record": [_name(structure.kind), [[key, item] for key, item in items.items()]]}
         case Parsed():
             raise CaptureError(
-                f"Objects of type {structure.kind.__name__}, which a custom parser takes apart, cannot be written to a file."
+                f"Objects of type {structure.kind.__name__}, which need a custom parser, cannot be written to a file."
             )
 
 
 def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> Structure:
-    """The structure that was written as this data."""
+    """Restore a structure from plain data."""
     if not isinstance(data, dict) or len(data) != 1:
         raise refuse("a structure", data, "an object with one key")
     if depth > DEEPEST:
-        raise ProgramFileError(f"The program holds a structure that is nested more than {DEEPEST} deep.")
+        raise ProgramFileError(f"The program contains a structure that is nested more than {DEEPEST} deep.")
     read = partial(structure_from_data, trusted=trusted, depth=depth + 1)
     ((kind, content),) = data.items()
     match kind:
@@ -66,7 +66,7 @@ def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> 
         case "table" | "record":
             name, entries = listed(content, "a table", 2)
             return _mapping(name, {_plain(key): read(item) for key, item in listed(entries, "the entries of a table")})
-    raise ProgramFileError(f"The program holds a structure of the unknown kind {kind!r}.")
+    raise ProgramFileError(f"The program contains a structure of the unknown kind {kind!r}.")
 
 
 def _plain(value: Any) -> Any:
@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def _mapping(name: str, items: dict[Any, Structure]) -> Structure:
-    """Without its data a class of the user's own cannot be made, so a plain dictionary stands in."""
+    """A plain dictionary: a custom class cannot be constructed without its data."""
     table = dict.fromkeys(items)
     template = OrderedDict(table) if _class(name) is OrderedDict else table
     keys = tuple(sorted(table)) if all(isinstance(key, str) for key in table) else tuple(table)
@@ -88,7 +88,7 @@ def _name(kind: type) -> str:
 
 
 def _sequence_class(name: str, length: int, trusted: bool) -> type:
-    """A class for a list or tuple; one whose construction runs code of its own only where the file is trusted."""
+    """A list or tuple class; if its construction runs custom code, only for trusted files."""
     found: Any = _class(name)
     if found is None or not issubclass(found, (tuple, list)):
         return tuple
@@ -100,22 +100,22 @@ def _sequence_class(name: str, length: int, trusted: bool) -> type:
 
 
 def _is_made_by_python(kind: Any) -> bool:
-    """Whether making an instance runs nothing but Python's own: tuple, list, torch.Size, named tuples, and the like."""
+    """Whether construction runs no custom code, as for tuple, list, torch.Size and named tuples."""
     if isinstance(kind.__init__, FunctionType) or type(kind).__call__ is not type.__call__:
         return False
     return not isinstance(kind.__new__, FunctionType) or _is_of_named_tuple(kind.__new__.__code__)
 
 
 def _is_of_named_tuple(code: CodeType) -> bool:
-    """Whether ``collections.namedtuple`` wrote a constructor; it does so from a text that is no file."""
+    """Whether ``collections.namedtuple`` generated a constructor; its code does not come from a file."""
     return code.co_filename.startswith("<") and code.co_names == ("_tuple_new",)
 
 
 def _class(name: str) -> type | None:
-    """A class by name, among what is loaded already: reading a file imports, and so runs, nothing new."""
+    """A class by name, if its module is already imported: reading a file never imports modules."""
     module, _, qualified = text(name, "the name of a class").partition(":")
     found: Any = sys.modules.get(module)
     for part in qualified.split("."):
-        # Not getattr: a module or a class may run code when it is asked for what it does not have.
+        # Not getattr: modules and classes may run code for missing attributes.
         found = getattr(found, "__dict__", {}).get(part) if isinstance(found, (ModuleType, type)) else None
     return found if isinstance(found, type) else None

@@ -1,7 +1,7 @@
 """The layout of a safetensors file: the length of a JSON header, the header, and the bytes of all tensors.
 
-Files are laid out here and not by the library of that name: it needs all bytes in memory at once to write them, and
-training and compiling must not depend on it.
+The safetensors library is not used: it needs all bytes in memory to write a file, and training and compiling must not
+depend on it.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _MAXIMUM_DIMENSIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where one tensor lies in a file, and what it is."""
+    """The type, shape and offset of a tensor in a file."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
     start: int
-    """The first of its bytes, counted from the end of the header."""
+    """The offset of its first byte from the end of the header."""
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Its size in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def placed(tensors: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Entry]:
-    """Give each tensor its place, end to end; the widest types come first, so that all of them are aligned."""
+    """Place tensors end to end; the widest types come first, so that all are aligned."""
     entries, start = {}, 0
     for name in sorted(tensors, key=lambda name: -tensors[name][0].itemsize):
         entries[name] = Entry(*tensors[name], start)
@@ -50,9 +50,9 @@ def placed(tensors: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[s
 
 
 def header_bytes(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
-    """What stands before the tensors."""
+    """The header before the tensors."""
     if METADATA in entries:
-        raise ValueError(f"no tensor can be called {METADATA}")
+        raise ValueError(f"a tensor cannot be named {METADATA}")
     described = {name: _description(entry) for name, entry in entries.items()}
     text = to_text({METADATA: dict(metadata), **described}).encode()
     text += b" " * (-(len(text) + _LENGTH.size) % _ALIGNMENT)
@@ -60,19 +60,19 @@ def header_bytes(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> b
 
 
 def read_header(file: MappedFile) -> tuple[dict[str, str], dict[str, Entry], int]:
-    """The metadata, the tensors and the place where their bytes begin; raises a ValueError where anything is amiss."""
+    """The metadata, the tensors and the offset of their bytes; raises a ValueError if anything is invalid."""
     (length,) = _LENGTH.unpack(file.read(0, _LENGTH.size))
     start = _LENGTH.size + length
     if length > MAXIMUM_TEXT:
-        raise ValueError(f"its header is to have {length:,} bytes; at most {MAXIMUM_TEXT:,} are allowed")
+        raise ValueError(f"its header should have {length:,} bytes; at most {MAXIMUM_TEXT:,} are allowed")
     if start > file.size:
-        raise ValueError(f"its header is to have {length:,} bytes, and the file has {file.size:,}")
+        raise ValueError(f"its header should have {length:,} bytes, but the file has {file.size:,}")
     header = from_text(file.read(_LENGTH.size, length), without_repetition)
     if not isinstance(header, dict):
         raise ValueError("its header is not a dictionary")
     metadata = header.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise ValueError("its metadata are not words")
+        raise ValueError("its metadata are not strings")
     entries = {name: _entry(name, description) for name, description in header.items()}
     _check_places(entries.values(), file.size - start)
     return metadata, entries, start
@@ -88,20 +88,20 @@ def _description(entry: Entry) -> dict[str, Any]:
 
 def _entry(name: str, description: Any) -> Entry:
     if not isinstance(description, dict) or set(description) != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"its tensor {name[:100]} is described by something else than type, shape and place")
+        raise ValueError(f"the description of its tensor {name[:100]} is not type, shape and offsets")
     dtype, shape, places = description["dtype"], description["shape"], description["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _TYPES:
-        raise ValueError(f"its tensor {name[:100]} has the type {str(dtype)[:100]}, which is not known")
+        raise ValueError(f"its tensor {name[:100]} has the unknown type {str(dtype)[:100]}")
     if not is_shape(shape) or not _are_sizes(places) or len(places) != 2:
-        raise ValueError(f"its tensor {name[:100]} has a shape or place that cannot be")
+        raise ValueError(f"its tensor {name[:100]} has an invalid shape or offset")
     entry = Entry(_TYPES[dtype], tuple(shape), places[0])
     if places[1] - places[0] != entry.size:
-        raise ValueError(f"its tensor {name[:100]} needs {entry.size:,} bytes and has {places[1] - places[0]:,}")
+        raise ValueError(f"its tensor {name[:100]} needs {entry.size:,} bytes but has {places[1] - places[0]:,}")
     return entry
 
 
 def is_shape(shape: Any) -> TypeGuard[list[int]]:
-    """Whether something read from a file can be the shape of a tensor, an empty one too."""
+    """Whether a value from a file is a valid shape."""
     if not _are_sizes(shape) or len(shape) > _MAXIMUM_DIMENSIONS:
         return False
     return math.prod(max(size, 1) for size in shape) < 2**59
@@ -112,11 +112,11 @@ def _are_sizes(numbers: Any) -> TypeGuard[list[int]]:
 
 
 def _check_places(entries: Iterable[Entry], available: int) -> None:
-    """Every byte after the header belongs to one tensor."""
+    """Check that every byte after the header belongs to one tensor."""
     end = 0
     for entry in sorted(entries, key=lambda entry: (entry.start, entry.size)):
         if entry.start != end:
             raise ValueError(f"its tensors overlap or leave a gap at byte {end:,}")
         end += entry.size
     if end != available:
-        raise ValueError(f"its tensors are to have {end:,} bytes together, and it has {available:,}")
+        raise ValueError(f"its tensors should have {end:,} bytes in total, but it has {available:,}")

@@ -1,6 +1,6 @@
 """Reads files of format 1: zip archives of ``content.json``, raw bytes for each tensor, and ``digest.json``.
 
-They were never compressed, so an archive that needs more room than its own size was not written by us.
+They were never compressed, so an archive whose parts are larger than the file was not written by us.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ FORMAT = 1
 
 _SIGNATURE = b"PK\x03\x04"
 _LOCAL = struct.Struct("<4s22xHH")
-"""The start of a part: its signature, and how long its name and what follows it are."""
+"""The local header of a part: its signature, and the lengths of its name and extra field."""
 
 _MAXIMUM_DIRECTORY = 16 * 2**20
-"""Bytes in the list of parts, which zipfile reads in one go."""
+"""The size of the list of parts, which zipfile reads at once."""
 
 
 def is_zip(file: MappedFile) -> bool:
-    """Whether a file begins as an archive of format 1 does."""
+    """Whether a file starts like an archive of format 1."""
     return file.size >= len(_SIGNATURE) and file.read(0, len(_SIGNATURE)) == _SIGNATURE
 
 
 def read_zip(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The content and the tensors; raises if any byte of them has changed."""
+    """The content and the tensors; raises if any byte has changed."""
     parts = _parts(file)
     whole, digests = _checked_content(path, file, parts)
     for name, digest in digests.items():
@@ -46,7 +46,7 @@ def read_zip(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, Te
 
 
 def read_zip_content(path: Path, file: MappedFile) -> dict[str, Any]:
-    """The content; tensors are neither read nor checked."""
+    """The content, without reading or checking tensors."""
     content: dict[str, Any] = _checked_content(path, file, _parts(file))[0]["content"]
     return content
 
@@ -67,18 +67,18 @@ def _checked_content(
 
 
 def _damaged(path: Path, part: str) -> ProgramFileError:
-    return ProgramFileError(f"{path} is damaged: its part {part} is not what was written.")
+    return ProgramFileError(f"{path} is damaged: its part {part} has changed.")
 
 
 def _parts(file: MappedFile) -> dict[str, tuple[int, int]]:
-    """Where the bytes of each part begin, and how many there are."""
+    """The offset and size of each part."""
     with zipfile.ZipFile(_Reader(file)) as archive:
         found = archive.infolist()
     sizes = sum(each.file_size for each in found)
     if any(each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size for each in found):
-        raise ValueError("it is compressed, and files of Pilotage never are")
+        raise ValueError("it is compressed, but files of Pilotage never are")
     if sizes > file.size:
-        raise ValueError(f"its parts are to have {sizes:,} bytes together, and it has {file.size:,}")
+        raise ValueError(f"its parts should have {sizes:,} bytes in total, but it has {file.size:,}")
     return {each.filename: (_start(file, each), each.file_size) for each in found}
 
 
@@ -93,7 +93,7 @@ def _start(file: MappedFile, part: zipfile.ZipInfo) -> int:
 def _text(file: MappedFile, part: tuple[int, int]) -> bytes:
     start, size = part
     if size > MAXIMUM_TEXT:
-        raise ValueError(f"its plain data are {size:,} bytes; at most {MAXIMUM_TEXT:,} are allowed")
+        raise ValueError(f"its plain data has {size:,} bytes; at most {MAXIMUM_TEXT:,} are allowed")
     return file.read(start, size)
 
 
@@ -101,12 +101,12 @@ def _tensor(file: MappedFile, parts: dict[str, tuple[int, int]], entry: str, sha
     start, size = parts[entry]
     kind = BY_NAME[dtype]
     if not is_shape(shape) or torch.Size(shape).numel() * kind.itemsize != size:
-        raise ValueError(f"its tensor {entry[:100]} has {size:,} bytes, which is not its shape")
+        raise ValueError(f"its tensor {entry[:100]} has {size:,} bytes, which does not match its shape")
     return checked_values(file.tensor(start, kind, tuple(shape)))
 
 
 class _Reader:
-    """A mapped file as what zipfile reads from."""
+    """A mapped file as a file object for zipfile."""
 
     def __init__(self, file: MappedFile) -> None:
         self._file, self._place = file, 0
@@ -117,7 +117,7 @@ class _Reader:
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._file.size}[whence]
         if base + offset < 0:
-            raise OSError("it begins after its own start")
+            raise OSError("it seeks before its start")
         self._place = base + offset
         return self._place
 

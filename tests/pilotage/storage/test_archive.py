@@ -177,11 +177,11 @@ def nested(depth):
 
 def test_data_that_are_nested_too_deep_are_neither_written_nor_read(tmp_path, monkeypatch):
     write_archive(tmp_path / "p", {"deep": nested(90)}, {})
-    with pytest.raises(ProgramFileError, match=r"p cannot be written: its data are nested more than 100 deep"):
+    with pytest.raises(ProgramFileError, match=r"p cannot be written: its data is nested more than 100 deep"):
         write_archive(tmp_path / "p", {"deep": nested(100)}, {})
     assert read_content(tmp_path / "p") == {"deep": nested(90)}
     monkeypatch.setattr("pilotage.storage.json_text.MAXIMUM_DEPTH", 50)
-    with pytest.raises(ProgramFileError, match=r"p is no program of Pilotage.*nested more than 50 deep"):
+    with pytest.raises(ProgramFileError, match=r"p is not a program of Pilotage.*nested more than 50 deep"):
         read_archive(tmp_path / "p")
 
 
@@ -202,7 +202,7 @@ def test_a_file_of_other_tools_is_refused(tmp_path):
     save_file({"t": torch.ones(2)}, tmp_path / "theirs")
     torch.save({"t": torch.ones(2)}, tmp_path / "torch")
     for name in ("theirs", "torch"):
-        with pytest.raises(ProgramFileError, match=f"{name} is no program of Pilotage"):
+        with pytest.raises(ProgramFileError, match=f"{name} is not a program of Pilotage"):
             read_archive(tmp_path / name)
 
 
@@ -236,7 +236,7 @@ def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path, kind):
     else:
         os.mkfifo(tmp_path / "fifo")
         path.symlink_to("fifo")
-    with pytest.raises(ProgramFileError, match="odd is no program of Pilotage"):
+    with pytest.raises(ProgramFileError, match="odd is not a program of Pilotage"):
         read_archive(path)
 
 

@@ -42,7 +42,7 @@ A = torch.ops.aten
     ids=str,
 )
 def test_what_does_more_than_compute_is_refused(operation):
-    with pytest.raises(ProgramFileError, match=rf"{operation._schema.name}, which a file may not do by itself"):
+    with pytest.raises(ProgramFileError, match=rf"{operation._schema.name}, which a file may not do by default"):
         UNTRUSTED.check(operation)
     TRUSTED.check(operation)
     Permission(operations=frozenset({operation._schema.name})).check(operation)

@@ -114,7 +114,7 @@ def test_indices_that_a_kernel_follows_have_to_come_from_forward(check, data):
     kept = dict(nodes[indices])
     nodes[indices] |= {"target": "aten::full.default", "args": {"tuple": [[2, 2, 4, 4], 2**40]}}
     nodes[indices]["kwargs"] = {"dict": {"dtype": {"dtype": "int64"}}}
-    with pytest.raises(ProgramFileError, match="follows indices without a check"):
+    with pytest.raises(ProgramFileError, match="uses indices without a check"):
         check()
     check(TRUSTED)
     # Made there, and changed before it is used.

@@ -116,7 +116,7 @@ def test_a_constant_that_is_no_tensor_is_refused():
     root.generator = torch.Generator()
     own = graph.get_attr("generator")
     graph.output([graph.call_function(torch.ops.aten.rand.generator, ([3],), {"generator": own})])
-    with pytest.raises(CaptureError, match="Generator that forward uses cannot be written"):
+    with pytest.raises(CaptureError, match="forward uses a Generator that cannot be written"):
         graph_to_data(GraphModule(root, graph))
 
 

@@ -52,11 +52,11 @@ def test_shapes_that_fit_pass_and_others_do_not(operation):
             shape = (*given[position][:-1], given[position][-1] + 1)
             if len(shape) > 3:
                 shape = (given[position][0] + 1, *given[position][1:])
-            with pytest.raises(ProgramFileError, match=r"where .* belongs|do not fit"):
+            with pytest.raises(ProgramFileError, match=r"instead of|do not fit"):
                 check_shapes(operation, arguments(given, position, shape), {})
 
 
 def test_an_order_without_limit_is_refused():
     check_shapes(A.mvlgamma.default, [torch.ones(1), 3], {})
-    with pytest.raises(ProgramFileError, match="order"):
+    with pytest.raises(ProgramFileError, match="mvlgamma with p = "):
         check_shapes(A.mvlgamma.default, [torch.ones(1), 2**40], {})

@@ -37,7 +37,7 @@ def test_a_file_that_is_cut_short_is_refused_in_words(path, fraction, inputs, ta
     trainer().compileAndExport(path, inputs, targets)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * fraction)])
-    with pytest.raises(poptorch.Error, match=r"model\.poptorch is no program of Pilotage, or is cut short"):
+    with pytest.raises(poptorch.Error, match=r"model\.poptorch is not a program of Pilotage, or is truncated"):
         poptorch.load(path)
 
 
@@ -54,16 +54,16 @@ def test_a_file_whose_content_was_altered_is_refused_in_words(path, inputs, targ
         altered = bytearray(data)
         altered[place] ^= 255
         path.write_bytes(altered)
-        with pytest.raises(poptorch.Error, match=r"model\.poptorch is (damaged|no program of Pilotage)"):
+        with pytest.raises(poptorch.Error, match=r"model\.poptorch is (damaged|not a program of Pilotage)"):
             poptorch.load(path)
 
 
 def test_a_file_of_something_else_is_refused_in_words(path):
     torch.save({"weights": torch.ones(1)}, path)
-    with pytest.raises(poptorch.Error, match="is no program of Pilotage"):
+    with pytest.raises(poptorch.Error, match="is not a program of Pilotage"):
         poptorch.load(path)
     path.write_text("text")
-    with pytest.raises(poptorch.Error, match="is no program of Pilotage"):
+    with pytest.raises(poptorch.Error, match="is not a program of Pilotage"):
         poptorch.load(path)
 
 
