@@ -97,13 +97,13 @@ def harmless(outcome: Outcome) -> bool:
     )
 
 
-def test_what_nobody_has_altered_runs_in_the_sandbox(originals, sandbox):
+def test_unmodified_executables_run_in_the_sandbox(originals, sandbox):
     for original in originals:
         outcome = sandbox.attempt(original)
         assert (outcome.said, outcome.violations) == ("run", ())
 
 
-def test_the_sandbox_notices_what_it_should(tmp_path, sandbox):
+def test_the_sandbox_detects_every_misdeed(tmp_path, sandbox):
     """The observer itself is tried: on a function that does all that a file must not."""
     with Sandbox("hostile.misdeeds:do", tmp_path / "empty", tmp_path / "nothing", seconds=2, memory=1 << 30) as watched:
         outcomes = {
@@ -144,14 +144,14 @@ def campaign(originals, sandbox, tmp_path, count: int) -> Counter:
     return seen
 
 
-def test_a_sample_of_altered_executables_is_harmless(originals, sandbox, tmp_path):
+def test_a_sample_of_modified_executables_is_harmless(originals, sandbox, tmp_path):
     seen = campaign(originals, sandbox, tmp_path, 60)
     assert seen["refused"] > 20
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_two_thousand_altered_executables_are_harmless(originals, sandbox, tmp_path):
+def test_two_thousand_modified_executables_are_harmless(originals, sandbox, tmp_path):
     seen = campaign(originals, sandbox, tmp_path, 2000)
     assert seen["refused"] > 500
     assert seen["run"] > 100

@@ -91,7 +91,7 @@ def _settled(numbers):
     return {**rest, "samples right": numbers["samples equal"] + numbers["samples close"]}
 
 
-def test_the_page_is_the_one_that_the_numbers_and_exceptions_make(results):
+def test_the_page_matches_the_numbers_and_exceptions(results):
     assert PAGE.read_text(encoding="utf-8") == page(results, EXCEPTIONS, ADVICE)
 
 
@@ -102,7 +102,7 @@ def test_at_least_95_percent_of_all_entries_in_scope_are_equal_and_none_is_wrong
 
 
 @pytest.mark.slow
-def test_every_exception_is_about_an_entry_of_its_own(results):
+def test_every_entry_has_at_most_one_exception(results):
     named = [known.entry for known in EXCEPTIONS.known]
     assert len(named) == len(set(named))
     if results["torch"] == torch.__version__.partition("+")[0]:

@@ -98,7 +98,7 @@ def test_the_line_that_writes_is_named(line_of):
         train(Writing(count=torch.zeros(3)))
 
 
-def test_a_part_of_torchs_own_that_is_given_an_input_to_keep_is_told_of(fake_tensors, warned):
+def test_an_input_kept_in_a_torch_module_is_reported(fake_tensors, warned):
     module = module_with(lambda self, x: setattr(self.layer, "last", x))
     train(module, warned)
     assert "'layer.last' of Linear" in warned.messages[0]
@@ -168,14 +168,14 @@ def test_a_value_that_python_changed_stays_changed_with_a_warning(case, warned):
     assert "runs once" in warned.messages[0]
 
 
-def test_a_counter_in_an_object_of_the_users_is_told_of(warned):
+def test_a_counter_in_a_user_object_is_reported(warned):
     module = module_with(lambda self, x: setattr(self.state, "n", self.state.n + 1), state=Holder(n=0))
     train(module, warned, steps=2)
     assert module.state.n == 1
     assert "'state'" in warned.messages[0]
 
 
-def test_a_branch_on_a_counter_keeps_the_way_it_took_and_says_so(warned):
+def test_a_branch_on_a_counter_is_fixed_with_a_warning(warned):
     def touch(self, x):
         self.calls += 1
         return 100.0 if self.calls > 1 else None
@@ -195,7 +195,7 @@ TENSORS_KEPT = {
 
 
 @pytest.mark.parametrize("case", TENSORS_KEPT)
-def test_containers_are_emptied_again_of_tensors_without_data(case, warned, fake_tensors):
+def test_fake_tensors_are_removed_from_containers(case, warned, fake_tensors):
     touch, before, after = TENSORS_KEPT[case]
     module = module_with(touch, kept=before)
     train(module, warned, steps=2)
@@ -218,7 +218,7 @@ def test_a_tensor_computed_from_constants_is_a_cache_and_is_computed_by_the_prog
     assert losses[0] == theirs(BATCH).item()
 
 
-def test_attributes_that_forward_leaves_alone_say_nothing(warned):
+def test_unchanged_attributes_give_no_warning(warned):
     attributes = {
         "numbers": [1, 2],
         "tensors": [torch.ones(3)],

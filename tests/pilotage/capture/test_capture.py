@@ -121,7 +121,7 @@ class Sharing(nn.Module):
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_outputs_are_values_of_their_moment_whatever_they_share(tier, assert_equal):
+def test_outputs_keep_their_values_whatever_memory_they_share(tier, assert_equal):
     torch.manual_seed(0)
     module = Sharing()
     weight = module.layer.weight.detach().clone()
@@ -153,7 +153,7 @@ def test_outputs_are_values_of_their_moment_whatever_they_share(tier, assert_equ
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("device_iterations", [1, 2])
-def test_changes_of_inputs_reach_the_callers_tensors_however_they_lie_in_memory(tier, device_iterations, assert_equal):
+def test_writes_to_inputs_reach_the_callers_tensors_in_any_memory_layout(tier, device_iterations, assert_equal):
     class Doubling(nn.Module):
         def forward(self, x, y):
             x.mul_(2)
@@ -255,7 +255,7 @@ def test_kinds_of_layers_train_as_in_eager(kind, twins, eager, assert_equal, ass
     assert_same_state(mine, theirs)
 
 
-def test_an_autograd_function_of_the_users_own_is_captured(twins, eager, assert_equal, assert_same_state):
+def test_a_custom_autograd_function_is_captured(twins, eager, assert_equal, assert_same_state):
     class Scaled(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):

@@ -48,7 +48,7 @@ def case(request):
     return VALUES[request.param]
 
 
-def test_constants_are_told_from_what_varies(case):
+def test_constant_and_varying_outputs_are_distinguished(case):
     values, constant = case
     step = pilotage.inference(Returning(values))
     step(torch.ones(1, 2))
@@ -68,7 +68,7 @@ def test_a_constant_comes_back_once_and_everything_else_by_the_schedule(case, mo
         torch.testing.assert_close(value, values(None, None), rtol=0, atol=0)
 
 
-def test_what_is_done_to_a_result_does_not_reach_the_constant():
+def test_changing_a_result_does_not_change_the_constant():
     step = pilotage.inference(Returning(lambda self, x: OUTSIDE))
     for _ in range(2):
         value = step(torch.ones(1, 2))[1]

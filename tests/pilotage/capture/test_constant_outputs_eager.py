@@ -47,7 +47,7 @@ CONSTANT = {
 
 
 @pytest.mark.parametrize("make", VARYING.values(), ids=VARYING)
-def test_what_depends_on_arguments_or_chance_varies(make):
+def test_results_of_arguments_or_random_numbers_vary(make):
     x = torch.tensor([1.0, 2.0])
     with DataFlow([x]) as flow:
         result = make(x)
@@ -55,7 +55,7 @@ def test_what_depends_on_arguments_or_chance_varies(make):
 
 
 @pytest.mark.parametrize("make", CONSTANT.values(), ids=CONSTANT)
-def test_what_depends_on_neither_is_constant(make):
+def test_other_results_are_constant(make):
     x = torch.tensor([1.0, 2.0])
     with DataFlow([x]) as flow:
         result = make(x)

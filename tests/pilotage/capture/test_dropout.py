@@ -73,7 +73,7 @@ def test_the_remedy_works(name, warned):
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_what_drops_nothing_is_not_reported(name, warned):
+def test_inactive_dropout_is_not_reported(name, warned):
     assert not warnings_of(QUIET[name](), warned, tier="graph")
 
 
@@ -82,7 +82,7 @@ def test_the_layers_are_named(warned):
     assert "(in 1.0)" in warning
 
 
-def test_dropout_that_was_left_on_in_an_evaluated_module_is_wanted(warned):
+def test_dropout_left_on_in_an_evaluated_module_is_deliberate(warned):
     module = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval()
     module[1].train()
     assert not warnings_of(module, warned, tier="graph")

@@ -17,7 +17,7 @@ def test_the_factor_doubles_as_long_as_gradients_are_small():
     assert all(torch.equal(a, b) for a, b in zip(kept, gradients, strict=True))
 
 
-def test_the_factor_halves_where_a_gradient_is_large():
+def test_the_factor_halves_if_a_gradient_is_large():
     assert adjusted(4.0, 2.0, torch.tensor([1.0, LARGE * 1.01]))[0] == 2.0
 
 

@@ -42,7 +42,7 @@ def training(module, **options):
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize(("kind", "name"), [(Statistics, "mean"), (Counter, "count")])
-def test_replicas_with_a_written_buffer_are_refused_unless_the_user_can_live_with_it(kind, name, tier):
+def test_replicas_with_a_written_buffer_are_refused_unless_allowed(kind, name, tier):
     with pytest.raises(BufferBroadcastError, match=rf"buffer '{name}'.*broadcast_buffers to False"):
         training(kind(), replicas=2, tier=tier)(torch.randn(4, 3))
     training(kind(), replicas=2, tier=tier, broadcast_buffers=False)(torch.randn(4, 3))
@@ -55,7 +55,7 @@ def test_replicas_may_read_buffers(tier):
     training(module, replicas=2, tier=tier)(torch.randn(4, 3))
 
 
-def test_statistics_are_updated_even_where_nobody_uses_what_is_normalised(twins, assert_same_state):
+def test_statistics_are_updated_even_if_the_normalised_result_is_unused(twins, assert_same_state):
     class Aside(Statistics):
         def forward(self, x):
             functional.batch_norm(x, self.mean, self.variance, training=True)
@@ -121,7 +121,7 @@ def test_hooks_on_the_gradients_of_parameters_change_the_update(tier, twins, ass
     assert_same_state(mine, theirs)
 
 
-def test_a_hook_on_the_complete_gradient_is_refused_in_training_alone():
+def test_a_post_accumulate_hook_is_refused_only_in_training():
     module = Statistics()
     module.layer.weight.register_post_accumulate_grad_hook(lambda parameter: None)
     with pytest.raises(CaptureError, match=r"layer\.weight has a hook.*keeps no \.grad.*register_hook"):

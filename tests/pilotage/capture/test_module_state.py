@@ -65,7 +65,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("said", REFUSED)
-def test_state_that_comes_goes_or_changes_its_kind_is_refused_and_put_back(said, tier, fake_tensors, assert_equal):
+def test_added_removed_or_retyped_state_is_refused_and_restored(said, tier, fake_tensors, assert_equal):
     module = network_that(REFUSED[said])
     before = {name: (id(tensor), tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()}
     parts = [name for name, _ in module.named_modules()]
@@ -84,7 +84,7 @@ def test_state_that_comes_goes_or_changes_its_kind_is_refused_and_put_back(said,
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_a_buffer_replaced_by_one_of_its_kind_is_carried_over(tier):
+def test_a_buffer_replaced_by_a_matching_tensor_is_copied_back(tier):
     module = network_that(lambda self, x: setattr(self, "average", self.average * 0.5 + x.mean(dim=0)))
     average = module.average
     step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), tier=tier)

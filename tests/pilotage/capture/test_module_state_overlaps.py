@@ -28,7 +28,7 @@ def train(module, **options):
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_weights_that_are_tied_by_their_data_are_refused(tier):
+def test_weights_tied_by_data_are_refused(tier):
     module = Pair()
     module.second.weight.data = module.first.weight.data
     with pytest.raises(

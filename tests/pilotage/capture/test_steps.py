@@ -33,7 +33,7 @@ def test_parameters_without_a_gradient_are_not_decayed_either(eager, twins, asse
         assert_equal(mine.unused.weight.detach(), before)
 
 
-def test_the_state_of_the_optimizer_lives_on_the_device_alone():
+def test_the_optimizer_state_is_only_on_the_device():
     module = Partly()
     optimizer = torch.optim.Adam(module.parameters(), lr=0.1)
     step = pilotage.training(module, optimizer)

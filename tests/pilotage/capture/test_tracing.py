@@ -128,18 +128,18 @@ def capture(module, **options):
 
 
 @pytest.mark.parametrize("where", DATA_DEPENDENT)
-def test_what_depends_on_data_is_refused_with_the_line_that_asks_for_it(where, line_of):
+def test_data_dependent_code_is_refused_with_its_line(where, line_of):
     with pytest.raises(DataDependentError, match=re.escape(f"at {line_of(where)} in ")):
         capture(DATA_DEPENDENT[where]())
 
 
-def test_what_depends_on_data_is_refused_in_inference_too(line_of):
+def test_data_dependent_code_is_refused_in_inference_too(line_of):
     with pytest.raises(DataDependentError, match=re.escape(f"at {line_of('mask')} in between: return x * x[x > 0]")):
         pilotage.inference(Mask())(torch.randn(5, 4))
 
 
 @pytest.mark.parametrize("where", sorted(set(DATA_DEPENDENT) - {"packed"}))
-def test_the_eager_tier_runs_what_depends_on_data(where, eager, twins, assert_same_state):
+def test_the_eager_tier_runs_data_dependent_code(where, eager, twins, assert_same_state):
     mine, theirs = twins(DATA_DEPENDENT[where])
     for module in (mine, theirs):
         module.dropout.p = 0.0
@@ -169,7 +169,7 @@ def test_an_operation_without_a_known_shape_is_refused_with_the_remedy(line_of):
         capture(Opaque())
 
 
-def test_an_error_of_the_users_own_comes_through_as_it_is():
+def test_user_errors_are_raised_unchanged():
     class Wrong(Network):
         def between(self, x):
             raise LookupError("mine")
@@ -178,7 +178,7 @@ def test_an_error_of_the_users_own_comes_through_as_it_is():
         capture(Wrong())
 
 
-def test_a_wrong_shape_comes_through_as_torchs_own_error():
+def test_shape_errors_of_torch_are_raised_unchanged():
     with pytest.raises(RuntimeError, match=r"must have same reduction dim|shapes cannot be multiplied"):
         pilotage.inference(nn.Linear(3, 2))(torch.randn(5, 4))
 
@@ -187,7 +187,7 @@ FAILING = {name: DATA_DEPENDENT[name] for name in ("item", "mask", "numpy", "inn
 
 
 @pytest.mark.parametrize("kind", [*FAILING, "fine"])
-def test_capture_leaves_no_trace_whether_it_succeeds_or_not(kind, fake_tensors, assert_equal):
+def test_capture_leaves_the_module_unchanged_whether_it_succeeds_or_not(kind, fake_tensors, assert_equal):
     torch.manual_seed(0)
     module = FAILING.get(kind, Network)()
     module.norm.eval()
@@ -214,7 +214,7 @@ def test_capture_leaves_no_trace_whether_it_succeeds_or_not(kind, fake_tensors, 
     module(torch.randn(5, 4)) if kind != "inner" else None
 
 
-def test_after_a_failed_capture_a_mended_module_trains():
+def test_a_corrected_module_trains_after_a_failed_capture():
     module = Item()
     step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1))
     with pytest.raises(DataDependentError):

@@ -15,12 +15,12 @@ def test_a_value_becomes_one_of_its_two_neighbours_and_the_mean_is_right(dtype):
     assert (drawn.float().mean().item() - 1.0) / step == pytest.approx(0.25, abs=0.02)
 
 
-def test_a_value_that_fits_is_kept():
+def test_a_representable_value_is_kept():
     values = torch.tensor([-3.0, 0.0, 0.5, 1024.0])
     assert torch.equal(round_at_random(values, torch.float16), values.half())
 
 
-def test_updates_too_small_for_the_type_count_in_the_mean():
+def test_updates_too_small_for_the_type_are_preserved_on_average():
     torch.manual_seed(0)
     weights = torch.ones(20_000, dtype=torch.float16)
     for _ in range(8):
@@ -34,7 +34,7 @@ def test_updates_too_small_for_the_type_count_in_the_mean():
     assert lost.item() == 1.0
 
 
-def test_wide_weights_are_updated_themselves():
+def test_wide_weights_are_updated_directly():
     weights = torch.zeros(3)
     with rounded([weights], at_random=True) as (target,):
         assert target is weights

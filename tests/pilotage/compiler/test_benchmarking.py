@@ -20,7 +20,7 @@ def threads():
     torch.set_num_threads(before)
 
 
-def test_a_run_that_others_seldom_leave_alone_counts_as_it_is_alone():
+def test_a_busy_machine_does_not_change_the_best_time():
     durations = itertools.cycle([SLOW] * 4 + [QUICK])
     found = best_seconds({"disturbed": lambda: time.sleep(next(durations))}, torch.device("cpu"))
     assert QUICK <= found["disturbed"] < SLOW / 2
@@ -28,7 +28,7 @@ def test_a_run_that_others_seldom_leave_alone_counts_as_it_is_alone():
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("quick_at", [1, 2])
-def test_each_way_is_measured_with_the_better_number_of_threads(quick_at):
+def test_each_way_is_timed_with_its_best_number_of_threads(quick_at):
     def one():
         time.sleep(QUICK if torch.get_num_threads() == quick_at else SLOW)
 
@@ -40,7 +40,7 @@ def test_each_way_is_measured_with_the_better_number_of_threads(quick_at):
 
 
 @pytest.mark.usefixtures("threads")
-def test_no_more_threads_are_taken_than_are_given():
+def test_at_most_the_given_number_of_threads_is_used():
     seen = set()
     best_seconds_in_threads({"counting": lambda: seen.add(torch.get_num_threads())}, 1)
     assert seen == {1}

@@ -77,14 +77,14 @@ def test_any_damage_is_noticed_and_the_damaged_entry_is_gone(tmp_path_factory, d
 
 
 @pytest.mark.parametrize("manifest", ["", "{", "{}", '{"parts": {}, "tuning": {}, "digests": {}}'])
-def test_a_manifest_that_says_nothing_is_damage(tmp_path, manifest):
+def test_an_invalid_manifest_is_damage(tmp_path, manifest):
     cache = filled(tmp_path)
     (cache.folder(HERE) / "manifest.json").write_text(manifest)
     with pytest.raises(ProgramFileError, match="manifest"):
         read_entry(cache.folder(HERE))
 
 
-def test_a_miss_tells_what_has_changed(tmp_path):
+def test_a_miss_says_what_has_changed(tmp_path):
     cache = filled(tmp_path)
     filled(tmp_path, Fingerprint({"operations": "xyz", "torch": "2.11", "device": "cuda"}))
     why = cache.why_missing(Fingerprint({**HERE.parts, "torch": "2.14"}))
@@ -115,7 +115,7 @@ def test_one_process_compiles_at_a_time(tmp_path):
     assert order == ["first", "second"]
 
 
-def test_what_others_could_have_written_is_not_used(tmp_path):
+def test_files_that_others_could_have_written_are_not_used(tmp_path):
     os.chmod(tmp_path, 0o777)
     with pytest.raises(Exception, match="written to by others"):
         NativeCache(tmp_path)

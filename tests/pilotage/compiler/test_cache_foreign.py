@@ -88,7 +88,7 @@ def test_what_belongs_to_another_user_is_refused(cache, place):
 
 
 @pytest.mark.parametrize("place", ["", "train", LIBRARY, "manifest.json"])
-def test_a_link_is_refused_and_what_it_leads_to_stays(cache, tmp_path, place):
+def test_a_link_is_refused_and_its_target_is_kept(cache, tmp_path, place):
     path = cache.folder(RELU) / place
     target = tmp_path / "elsewhere"
     path.rename(target)

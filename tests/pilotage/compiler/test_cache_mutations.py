@@ -230,12 +230,12 @@ def attempt(tmp_path_factory, data):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
-def test_no_mutation_gets_altered_code_used(tmp_path_factory, data):
+def test_no_mutation_makes_modified_code_run(tmp_path_factory, data):
     attempt(tmp_path_factory, data)
 
 
 @pytest.mark.long
 @settings(max_examples=2000, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
-def test_none_of_two_thousand_mutations_gets_altered_code_used(tmp_path_factory, data):
+def test_none_of_two_thousand_mutations_makes_modified_code_run(tmp_path_factory, data):
     attempt(tmp_path_factory, data)

@@ -70,7 +70,7 @@ def test_inputs_of_the_last_call_are_not_kept_alive(adding):
         pytest.param(torch.zeros(4, 3, device="meta"), id="device"),
     ],
 )
-def test_other_arguments_than_it_was_compiled_for_are_refused(adding, wrong):
+def test_arguments_that_do_not_match_are_refused(adding, wrong):
     total = torch.zeros(4, 3)
     adding(total, torch.ones(4, 3))
     with pytest.raises(ProgramFileError, match="Argument 1 of compiled code is"):

@@ -66,7 +66,7 @@ for device in ("cpu", "cuda"):
 
 
 @pytest.mark.slow
-def test_pools_of_any_size_are_emptied_in_place_by_a_kernel_of_the_compiler():
+def test_pools_of_any_size_are_zeroed_in_place_by_a_compiled_kernel():
     done = subprocess.run([sys.executable, "-c", EMPTYING], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [f"{device} False 0 1 2 0.0 0.0" for device in ("cpu", "cuda")], done.stderr
 
@@ -86,7 +86,7 @@ def test_draws_stay_whole_on_every_device_and_gradients_of_pooling_on_cards():
     assert "max_pool2d_with_indices_backward" not in cuda
 
 
-def test_kernels_that_are_compiled_again_are_not_taken_for_those_that_were_loaded_before(tmp_path):
+def test_recompiled_kernels_are_not_confused_with_loaded_ones(tmp_path):
     for number in (1, 2):
         # As after a program was removed from the cache and compiled again, while somebody still runs the old one.
         folder, source = tmp_path / "entry", tmp_path / f"built{number}.so"

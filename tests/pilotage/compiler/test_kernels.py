@@ -14,7 +14,7 @@ grids = st.dictionaries(st.tuples(numbers), st.tuples(numbers, numbers, numbers)
 
 
 @given(grids=grids, positions=st.lists(st.integers(0, 9), max_size=4), shared=numbers)
-def test_the_facts_of_a_kernel_survive_a_file(grids, positions, shared):
+def test_the_facts_of_a_kernel_can_be_written_and_read(grids, positions, shared):
     facts = CudaKernelFacts(
         name="triton_poi_0",
         warps=4,
@@ -27,5 +27,5 @@ def test_the_facts_of_a_kernel_survive_a_file(grids, positions, shared):
     assert CudaKernelFacts.from_data(json.loads(json.dumps(facts.to_data()))) == facts
 
 
-def test_a_grid_depends_on_whole_numbers_alone():
+def test_a_grid_depends_only_on_integers():
     assert whole_numbers((object(), 3, 2.5, True, 7)) == (3, 7)

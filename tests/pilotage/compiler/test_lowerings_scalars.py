@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pilotage.compiler.lowerings import is_shared_scalar
 
 
-def test_one_number_is_shared_if_larger_values_are_made_of_it():
+def test_a_scalar_is_shared_if_larger_values_depend_on_it():
     def function(x, rate):
         scale = rate * 2
         return x * scale, scale + 1, torch._foreach_mul([x, x], rate.sqrt())[0], (rate > 0).any()

@@ -28,7 +28,7 @@ def packed(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o002, 0o022])
-def test_code_arrives_as_it_was_written_whatever_the_umask(tmp_path, packed, mask):
+def test_code_is_installed_as_written_whatever_the_umask(tmp_path, packed, mask):
     before = os.umask(mask)
     try:
         cache = NativeCache(tmp_path / "to")
@@ -38,7 +38,7 @@ def test_code_arrives_as_it_was_written_whatever_the_umask(tmp_path, packed, mas
         os.umask(before)
 
 
-def test_code_for_something_else_or_of_an_older_version_is_not_installed(tmp_path, packed):
+def test_code_for_another_program_or_version_is_not_installed(tmp_path, packed):
     cache = NativeCache(tmp_path / "to")
     assert not install(packed, cache, Fingerprint({"operations": "tanh", "torch": "2.13"}))
     old = {"parts": dict(HERE.parts), "tuning": {"tier": "compiled"}, "digests": {}}
@@ -46,7 +46,7 @@ def test_code_for_something_else_or_of_an_older_version_is_not_installed(tmp_pat
     assert list(cache.root.iterdir()) == []
 
 
-def test_altered_code_is_refused(tmp_path, packed):
+def test_modified_code_is_refused(tmp_path, packed):
     cache = NativeCache(tmp_path / "to")
     with pytest.raises(ProgramFileError, match=r"train/wrapper.py is not what was written"):
         install(PackedCode({**packed.files, "train/wrapper.py": b"import os"}), cache, HERE)

@@ -44,7 +44,7 @@ def test_the_fastest_way_is_taken_if_it_gains_enough(seconds, job, chosen):
     assert _choose(seconds, job) == chosen
 
 
-def test_a_processor_is_measured_by_the_thread_that_keeps_its_priority():
+def test_cpu_timing_runs_in_the_thread_with_normal_priority():
     seen = []
 
     class Noted:
@@ -62,7 +62,7 @@ def test_a_processor_is_measured_by_the_thread_that_keeps_its_priority():
 
 
 @pytest.mark.parametrize(("shown_later", "kept"), [(0.5, [GRAPH, COMPILED]), (0.0, [GRAPH])])
-def test_rounding_gets_a_second_chance_before_a_way_is_refused(monkeypatch, shown_later, kept):
+def test_more_noise_is_tried_before_a_way_is_refused(monkeypatch, shown_later, kept):
     right = torch.arange(100.0)
 
     class Result:
@@ -250,7 +250,7 @@ def test_compiled_code_checks_what_it_is_given(tmp_path):
     assert torch.isfinite(code(*good[:-2], odd, y)[0])
 
 
-def test_a_step_that_has_to_stop_cannot_be_compiled(tmp_path):
+def test_a_step_that_must_raise_cannot_be_compiled(tmp_path):
     model, x, y = perceptron()
     trainer = pilotage.training(
         model,
@@ -265,7 +265,7 @@ def test_a_step_that_has_to_stop_cannot_be_compiled(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_loss_that_is_not_finite_is_told_after_the_update(tmp_path, caplog):
+def test_a_loss_that_is_not_finite_is_reported_after_the_update(tmp_path, caplog):
     model, x, y = perceptron()
     trainer = pilotage.training(
         model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=tmp_path

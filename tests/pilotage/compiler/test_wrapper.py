@@ -42,7 +42,7 @@ if __name__ == "__main__":
 '''
 
 
-def test_the_compiler_is_gone_and_its_kernels_are_asked_for():
+def test_the_compiler_is_removed_and_kernels_are_parameters():
     wrapper = stand_alone(SOURCE)
     assert wrapper.kernels == ("kernel_0",)
     assert "inductor" not in wrapper.source.replace("<inductor>", "")
@@ -50,7 +50,7 @@ def test_the_compiler_is_gone_and_its_kernels_are_asked_for():
     assert "benchmark" not in wrapper.source
 
 
-def test_it_calls_the_kernels_that_are_put_in():
+def test_it_calls_the_given_kernels():
     seen = []
     call = load(stand_alone(SOURCE), {"kernel_0": seen.append}, "test")
     left, right = torch.eye(2), torch.arange(4.0).reshape(2, 2)
@@ -59,13 +59,13 @@ def test_it_calls_the_kernels_that_are_put_in():
     assert seen == [left] or torch.equal(seen[0], left)
 
 
-def test_the_arguments_are_let_go():
+def test_the_arguments_are_released():
     arguments = [torch.eye(2), torch.eye(2)]
     load(stand_alone(SOURCE), {"kernel_0": lambda _: None}, "test")(arguments)
     assert arguments == []
 
 
-def test_what_only_the_compiler_has_is_refused():
+def test_functions_of_the_compiler_are_refused():
     with pytest.raises(NotSelfContained, match="no_such_kernel"):
         stand_alone(SOURCE.replace("extern_kernels.mm(", "extern_kernels.no_such_kernel("))
 

@@ -156,7 +156,7 @@ def test_an_interrupt_before_any_instruction_of_a_call_leaves_whole_updates(door
         truth.check(model, assert_equal)
 
 
-def test_interrupts_are_let_in_between_the_updates_of_a_long_call(key_press):
+def test_a_long_call_can_be_interrupted_between_updates(key_press):
     model = Trained()
     model.train()
     numbers = how_many(key_press, model.train)
@@ -254,7 +254,9 @@ ACTIONS = {
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_an_interrupt_while_a_program_comes_or_goes_loses_no_weights(action, key_press, assert_equal, tmp_path):
+def test_an_interrupt_while_a_program_is_attached_or_detached_loses_no_weights(
+    action, key_press, assert_equal, tmp_path
+):
     model, numbers = Trained(), 1
     model.folder, number = tmp_path, 0
     while number < numbers:
@@ -273,7 +275,7 @@ def test_an_interrupt_while_a_program_comes_or_goes_loses_no_weights(action, key
 
 
 @pytest.mark.parametrize("action", ["detach", "attach", "load"])
-def test_an_interrupt_while_a_program_comes_or_goes_loses_nothing_of_the_optimizer(
+def test_an_interrupt_while_a_program_is_attached_or_detached_loses_no_optimizer_state(
     action, key_press, assert_equal, tmp_path
 ):
     model, truth, numbers, number = Trained(), Undisturbed(), 1, 0

@@ -62,7 +62,7 @@ def test_accumulation_iterations_and_replicas_together_train_as_eager_loops_do(a
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("mode", MODES, ids=name_of)
 @pytest.mark.parametrize("batching", BATCHINGS, ids=name_of)
-def test_every_batching_mode_and_reduction_does_as_the_loops_say(
+def test_every_batching_mode_and_reduction_equals_eager_loops(
     assert_equals_eager, model, optimizer, batching, mode, reduction
 ):
     assert_equals_eager(model, optimizer, calls=2, reduction=reduction, **batching, **mode_for(batching, mode))

@@ -28,7 +28,7 @@ def test_every_model_and_optimizer_train_as_eager_does(assert_equals_eager, mode
 @pytest.mark.parametrize("batching", BATCHINGS, ids=lambda options: "-".join(map(str, options.values())))
 @pytest.mark.parametrize("model", ["mlp", "batch_norm"])
 @pytest.mark.parametrize("optimizer", ["sgd_momentum"])
-def test_every_batching_and_output_mode_does_as_the_loops_say(assert_equals_eager, model, optimizer, batching, outputs):
+def test_every_batching_and_output_mode_equals_eager_loops(assert_equals_eager, model, optimizer, batching, outputs):
     assert_equals_eager(model, optimizer, calls=4, tier="graph", outputs=outputs, **batching, **ON_CARD)
 
 

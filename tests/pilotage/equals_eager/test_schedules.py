@@ -83,7 +83,7 @@ def follow(mine, theirs, make, schedule, eager, *, micro_batches=1, **options):
 
 @settings(max_examples=8, deadline=None)
 @given(optimizer=st.sampled_from(sorted(OPTIMIZERS)), schedule=st.sampled_from(sorted(SCHEDULES)))
-def test_a_schedule_needs_nothing_but_its_own_step(eager, twins, assert_equal, assert_same_state, optimizer, schedule):
+def test_a_schedule_needs_only_its_own_step(eager, twins, assert_equal, assert_same_state, optimizer, schedule):
     mine, theirs = twins(Regression)
     losses = follow(mine, theirs, OPTIMIZERS[optimizer], SCHEDULES[schedule], eager, tier="graph")
     assert_equal([one for one, _ in losses], [other for _, other in losses])
@@ -115,7 +115,7 @@ def test_a_schedule_may_cycle_the_momentum_too(eager, twins, assert_same_state, 
     ],
     ids=["accumulation", "replicas", "stages"],
 )
-def test_a_schedule_is_followed_whatever_a_call_consists_of(eager, twins, assert_same_state, build, shape):
+def test_a_schedule_is_followed_in_every_batching(eager, twins, assert_same_state, build, shape):
     mine, theirs = twins(build)
     count = torch.tensor(list(shape.values())).prod().item()
     follow(mine, theirs, OPTIMIZERS["sgd"], SCHEDULES["steps"], eager, micro_batches=count, tier="graph", **shape)
@@ -131,7 +131,7 @@ def test_compiled_code_follows_every_schedule(eager, twins, assert_same_state, t
         assert_same_state(mine, theirs, tolerance=1e-6)
 
 
-def test_a_rate_that_is_changed_before_the_first_call_counts(eager, twins, assert_same_state):
+def test_a_rate_changed_before_the_first_call_is_used(eager, twins, assert_same_state):
     mine, theirs = twins(Regression)
     optimizer, other = OPTIMIZERS["sgd"](mine), OPTIMIZERS["sgd"](theirs)
     step = pilotage.training(mine, optimizer, tier="graph")
@@ -141,7 +141,7 @@ def test_a_rate_that_is_changed_before_the_first_call_counts(eager, twins, asser
     assert_same_state(mine, theirs)
 
 
-def test_a_state_that_is_loaded_into_the_optimizer_brings_its_rate(eager, twins, assert_same_state):
+def test_a_loaded_optimizer_state_sets_the_rate(eager, twins, assert_same_state):
     mine, theirs = twins(Regression)
     optimizer, other = OPTIMIZERS["sgd without momentum"](mine), OPTIMIZERS["sgd without momentum"](theirs)
     step, reference = pilotage.training(mine, optimizer, tier="graph"), eager(theirs, other)
@@ -156,7 +156,7 @@ def test_a_state_that_is_loaded_into_the_optimizer_brings_its_rate(eager, twins,
     assert_same_state(mine, theirs)
 
 
-def test_a_value_that_is_compiled_in_is_refused_at_every_call_until_it_is_put_back(eager, twins, assert_same_state):
+def test_a_changed_constant_is_refused_until_it_is_restored(eager, twins, assert_same_state):
     mine, theirs = twins(Regression)
     optimizer, other = OPTIMIZERS["adam"](mine), OPTIMIZERS["adam"](theirs)
     step, reference = pilotage.training(mine, optimizer, tier="graph"), eager(theirs, other)
@@ -183,7 +183,7 @@ def test_a_group_that_is_added_after_the_first_call_is_refused():
         step(*batches(1)[0])
 
 
-def test_another_optimizer_is_followed_once_it_is_set(eager, twins, assert_same_state):
+def test_a_new_optimizer_is_used_once_it_is_set(eager, twins, assert_same_state):
     mine, theirs = twins(Regression)
     old, optimizer, other = (OPTIMIZERS["sgd"](module) for module in (mine, mine, theirs))
     step, reference = pilotage.training(mine, old, tier="graph"), eager(theirs, other)

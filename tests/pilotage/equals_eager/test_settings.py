@@ -110,7 +110,7 @@ def test_a_value_that_is_compiled_in_cannot_change(name):
         step.set_optimizer(optimizer)
 
 
-def test_before_it_is_compiled_anything_may_change(eager, twins, assert_equal):
+def test_anything_may_change_before_compilation(eager, twins, assert_equal):
     mine, theirs = twins(Regression)
     step = pilotage.training(mine, sgd(mine))
     step.set_optimizer(torch.optim.AdamW(mine.parameters(), lr=0.02))
@@ -119,7 +119,7 @@ def test_before_it_is_compiled_anything_may_change(eager, twins, assert_equal):
         assert_equal(step(*batch), reference(*batch))
 
 
-def test_after_destroy_the_optimizer_may_be_another(eager, twins, assert_equal, assert_same_state):
+def test_after_destroy_another_optimizer_may_be_used(eager, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Regression)
     step, reference = pilotage.training(mine, sgd(mine)), eager(theirs, sgd(theirs))
     step(*batches(1)[0])
@@ -160,7 +160,7 @@ def test_frozen_parameters_stay_as_they_are(eager, twins, assert_equal, assert_s
 
 
 @pytest.mark.parametrize("options", [{}, {"gradient_accumulation": 2}], ids=["whole", "pooled"])
-def test_a_model_of_doubles_trains_to_the_last_bit(options, eager, twins, assert_equal, assert_same_state):
+def test_a_float64_model_trains_bitwise_like_eager(options, eager, twins, assert_equal, assert_same_state):
     mine, theirs = twins(lambda: Regression().double())
     step, reference = pilotage.training(mine, sgd(mine), **options), eager(theirs, sgd(theirs), **options)
     for batch in batches(3, dtype=torch.float64):
@@ -208,7 +208,7 @@ def test_autocast_around_all_calls_casts_forward_and_nothing_else(twins, assert_
     assert not torch.equal(plain(*batch)[0], outputs[0])
 
 
-def test_parameters_that_have_gaps_in_memory_are_pooled_apart(eager, twins, assert_equal, assert_same_state):
+def test_parameters_with_gaps_in_memory_are_pooled_densely(eager, twins, assert_equal, assert_same_state):
     class Gaps(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -285,7 +285,7 @@ def test_a_hundred_concurrent_first_calls_equal_eager(
             assert_equal(models[number](X), plain[number](X).detach(), 1e-5)
 
 
-def test_who_listens_hears_of_one_compilation_from_concurrent_first_calls():
+def test_listeners_get_one_compilation_event_from_concurrent_first_calls():
     heard = []
     model = pilotage.inference(network(), backend="cpu", tier="graph", listeners=[heard.append])
     at_once(*[lambda: model(X)] * 3)

@@ -44,7 +44,7 @@ def batch():
     return torch.randn(4, 3), torch.randn(4, 2)
 
 
-def test_what_can_be_anchored_has_a_name(batch):
+def test_everything_that_can_be_anchored_has_a_name(batch):
     executor = executor_of(Network())
     executor.compile(*batch)
     names = tensor_names(executor.session.program)
@@ -53,7 +53,7 @@ def test_what_can_be_anchored_has_a_name(batch):
     assert len(names) == len(set(names))
 
 
-def test_anchors_come_back_behind_the_outputs_with_the_values_of_eager(batch, assert_equal):
+def test_anchors_follow_the_outputs_and_equal_eager(batch, assert_equal):
     torch.manual_seed(0)
     module = Network()
     plain = Network()
@@ -118,7 +118,7 @@ def test_anchors_of_pooled_programs_are_those_of_each_micro_batch(batch, assert_
         executor_of(Network(), "updated layer.bias", accumulation=2).compile(*batch)
 
 
-def test_a_name_that_is_not_there_is_refused_with_the_closest_that_are(batch):
+def test_an_unknown_name_is_refused_with_the_closest_names(batch):
     executor = executor_of(Network())
     executor.compile(*batch)
     count = len(tensor_names(executor.session.program))
@@ -132,7 +132,7 @@ def test_the_eager_tier_has_nothing_to_anchor(batch):
         executor_of(Network(), "loss", tier=Tier.EAGER).compile(*batch)
 
 
-def test_several_results_at_once_are_not_one_tensor():
+def test_an_operation_with_several_results_cannot_be_anchored():
     step = pilotage.inference(nn.BatchNorm1d(3))
     step.compile(torch.ones(2, 3))
     (name,) = (name for name in tensor_names(step._executor.session.program) if "batch_norm" in name)
@@ -140,7 +140,7 @@ def test_several_results_at_once_are_not_one_tensor():
         Executor(nn.BatchNorm1d(3), execution=Execution(anchors=(name,))).compile(torch.ones(2, 3))
 
 
-def test_labels_and_anchors_outlive_a_file(batch):
+def test_labels_and_anchors_are_stored_in_a_file(batch):
     executor = executor_of(Network(), "loss")
     executor.compile(*batch)
     program = executor.session.program

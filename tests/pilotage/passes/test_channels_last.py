@@ -63,7 +63,7 @@ def test_weights_of_four_dimensions_and_their_slots_are_stored_channels_last():
         NormalisedLast(nn.InstanceNorm2d(4, affine=True)),
     ],
 )
-def test_the_same_is_computed(model):
+def test_results_are_the_same(model):
     session = captured(model, *BATCH)
     ((action, computation),) = session.captured.computations.items()
     other = in_channels_last(session.captured).computations[action]
@@ -93,7 +93,7 @@ def test_only_programs_with_convolutions_have_it(model, batch, expected):
     assert has_channels_last(inference._executor.session.captured) is expected
 
 
-def test_a_program_that_fixes_strides_has_it_not():
+def test_a_stride_dependent_program_does_not_have_it():
     class Strided(nn.Module):
         def __init__(self):
             super().__init__()

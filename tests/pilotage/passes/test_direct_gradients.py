@@ -83,14 +83,14 @@ def trained(program, schedule, plan, module):
 
 @pytest.mark.parametrize("reduction", Reduction)
 @pytest.mark.parametrize("iterations", [1, 2])
-def test_weights_are_the_same_to_the_last_bit(iterations, reduction):
+def test_weights_are_bitwise_identical(iterations, reduction):
     program, *rest = program_of(Batching(instances=2, device_iterations=iterations), reduction=reduction)
     direct = with_direct_gradients(program, rest[0])
     assert direct is not program
     torch.testing.assert_close(trained(direct, *rest), trained(program, *rest), rtol=0, atol=0)
 
 
-def test_products_of_matrices_go_into_the_pool_at_once_and_nothing_is_emptied():
+def test_matrix_products_are_written_into_the_pool_and_nothing_is_zeroed():
     program, schedule, *_ = program_of(Batching(instances=2))
     direct = with_direct_gradients(program, schedule)
     nodes = [str(node.target) for part in direct.computations.values() for node in part.graph.graph.nodes]
@@ -108,13 +108,13 @@ def test_products_of_matrices_go_into_the_pool_at_once_and_nothing_is_emptied():
         (Batching(), Pooling.POST),
     ],
 )
-def test_pools_that_are_added_to_stay_as_they_are(batching, pooling):
+def test_pools_with_several_gradients_are_unchanged(batching, pooling):
     program, schedule, *_ = program_of(batching, pooling)
     assert with_direct_gradients(program, schedule) is program
 
 
 @pytest.mark.parametrize(("part_bytes", "parts"), [(512, 2), (1 << 20, 1)])
-def test_parts_leave_when_they_are_written(part_bytes, parts):
+def test_parts_are_exchanged_after_they_are_written(part_bytes, parts):
     program, schedule, plan, module = program_of(Batching(instances=2))
     computation = with_direct_gradients(program, schedule).computations[Action.ACCUMULATE]
     state = DeviceState(program.layout, plan, CPU, 1, True)

@@ -43,7 +43,7 @@ def run_early(session, part_bytes, micro_batch, begin):
     return straight_line(graph)(*session.attached.arguments(computation.sections, 0), *micro_batch)
 
 
-def test_each_part_leaves_when_it_is_complete_and_the_first_before_backward_is_done():
+def test_each_part_is_exchanged_when_complete_and_the_first_before_backward_ends():
     session = session_of(Deep(), [torch.randn(6, 32)])
     micro_batch = [torch.randn(3, 32)]
     state, computation = session.attached, session.program.computations[Action.ACCUMULATE]
@@ -62,19 +62,19 @@ def test_each_part_leaves_when_it_is_complete_and_the_first_before_backward_is_d
     assert covered == list(range(gradients.numel()))
 
 
-def test_little_is_sent_in_one_piece():
+def test_small_gradients_are_exchanged_in_one_part():
     session = session_of(Deep(), [torch.randn(6, 32)])
     computation = session.program.computations[Action.ACCUMULATE]
     assert with_early_exchange(computation, computation.graph, session.program.layout, print) is None
 
 
-def test_a_running_mean_is_sent_in_one_piece():
+def test_a_running_mean_is_exchanged_in_one_part():
     session = session_of(Deep(), [torch.randn(6, 32)], pooling=Pooling.RUNNING)
     computation = session.program.computations[Action.ACCUMULATE]
     assert with_early_exchange(computation, computation.graph, session.program.layout, print, 4096) is None
 
 
-def test_only_the_last_gradients_before_an_update_leave_early():
+def test_only_the_last_gradients_before_an_update_are_exchanged_early():
     session = session_of(Deep(width=600), [torch.randn(4, 600)])
     state = session.attached
     sent = []
@@ -95,7 +95,7 @@ def test_only_the_last_gradients_before_an_update_leave_early():
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_what_is_on_its_way_is_waited_for_and_nothing_is_sent_twice(begun):
+def test_pending_exchanges_are_awaited_and_nothing_is_sent_twice(begun):
     state = session_of(Deep(), [torch.randn(6, 32)]).attached
     told = []
 

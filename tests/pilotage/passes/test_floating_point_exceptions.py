@@ -67,14 +67,14 @@ def test_the_operation_that_fails_is_named_with_its_line(case):
 
 
 @pytest.mark.parametrize("function", RIGHT.values(), ids=RIGHT)
-def test_infinities_that_are_meant_are_left_alone(function):
+def test_literal_infinities_are_not_reported(function):
     x = torch.tensor([1.0, 2.0])
     failed, (output,) = failures(function, x)
     assert failed == []
     torch.testing.assert_close(output, function(x), rtol=0, atol=0)
 
 
-def test_only_the_first_cause_is_told_and_not_what_follows_from_it():
+def test_only_the_first_cause_is_reported():
     failed, _ = failures(lambda x: (torch.log(x) * 2).exp().sum() + 1, torch.tensor([-1.0]))
     assert [name.split(".")[1] for name in failed] == ["log"]
 

@@ -87,7 +87,7 @@ def trained(program, module):
     return [*outputs, *state]
 
 
-def test_what_backward_needs_goes_to_the_host_once_and_comes_back_once(program):
+def test_each_value_is_copied_to_the_host_and_back_once(program):
     captured, module = program
     waiting = offloaded(captured, 1)
     there, back = ways(waiting)

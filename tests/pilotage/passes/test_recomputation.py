@@ -95,14 +95,14 @@ def held_at_once(executor):
     ],
     ids=["all kept", "written", "accumulated"],
 )
-def test_training_is_the_same_to_the_last_bit(module, batching):
+def test_training_is_bitwise_identical(module, batching):
     expected, weights, _ = trained(module, Recomputation.NONE, batching=batching)
     losses, same, _ = trained(module, Recomputation.MARKED, batching=batching)
     assert losses == expected
     assert all(torch.equal(same[name], weights[name]) for name in weights)
 
 
-def test_only_checkpoints_and_the_blocks_between_two_of_them_are_held_at_once():
+def test_only_checkpoints_and_one_recomputed_part_are_in_memory():
     module = Convolutions(dropout=0.0)
     *_, keeping = trained(module, Recomputation.NONE, tier=Tier.GRAPH)
     *_, recomputing = trained(module, Recomputation.MARKED, tier=Tier.GRAPH)
@@ -110,7 +110,7 @@ def test_only_checkpoints_and_the_blocks_between_two_of_them_are_held_at_once():
     assert held_at_once(keeping) - held_at_once(recomputing) >= (8 - 6) * X.nbytes
 
 
-def test_random_numbers_are_drawn_once_and_statistics_move_once():
+def test_random_numbers_and_statistics_are_computed_once():
     *_, keeping = trained(Convolutions(), Recomputation.NONE)
     *_, recomputing = trained(Convolutions(), Recomputation.MARKED)
     kept, again = (targets(executor) for executor in (keeping, recomputing))
@@ -120,12 +120,12 @@ def test_random_numbers_are_drawn_once_and_statistics_move_once():
     assert sum(node.args[3] is not None for node in statistics) == LAYERS
 
 
-def test_nothing_is_computed_again_where_nothing_is_marked():
+def test_nothing_is_recomputed_without_marks():
     *_, executor = trained(Unmarked(), Recomputation.MARKED)
     assert targets(executor).count(torch.ops.aten.tanh.default) == 2
 
 
-def test_what_stages_hand_on_is_kept_if_stages_count():
+def test_values_between_stages_are_kept_with_recomputation_by_stages():
     *_, marked = trained(Staged(), Recomputation.MARKED)
     losses, _, staged = trained(Staged(), Recomputation.STAGES)
     assert targets(marked).count(torch.ops.aten.tanh.default) == 4
@@ -134,7 +134,7 @@ def test_what_stages_hand_on_is_kept_if_stages_count():
     assert trained(Staged(), Recomputation.NONE)[0] == losses
 
 
-def test_what_another_stage_needs_is_kept_whether_it_is_marked_or_not():
+def test_values_that_another_stage_needs_are_always_kept():
     class HandedOn(nn.Module):
         def __init__(self):
             super().__init__()

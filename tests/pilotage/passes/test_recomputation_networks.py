@@ -145,7 +145,7 @@ def trained(network, recomputation):
         *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 120)),
     ],
 )
-def test_networks_train_to_the_same_bits_whether_parts_are_kept_or_computed_again(seed):
+def test_random_networks_train_bitwise_identically_with_recomputation(seed):
     network = Network(seed)
     losses, weights = trained(network, Recomputation.NONE)
     same_losses, same_weights = trained(network, Recomputation.MARKED)

@@ -160,7 +160,7 @@ def test_training_on_cards_gives_the_same_numbers(optimizer, options):
 
 
 @pytest.mark.slow
-def test_what_looks_at_all_gradients_at_once_gives_the_same_numbers():
+def test_operations_on_all_gradients_give_the_same_numbers():
     module = Staged(0, 1, 2)
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.AdamW(module.parameters(), lr=0.01), names)
@@ -198,7 +198,7 @@ class Reader(nn.Module):
 
 
 @pytest.mark.slow
-def test_a_weight_of_two_stages_is_copied_to_the_second_and_trained_in_the_first():
+def test_a_shared_weight_is_copied_to_the_second_stage_and_trained_in_the_first():
     module = Reader()
     step = pilotage.training(module, OPTIMIZERS["adam"](module.parameters()))
     step.compile(torch.randint(0, 7, (2, 5)))
@@ -226,7 +226,7 @@ def test_one_card_takes_all_stages():
     assert place(session.program, CARDS[:1]).program is session.program
 
 
-def test_weights_live_where_they_are_used_first():
+def test_weights_are_on_the_device_of_their_first_use():
     _, placed, plan = programs(Staged(0, 1, 2), OPTIMIZERS["adam"], gradient_accumulation=2)
     for stage in range(3):
         for name in ("layers.{}.weight", "layers.{}.bias", "norms.{}.weight", "norms.{}.running_mean"):
@@ -269,7 +269,7 @@ def test_a_placed_program_is_walked_like_any_other():
     torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
 
 
-def test_stages_outlive_a_file():
+def test_stages_are_stored_in_a_file():
     session, placed, _ = programs(Staged(0, 1, 2), OPTIMIZERS["sgd"])
     data, constants = program_to_data(session.program)
     again = place(program_from_data(data, constants), CARDS)
@@ -280,7 +280,7 @@ def test_stages_outlive_a_file():
     assert len(nodes[0]) == len(nodes[1])
 
 
-def test_what_would_have_to_be_written_on_two_cards_is_refused():
+def test_a_write_to_tensors_on_two_cards_is_refused():
     graph = torch.fx.Graph()
     first, second = graph.placeholder("first"), graph.placeholder("second")
     graph.call_function(torch.ops.aten.set_.source_Tensor, (first, second))

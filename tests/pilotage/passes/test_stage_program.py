@@ -257,7 +257,7 @@ def test_stages_compute_what_eager_pytorch_computes(name):
 
 
 @pytest.mark.parametrize("name", ["running statistics", "attention"])
-def test_stages_can_keep_nothing_but_what_they_hand_on_and_compute_the_rest_again(name):
+def test_stages_can_recompute_everything_except_what_they_send(name):
     batches = [[torch.randn(6, 4), torch.randn(6, 4)] for _ in range(3)]
     cut = assert_as_eager(NETWORKS[name](), 2, batches, again=Recomputation.STAGES)
     plain = Stages(NETWORKS[name](), batches[0], 2)
@@ -272,14 +272,14 @@ def test_inference_is_cut_as_well():
         torch.testing.assert_close(tuple(mine), module(*batch))
 
 
-def test_a_weight_lives_in_the_first_stage_that_uses_it_and_travels_to_the_others():
+def test_a_shared_weight_belongs_to_its_first_stage_and_is_sent_to_the_others():
     cut = Stages(NETWORKS["a weight of both stages"](), [torch.randn(6, 4), torch.randn(6, 4)], 2)
     assert cut.cuts[1].homes == {"layer.weight": 0, "layer.bias": 0}
     assert cut.cuts[0].travelling == ("layer.weight", "layer.bias")
     assert cut.states[1].parameters == {}
 
 
-def test_values_inside_of_any_stage_can_be_anchored():
+def test_values_in_any_stage_can_be_anchored():
     module, batch = NETWORKS["recurrence"](), [torch.randn(6, 4), torch.randn(6, 4)]
     names = ["gradient of cells.weight_hh_l0", "gradient of first_cells.weight_hh_l0", "input 0"]
     cut = Stages(module, batch, 2, anchors=names)
@@ -301,7 +301,7 @@ def refuse(module, match, *, stages=2, error=CaptureError):
         cut_program(captured(module, inputs), 0, stages, CPU)
 
 
-def test_another_number_of_stages_is_refused_in_one_line():
+def test_a_wrong_number_of_stages_is_refused():
     expected = r"^The model has 2 stages, but poprun was started with --ipus-per-replica 3\. Start it with --ipus-per-replica 2, .*\.$"
     refuse(NETWORKS["recurrence"](), expected, stages=3, error=OptionError)
     refuse(WithoutStages(), r"^The model has 1 stage, but poprun", error=OptionError)

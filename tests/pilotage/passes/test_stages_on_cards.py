@@ -60,7 +60,7 @@ def test_stages_are_counted(program):
     assert stages_of(program) == 2
 
 
-def test_each_stage_touches_its_own_card_alone(program):
+def test_each_stage_uses_only_its_own_card(program):
     cuts = cut_for_cards(program, [CPU, ELSEWHERE])
     sections = next(iter(program.computations.values())).sections
     steps = [Step(action=Action.ACCUMULATE, iteration=0, micro_batch=0)]

@@ -32,7 +32,7 @@ def program_of(module):
     return step._executor.session.captured, step._executor.session.attached
 
 
-def test_a_moved_program_touches_the_other_device_alone():
+def test_a_moved_program_uses_only_the_other_device():
     program, state = program_of(Net())
     there = to_device(program, CPU, ELSEWHERE)
     for action, computation in there.computations.items():
@@ -42,7 +42,7 @@ def test_a_moved_program_touches_the_other_device_alone():
         assert all(output.device == ELSEWHERE for output in outputs)
 
 
-def test_the_program_itself_stays_where_it_is():
+def test_the_original_program_is_unchanged():
     program, _ = program_of(Net())
     before = [graph.graph.python_code("self").src for graph in (c.graph for c in program.computations.values())]
     to_device(program, CPU, ELSEWHERE)

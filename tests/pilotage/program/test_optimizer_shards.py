@@ -21,7 +21,7 @@ def test_every_large_parameter_has_one_owner_and_loads_differ_by_one_parameter_a
     assert max(loads) - min(loads) <= max((elements[name] for name in owners), default=0)
 
 
-def test_an_instance_remembers_its_own_parameters_and_those_that_nobody_shares():
+def test_an_instance_holds_the_state_of_its_own_and_of_unsharded_parameters():
     module = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4, bias=False))
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.Adam(module.parameters(), lr=0.1), names)
@@ -34,7 +34,7 @@ def test_an_instance_remembers_its_own_parameters_and_those_that_nobody_shares()
         assert set(layout.trained) == set(names.values())
 
 
-def test_new_weights_go_from_their_owner_to_the_others():
+def test_updated_weights_are_broadcast_by_their_owner():
     mine = {"a": torch.zeros(2, 3), "b": torch.ones(4), "c": torch.full((2,), 5.0, dtype=torch.float64)}
     sent = {1: torch.arange(6.0), 0: torch.ones(4)}
 

@@ -55,7 +55,7 @@ def accumulation():
 @pytest.mark.parametrize(
     ("wanted", "expected"), [(None, None), (Accumulation.FLOAT, (False, False)), (Accumulation.HALF, (True, True))]
 )
-def test_torch_sums_half_products_up_as_asked_while_a_program_runs(wanted, expected):
+def test_half_precision_accumulation_is_set_while_a_program_runs(wanted, expected):
     before, seen = accumulation(), []
 
     class Looking(nn.Module):

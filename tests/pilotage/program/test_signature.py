@@ -59,7 +59,7 @@ def test_a_call_is_brought_into_its_normal_form(forward, args, kwargs, normal):
     st.lists(st.integers(), max_size=5),
     st.dictionaries(st.sampled_from(["x", "y", "z", "scale", "bias", "other"]), st.integers(), max_size=4),
 )
-def test_just_the_calls_that_python_takes_are_taken(forward, args, kwargs):
+def test_exactly_the_calls_valid_in_python_are_accepted(forward, args, kwargs):
     signature = inspect.signature(forward)
     try:
         expected = signature.bind(*args, **kwargs)

@@ -11,7 +11,7 @@ shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
 @given(shapes, st.sampled_from([torch.float32, torch.int64, torch.bool]))
-def test_a_tensor_made_from_a_specification_looks_like_the_first(shape, dtype):
+def test_a_tensor_made_from_a_specification_matches_it(shape, dtype):
     specification = TensorSpec.of(torch.zeros(shape, dtype=dtype))
     made = specification.empty(torch.device("cpu"))
     assert (made.shape, made.stride(), made.dtype) == (shape, torch.zeros(shape).stride(), dtype)

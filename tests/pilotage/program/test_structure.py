@@ -62,14 +62,14 @@ def contents(value: Any) -> Any:
 
 
 @given(values)
-def test_a_value_that_is_taken_apart_can_be_put_together_again(value):
+def test_a_flattened_value_can_be_rebuilt(value):
     found, structure = take_apart(value)
     assert contents(put_together(structure, found)) == contents(value)
     assert count_tensors(structure) == len(found) == len(list(tensor_paths(structure, "value")))
 
 
 @given(values)
-def test_other_tensors_take_the_places_of_the_first_ones_and_the_first_value_stays(value):
+def test_rebuilding_with_other_tensors_leaves_the_original_unchanged(value):
     before = contents(value)
     found, structure = take_apart(value)
     doubled = put_together(structure, [tensor * 2 + 1 for tensor in found])
@@ -78,7 +78,7 @@ def test_other_tensors_take_the_places_of_the_first_ones_and_the_first_value_sta
 
 
 @given(values, values)
-def test_structures_are_equal_just_when_values_differ_in_tensors_alone(one, other):
+def test_structures_are_equal_exactly_if_values_differ_only_in_tensors(one, other):
     def shape(value):
         return contents(put_together(take_apart(value)[1], iter(lambda: torch.tensor([0]), None)))
 
@@ -128,7 +128,7 @@ def test_a_dictionary_comes_back_in_its_own_order():
     assert list(put_together(structure, found)) == ["b", "a"]
 
 
-def test_a_change_of_the_first_dictionary_does_not_reach_its_structure():
+def test_changing_a_dictionary_does_not_change_its_structure():
     given = {"a": torch.ones(1), "b": 2}
     found, structure = take_apart(given)
     del given["b"]
@@ -173,7 +173,7 @@ class GraphParser:
         return Graph(next(tensors), next(tensors), original.name)
 
 
-def test_objects_are_taken_apart_by_a_parser_of_their_class_or_of_one_above():
+def test_objects_use_the_parser_of_their_class_or_a_base_class():
     class Special(Graph):
         pass
 

@@ -92,7 +92,7 @@ def test_what_is_written_can_be_read(whole):
     tensors=st.dictionaries(st.text(st.characters(codec="utf-8")), any_tensor(), max_size=5),
 )
 @settings(max_examples=100, deadline=None, suppress_health_check=WITH_FIXTURES)
-def test_any_plain_data_and_any_tensors_come_back_bit_by_bit(tmp_path, content, tensors):
+def test_plain_data_and_tensors_are_read_back_bitwise(tmp_path, content, tensors):
     write_archive(tmp_path / "p", content, tensors)
     read, back = read_archive(tmp_path / "p")
     assert read == content
@@ -138,7 +138,7 @@ def test_a_file_of_format_1_still_loads():
     assert read_content(Path(__file__).with_name("format_1.pilotage")) == CONTENT
 
 
-def test_a_written_file_replaces_the_one_before_and_leaves_what_was_read_of_it(tmp_path):
+def test_writing_replaces_a_file_and_keeps_tensors_read_from_the_old_one(tmp_path):
     write_archive(tmp_path / "p", {"first": 1}, {"t": torch.arange(5)})
     before = read_archive(tmp_path / "p")[1]
     write_archive(tmp_path / "p", CONTENT, TENSORS)
@@ -146,13 +146,13 @@ def test_a_written_file_replaces_the_one_before_and_leaves_what_was_read_of_it(t
     assert torch.equal(before["t"], torch.arange(5))
 
 
-def test_tensors_that_were_read_can_be_written_to_and_the_file_stays(tmp_path):
+def test_writing_to_tensors_from_a_file_does_not_change_it(tmp_path):
     write_archive(tmp_path / "p", {}, {"t": torch.arange(5)})
     read_archive(tmp_path / "p")[1]["t"].zero_()
     assert torch.equal(read_archive(tmp_path / "p")[1]["t"], torch.arange(5))
 
 
-def test_a_failed_writing_leaves_the_file_before_and_nothing_else(tmp_path):
+def test_a_failed_write_keeps_the_old_file_and_nothing_else(tmp_path):
     write_archive(tmp_path / "p", CONTENT, TENSORS)
     with pytest.raises(TypeError):
         write_archive(tmp_path / "p", {"unwritable": object()}, {})
@@ -175,7 +175,7 @@ def nested(depth):
     return [] if depth == 0 else [nested(depth - 1)]
 
 
-def test_data_that_are_nested_too_deep_are_neither_written_nor_read(tmp_path, monkeypatch):
+def test_too_deeply_nested_data_is_neither_written_nor_read(tmp_path, monkeypatch):
     write_archive(tmp_path / "p", {"deep": nested(90)}, {})
     with pytest.raises(ProgramFileError, match=r"p cannot be written: its data is nested more than 100 deep"):
         write_archive(tmp_path / "p", {"deep": nested(100)}, {})
@@ -188,7 +188,7 @@ def test_data_that_are_nested_too_deep_are_neither_written_nor_read(tmp_path, mo
 @given(st.floats(0, 1, exclude_max=True))
 @example(0.0)
 @settings(max_examples=40, deadline=None, suppress_health_check=WITH_FIXTURES)
-def test_a_file_that_is_cut_short_is_refused(whole, tmp_path, share):
+def test_a_truncated_file_is_refused(whole, tmp_path, share):
     content = whole.read_bytes()
     cut = tmp_path / "cut"
     cut.write_bytes(content[: int(len(content) * share)])
@@ -206,7 +206,7 @@ def test_a_file_of_other_tools_is_refused(tmp_path):
             read_archive(tmp_path / name)
 
 
-def test_a_missing_file_is_called_missing(tmp_path):
+def test_a_missing_file_raises_file_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_archive(tmp_path / "nothing")
 

@@ -82,28 +82,28 @@ def test_a_sealed_file_is_read(tmp_path):
     ],
     ids=lambda header: json.dumps(header)[:60],
 )
-def test_shapes_types_and_places_that_cannot_be_are_refused(tmp_path, header):
+def test_invalid_shapes_types_and_offsets_are_refused(tmp_path, header):
     assert "its tensors are not those that were written" not in refusal(
         tmp_path / "p", sealed(header, bytes(16), table={})
     )
 
 
 @pytest.mark.parametrize("kind", ["float64", "complex64", "Tensor", "load", "uint1", "qint8", 7, None])
-def test_our_own_data_cannot_name_another_type_than_the_header(tmp_path, kind):
+def test_our_data_must_name_the_type_of_the_header(tmp_path, kind):
     digest = hashlib.sha256(bytes(16)).hexdigest()
     (tmp_path / "p").write_bytes(sealed({"t": entry([4])}, bytes(16), table={"t": [kind, [4], digest]}))
     with pytest.raises(ProgramFileError, match=re.escape(str(tmp_path / "p"))):
         read_archive(tmp_path / "p")
 
 
-def test_a_truth_value_of_7_is_refused(tmp_path):
+def test_a_boolean_of_7_is_refused(tmp_path):
     table = {"t": ["bool", [2], hashlib.sha256(b"\x07\x00").hexdigest()]}
     (tmp_path / "p").write_bytes(sealed({"t": entry([2], 0, 2, "BOOL")}, b"\x07\x00", table=table))
     with pytest.raises(ProgramFileError, match="neither 0 nor 1"):
         read_archive(tmp_path / "p")
 
 
-def test_a_name_that_occurs_twice_is_refused(tmp_path):
+def test_a_duplicate_name_is_refused(tmp_path):
     text = sealed({"t": entry([4]), "u": entry([0], 16, 16)}, bytes(16))
     assert "it contains a name twice" in refusal(tmp_path / "p", text.replace(b'"u": {', b'"t": {'))
 
@@ -117,7 +117,7 @@ def test_a_header_of_another_length_is_refused_before_it_is_read(tmp_path, lengt
     tracemalloc.stop()
 
 
-def test_content_that_is_nested_without_end_is_refused(tmp_path):
+def test_endlessly_nested_content_is_refused(tmp_path):
     text = b"[" * 200_000
     assert "deep" in refusal(tmp_path / "p", struct.pack("<Q", len(text) + 6) + b'{"a": ' + text)
     (tmp_path / "q").write_bytes(sealed({}, b"", content={"a": json.loads("[" * 150 + "]" * 150)}))
@@ -170,7 +170,7 @@ def test_an_old_archive_with_an_endless_list_of_parts_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_reading_needs_no_more_than_the_file_and_a_gigabyte(tmp_path):
+def test_reading_needs_at_most_the_size_of_the_file_and_a_gigabyte(tmp_path):
     """The most that a header may hold, in the forms that take most memory once they are read."""
     for number, unit in enumerate(('{"a":1},', "[],", "1.5,", "[[1]],")):
         text = "[" + unit * (3_990_000 // sum(unit.count(mark) for mark in ",[{:")) + "0]"

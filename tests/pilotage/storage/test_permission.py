@@ -41,14 +41,14 @@ A = torch.ops.aten
     ],
     ids=str,
 )
-def test_what_does_more_than_compute_is_refused(operation):
+def test_operations_with_side_effects_are_refused(operation):
     with pytest.raises(ProgramFileError, match=rf"{operation._schema.name}, which a file may not do by default"):
         UNTRUSTED.check(operation)
     TRUSTED.check(operation)
     Permission(operations=frozenset({operation._schema.name})).check(operation)
 
 
-def test_what_computes_is_allowed():
+def test_pure_operations_are_allowed():
     for operation in (A.add.Tensor, A.mm.default, A._foreach_lerp_.Scalar, A.max_pool2d_with_indices_backward.default):
         UNTRUSTED.check(operation)
 

@@ -67,7 +67,7 @@ def node_of(data, name):
     return next((number, node) for number, node in enumerate(nodes) if node["target"] == f"aten::{name}.default")
 
 
-def test_a_program_that_nobody_altered_passes(check):
+def test_an_unmodified_program_passes(check):
     check()
 
 
@@ -79,7 +79,7 @@ def test_the_limit_is_what_a_step_needs_at_its_peak(check):
         check(Permission(memory=16))
 
 
-def test_without_a_limit_of_the_users_it_is_the_machines_memory(check, data):
+def test_the_default_limit_is_the_memory_of_the_machine(check, data):
     append_zeros(data, machine_memory() // 4)
     with pytest.raises(ProgramFileError, match="would need"):
         check()
@@ -98,13 +98,13 @@ def append_zeros(data, elements, name="zeros"):
     nodes.insert(-1, {**nodes[-1], **made})
 
 
-def test_values_that_nothing_needs_any_more_are_not_counted(check, data):
+def test_freed_values_are_not_counted(check, data):
     for number in range(100):
         append_zeros(data, 1 << 20, f"big_{number}")
     check(Permission(memory=16 << 20))
 
 
-def test_indices_that_a_kernel_follows_have_to_come_from_forward(check, data):
+def test_unchecked_indices_must_come_from_forward(check, data):
     pooling, _ = node_of(data, "max_pool2d_with_indices")
     _, backward = node_of(data, "max_pool2d_with_indices_backward")
     indices = backward["args"]["tuple"][-1]["node"]
@@ -133,7 +133,7 @@ def test_shapes_that_a_kernel_relies_on_are_checked(check, data):
 
 
 @pytest.mark.parametrize("change", [lambda nodes: nodes.pop(0), lambda nodes: nodes[-1]["args"]["tuple"][0].pop()])
-def test_a_graph_has_the_inputs_and_outputs_that_the_program_says(change, check, data):
+def test_a_graph_must_have_the_declared_inputs_and_outputs(change, check, data):
     change(data["computations"]["train"]["nodes"])
     with pytest.raises(ProgramFileError):
         check()

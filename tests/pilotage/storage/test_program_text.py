@@ -110,7 +110,7 @@ def test_an_operation_that_torch_does_not_have_is_refused_by_name():
         graph_from_data(nodes, {})
 
 
-def test_a_constant_that_is_no_tensor_is_refused():
+def test_a_constant_that_is_not_a_tensor_is_refused():
     # As torch 2.13 writes a generator of forward's own; with torch 2.11 capture refuses it already.
     root, graph = nn.Module(), Graph()
     root.generator = torch.Generator()

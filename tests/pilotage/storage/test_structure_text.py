@@ -49,7 +49,7 @@ def through_text(structure):
 
 
 @given(values)
-def test_a_structure_survives_being_written(value):
+def test_a_structure_can_be_written_and_read(value):
     tensors, structure = take_apart(value)
     again = through_text(structure)
     assert again == structure
@@ -61,7 +61,7 @@ def test_a_data_class_becomes_a_dictionary():
     assert put_together(through_text(structure), tensors) == {"x": tensors[0], "y": 3}
 
 
-def test_a_class_that_is_not_there_becomes_a_tuple():
+def test_an_unavailable_class_becomes_a_tuple():
     tensors, structure = take_apart(Pair(torch.ones(1), 3))
     data = json.loads(json.dumps(structure_to_data(structure)).replace("Pair", "Gone"))
     assert put_together(structure_from_data(data), tensors) == (tensors[0], 3)

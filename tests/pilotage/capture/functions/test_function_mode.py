@@ -19,17 +19,17 @@ class Function(nn.Module):
         return self.function(x)
 
 
-def test_an_error_of_torchs_own_comes_through_as_it_is():
+def test_torch_errors_are_raised_unchanged():
     with pytest.raises(RuntimeError, match="broadcast"):
         pilotage.inference(Function(lambda x: x + torch.zeros(7)))(torch.zeros(3))
 
 
-def test_an_error_of_a_wrong_index_comes_through_as_it_is():
+def test_index_errors_are_raised_unchanged():
     with pytest.raises(IndexError, match="out of bounds"):
         pilotage.inference(Function(lambda x: x[7]))(torch.zeros(3))
 
 
-def test_constants_that_forward_makes_are_known(assert_equal):
+def test_constants_made_in_forward_are_captured(assert_equal):
     def function(x):
         return x[torch.tensor(1)], x * torch.tensor(3).item(), x * 2 if torch.tensor(True) else x
 
@@ -37,7 +37,7 @@ def test_constants_that_forward_makes_are_known(assert_equal):
     assert_equal(pilotage.inference(Function(function))(x), function(x))
 
 
-def test_what_torch_has_compiled_is_captured_as_it_is(assert_equal):
+def test_functions_wrapped_by_torch_compile_are_captured(assert_equal):
     function = torch.compile(lambda x: x.cos() + 1, backend="eager")
     x = torch.arange(3.0)
     assert_equal(pilotage.inference(Function(function))(x), x.cos() + 1)
@@ -45,7 +45,7 @@ def test_what_torch_has_compiled_is_captured_as_it_is(assert_equal):
     assert_equal(pilotage.inference(torch.compile(layer, backend="eager"))(x), layer(x).detach())
 
 
-def test_control_flow_of_torchs_own_is_refused_with_a_rewrite():
+def test_torch_control_flow_is_refused_with_a_rewrite():
     def chooses(x):
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
 
@@ -55,7 +55,7 @@ def test_control_flow_of_torchs_own_is_refused_with_a_rewrite():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-def test_recurrent_layers_run_where_gradients_are_off(kind, assert_equal):
+def test_recurrent_layers_run_without_gradients(kind, assert_equal):
     torch.manual_seed(0)
     layer, x = kind(3, 4, num_layers=2, batch_first=True), torch.randn(2, 5, 3)
 

@@ -63,7 +63,7 @@ def test_the_value_is_trained_as_in_eager(name, twins, assert_same_state, assert
     assert_same_state(mine, theirs, 1e-6)
 
 
-def test_a_constant_is_put_in_as_before(assert_equal):
+def test_writing_a_constant_is_unchanged(assert_equal):
     module = nn.Module()
     module.forward = lambda x, mask: assigned(x * 1, mask, torch.tensor(2.0))
     assert_equal(pilotage.inference(module)(X, MASK), assigned(X * 1, MASK, torch.tensor(2.0)))

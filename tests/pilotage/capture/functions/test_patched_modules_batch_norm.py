@@ -44,7 +44,7 @@ def test_it_trains_as_in_eager(options, twins, assert_same_state, assert_equal):
     assert_same_state(mine, theirs, 1e-6)
 
 
-def test_it_infers_by_its_averages(twins, assert_equal):
+def test_inference_uses_the_averages(twins, assert_equal):
     mine, theirs = twins(lambda: Network(momentum=None))
     mine.eval()
     theirs.eval()
@@ -52,7 +52,7 @@ def test_it_infers_by_its_averages(twins, assert_equal):
     assert_equal(pilotage.inference(mine)(x), theirs(x).detach())
 
 
-def test_other_parts_keep_the_forward_they_have_and_all_have_it_again_afterwards():
+def test_other_modules_keep_their_forward_and_all_are_restored():
     class Own(nn.BatchNorm1d):
         def forward(self, x):
             return x

@@ -51,7 +51,7 @@ class Calling(nn.Module):
 @pytest.mark.parametrize("mask", [CAUSAL, OTHER], ids=["causal", "other"])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("trains", [True, False])
-def test_it_gives_what_eager_gives(call, mask, trains, twins, assert_same_state, assert_equal):
+def test_it_equals_eager(call, mask, trains, twins, assert_same_state, assert_equal):
     mine, theirs = twins(lambda: Calling(*call))
     if not trains:
         assert_equal(pilotage.inference(mine.eval())(BATCH, mask), theirs.eval()(BATCH, mask).detach(), 1e-5)
@@ -65,7 +65,7 @@ def test_it_gives_what_eager_gives(call, mask, trains, twins, assert_same_state,
     assert_same_state(mine, theirs, 1e-5)
 
 
-def test_a_causal_mask_that_is_promised_is_taken_as_one(assert_equal):
+def test_an_explicit_causal_hint_is_used(assert_equal):
     module = encoder().eval()
     calling = nn.Module()
     calling.module = module

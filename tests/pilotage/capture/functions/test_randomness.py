@@ -150,7 +150,7 @@ class Own(Through):
 
 
 @pytest.mark.skipif(not is_opaque_type(torch.Generator), reason="this torch cannot write a generator into a graph")
-def test_a_generator_of_the_users_own_goes_on_as_in_eager(eager, assert_equal):
+def test_a_user_generator_continues_as_in_eager(eager, assert_equal):
     torch.manual_seed(0)
     mine = Own()
     torch.manual_seed(0)
@@ -190,7 +190,7 @@ def test_a_seed_makes_runs_repeatable_whatever_the_host_draws_in_between(assert_
     assert_equal(run(disturb=False), run(disturb=True))
 
 
-def test_under_a_seed_the_hosts_own_numbers_are_left_alone(assert_equal):
+def test_with_a_seed_the_host_generator_is_untouched(assert_equal):
     step = training(Dropping(), seed=7)
     torch.manual_seed(1)
     before = torch.get_rng_state()
@@ -208,7 +208,7 @@ def test_one_replica_under_a_seed_draws_as_eager_would_after_manual_seed(assert_
 
 
 @pytest.mark.parametrize("seed", [None, 7])
-def test_replicas_draw_numbers_of_their_own(seed):
+def test_replicas_draw_different_numbers(seed):
     torch.manual_seed(0)
     step = training(Dropping(), seed=seed, replicas=3, outputs="all")
     masks = step(batch(12))[0].chunk(3)
@@ -228,7 +228,7 @@ def test_different_seeds_draw_differently():
     assert not torch.equal(first, second)
 
 
-def test_a_change_of_mode_does_not_start_the_numbers_again():
+def test_changing_the_mode_does_not_restart_the_random_stream():
     step = training(Dropping(), seed=7)
     first = step(batch())[0]
     step.eval()
@@ -237,7 +237,7 @@ def test_a_change_of_mode_does_not_start_the_numbers_again():
     assert not torch.equal(step(batch())[0], first)
 
 
-def test_detaching_does_not_start_the_numbers_again(assert_equal):
+def test_detaching_does_not_restart_the_random_stream(assert_equal):
     torch.manual_seed(0)
     plain, detached = training(Dropping(), seed=7), training(Dropping(), seed=7)
     for _ in range(3):
@@ -267,7 +267,7 @@ def test_seeding_in_forward_is_refused_with_its_line(seed, line_of):
 @pytest.mark.parametrize(
     ("draw", "name"), [(random.random, "Python's random"), (numpy.random.rand, "numpy.random")], ids=["python", "numpy"]
 )
-def test_numbers_that_torch_did_not_draw_are_told_of(draw, name, warned):
+def test_draws_from_other_generators_are_reported(draw, name, warned):
     class Drawing(Dropping):
         def forward(self, x):
             return super().forward(x * float(draw()))

@@ -141,7 +141,7 @@ class Flattening(nn.Module):
 
 
 @pytest.mark.parametrize("make", [lambda: nn.LSTM(3, 4, 2), Flattening], ids=["torch asks", "forward asks"])
-def test_weights_stay_where_they_are_without_a_word(make, as_for_cudnn, every_warning, fake_tensors):
+def test_weights_are_not_moved_and_nothing_is_warned(make, as_for_cudnn, every_warning, fake_tensors):
     module = make()
     places = {name: weight.data_ptr() for name, weight in module.named_parameters()}
     program = captured_for_a_card(module, torch.randn(3, 2, 3))
@@ -151,7 +151,7 @@ def test_weights_stay_where_they_are_without_a_word(make, as_for_cudnn, every_wa
     assert fake_tensors(module) == []
 
 
-def test_who_asks_for_an_address_in_forward_hears_from_torch(every_warning):
+def test_torch_warns_if_forward_asks_for_an_address(every_warning):
     class Asking(nn.Module):
         def forward(self, x):
             return x + x.data_ptr()

@@ -216,7 +216,7 @@ def test_it_is_refused_by_name_with_the_users_line_and_a_rewrite(case):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_rewrite_runs_and_gives_what_the_original_gives(case, assert_equal):
+def test_the_rewrite_runs_and_equals_the_original(case, assert_equal):
     wanted = case.refused(*case.inputs)
     found = case.back(pilotage.inference(Calls(case.rewritten))(*case.inputs))
     if isinstance(wanted, str):
@@ -225,12 +225,12 @@ def test_the_rewrite_runs_and_gives_what_the_original_gives(case, assert_equal):
         assert_equal(found, wanted, 1e-6)
 
 
-def test_every_advice_is_among_the_rewrites_that_are_tried():
+def test_every_advised_rewrite_is_tested():
     tried = {ADVICE[name] for name in ADVICE if name in CASES} | {ADVICE["tensor_split"]}
     assert tried == set(ADVICE.values())
 
 
-def test_the_backward_pass_is_named_where_it_is_the_one_that_asks():
+def test_errors_of_backward_name_the_backward_pass():
     class Filling(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -85,13 +85,13 @@ def test_it_trains_as_in_eager(function, twins, assert_equal):
 
 
 @pytest.mark.filterwarnings("ignore:cov")
-def test_a_covariance_without_degrees_of_freedom_is_that_of_eager(assert_equal):
+def test_a_covariance_without_degrees_of_freedom_equals_eager(assert_equal):
     module = nn.Module()
     module.forward = lambda x: torch.cov(x, correction=7)
     assert_equal(pilotage.inference(module)(X), torch.cov(X, correction=7))
 
 
-def test_a_number_beyond_the_bins_is_an_error_and_not_lost():
+def test_a_number_beyond_the_bins_raises():
     module = nn.Module()
     module.forward = lambda x: torch.bincount(x, minlength=3)
     program = pilotage.inference(module)

@@ -61,7 +61,7 @@ def positions_of(items):
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(indices(advanced=True))
-def test_reading_is_that_of_eager(items):
+def test_reading_equals_eager(items):
     x, positions = torch.arange(60.0).reshape(SIZES), positions_of(items)
     program = pilotage.inference(Function(lambda x, *positions: x[with_tensors(items, positions)] * 1))
     found = program(x, *positions)
@@ -72,7 +72,7 @@ def test_reading_is_that_of_eager(items):
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(indices(advanced=False), st.booleans())
-def test_writing_is_that_of_eager(items, one_number):
+def test_writing_equals_eager(items, one_number):
     x, positions = torch.arange(60.0).reshape(SIZES), positions_of(items)
     value = 7 if one_number else torch.full_like(x[with_tensors(items, positions)], 9)
 
@@ -84,7 +84,7 @@ def test_writing_is_that_of_eager(items, one_number):
     assert torch.equal(pilotage.inference(Function(write))(x, *positions), write(x, *positions))
 
 
-def test_one_program_serves_all_positions(assert_equal):
+def test_one_program_works_for_all_indices(assert_equal):
     x = torch.arange(12.0).reshape(3, 4)
     program = pilotage.inference(
         Function(lambda x, i: (x[i], x.select(1, i), x.narrow(1, i, 2), torch.narrow(x, 0, i, 1)))
@@ -94,7 +94,7 @@ def test_one_program_serves_all_positions(assert_equal):
         assert_equal(program(x, i), (x[number], x.select(1, number), x.narrow(1, number, 2), x.narrow(0, number, 1)))
 
 
-def test_a_position_beyond_the_end_is_an_error():
+def test_an_index_out_of_range_is_an_error():
     program = pilotage.inference(Function(lambda x, i: x[i] * 1))
     with pytest.raises((IndexError, RuntimeError), match="out of"):
         program(torch.zeros(3), torch.tensor(3))
@@ -164,12 +164,12 @@ def uses_a_part_after_a_write(x, i):
         (uses_a_part_after_a_write, r"x\[i\]\.clone\(\)"),
     ],
 )
-def test_what_only_a_view_could_do_is_refused_with_the_users_line(function, words):
+def test_code_that_needs_a_view_is_refused_with_the_users_line(function, words):
     with pytest.raises(CaptureError, match=rf"{words}(?s:.*)in {function.__name__}:"):
         pilotage.inference(Function(function))(torch.zeros(3, 4), torch.tensor(1))
 
 
-def test_the_advised_ways_around_it_run(assert_equal):
+def test_the_advised_rewrites_run(assert_equal):
     def adds(x, i):
         x = x * 1
         old = x[i].clone()

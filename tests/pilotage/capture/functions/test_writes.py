@@ -19,13 +19,13 @@ class WritesToTheSurroundings(nn.Module):
         return x + SURROUNDINGS
 
 
-def test_a_write_into_a_tensor_outside_of_the_module_is_refused_before_it_happens(line_of):
+def test_a_write_into_a_tensor_outside_the_module_is_refused_before_it_happens(line_of):
     with pytest.raises(CaptureError, match=re.escape(f"at {line_of('surroundings')} in forward")):
         pilotage.inference(WritesToTheSurroundings())(torch.ones(3))
     assert SURROUNDINGS.tolist() == [0, 0, 0]
 
 
-def test_reading_a_tensor_outside_of_the_module_is_fine():
+def test_reading_a_tensor_outside_the_module_is_allowed():
     class Reads(nn.Module):
         def forward(self, x):
             return x + SURROUNDINGS
@@ -33,7 +33,7 @@ def test_reading_a_tensor_outside_of_the_module_is_fine():
     assert pilotage.inference(Reads())(torch.ones(3)).tolist() == [1, 1, 1]
 
 
-def test_forward_may_write_into_what_it_made_itself():
+def test_forward_may_write_into_its_own_tensors():
     class Fills(nn.Module):
         def forward(self, x):
             result = torch.zeros(2, 3)

@@ -92,7 +92,7 @@ def test_a_loss_module_is_found(twins, assert_same_state):
     assert_same_state(mine, theirs)
 
 
-def test_what_is_done_to_a_loss_afterwards_does_not_change_the_gradients(twins, assert_same_state):
+def test_operations_after_a_loss_do_not_change_the_gradients(twins, assert_same_state):
     mine, theirs = twins(lambda: Computing(lambda x: 5 * functional.mse_loss(x, SCORES)))
     batch = torch.randn(4, 5)
     assert torch.equal(train(mine, batch), theirs(batch).detach())
@@ -142,12 +142,12 @@ def test_two_losses_are_refused_with_the_remedy():
 
 
 @pytest.mark.parametrize("cut", [lambda x: x.detach(), lambda x: torch.zeros(4, 3)], ids=["detached", "constant"])
-def test_a_loss_that_no_weight_reaches_is_refused(cut):
+def test_a_loss_without_gradients_is_refused(cut):
     with pytest.raises(LossError, match="does not depend on any parameter that requires a gradient"):
         train(Computing(lambda x: functional.mse_loss(cut(x), SCORES)), torch.randn(4, 5))
 
 
-def test_a_second_loss_that_no_weight_reaches_does_not_count(twins, assert_same_state):
+def test_a_second_loss_without_gradients_is_ignored(twins, assert_same_state):
     def with_report(x):
         report = functional.l1_loss(x.detach(), SCORES)
         return report, functional.mse_loss(x, SCORES)

@@ -25,7 +25,7 @@ def test_the_first_output_with_work_in_it_is_named():
     assert work == DroppedWork(output="larger", loss="model.py:1", operation="model.py:2")
 
 
-def test_without_a_line_of_its_own_work_has_that_of_the_next_operation():
+def test_work_without_a_line_gets_that_of_the_next_operation():
     root = loss_of()
     larger = 5 * root.value
     root_of_it = larger.sqrt()
@@ -35,7 +35,7 @@ def test_without_a_line_of_its_own_work_has_that_of_the_next_operation():
     assert found(root, output=larger) == DroppedWork(output="output", loss="model.py:1", operation=None)
 
 
-def test_what_does_not_come_from_the_loss_or_needs_no_gradient_is_no_work_on_it():
+def test_outputs_independent_of_the_loss_or_without_gradient_are_not_work():
     root = loss_of(3)
     other = torch.ones(3, requires_grad=True).exp()
     assert found(root, other=other * 3, detached=root.value.detach() * 3, itself=root.value) is None

@@ -285,7 +285,7 @@ def test_an_error_leaves_the_weights_as_they_were_and_the_model_usable():
     assert_trained_alike(module, train_eagerly(final))
 
 
-def test_many_outputs_are_described_in_short():
+def test_long_lists_of_outputs_are_shortened():
     with pytest.raises(LossError, match=r"output\[7\] of shape \(4, 3\) \(float32\) and 12 more\."):
         train(lambda x: [x + i for i in range(20)])
 

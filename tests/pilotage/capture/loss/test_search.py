@@ -10,13 +10,13 @@ from pilotage.capture.loss.search import Marks, mark_loss
 from pilotage.errors import LossError
 
 
-def test_outside_of_the_engine_a_mark_does_nothing():
+def test_outside_the_engine_a_mark_does_nothing():
     loss = torch.ones(())
     assert mark_loss(loss) is loss
     assert pilotage.mark_loss is mark_loss
 
 
-def test_a_mark_is_noted_with_its_place_in_the_graph_and_keeps_the_value():
+def test_a_mark_records_its_edge_and_keeps_the_value():
     weight = torch.ones(3, requires_grad=True)
     with Marks() as marks:
         loss = mark_loss(weight.sum())
@@ -29,7 +29,7 @@ def test_a_mark_is_noted_with_its_place_in_the_graph_and_keeps_the_value():
     assert loss.item() == 15
 
 
-def test_a_mark_of_a_constant_has_no_place_in_the_graph():
+def test_a_mark_of_a_constant_has_no_edge():
     with Marks() as marks:
         mark_loss(torch.ones(()))
     assert marks.found[0].edge is None

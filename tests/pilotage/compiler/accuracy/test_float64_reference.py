@@ -52,7 +52,7 @@ def test_sums_have_the_digits_that_float32_loses():
     assert not problems
 
 
-def test_the_graphs_own_roundings_are_left_out():
+def test_casts_of_the_graph_are_skipped():
     x = torch.rand(50)
     _, (exact, made), _ = both(lambda x: [(x.bfloat16() * 3).float(), torch.full((2,), 0.1, dtype=torch.float16)], x)
     assert torch.equal(exact, x.double() * 3)
@@ -72,7 +72,7 @@ def test_random_draws_are_those_of_the_graph():
     assert not problems
 
 
-def test_what_has_no_float64_is_computed_as_in_the_graph_and_named():
+def test_operations_without_float64_run_as_in_the_graph_and_are_named():
     x = torch.rand(10)
 
     def function(x):
@@ -91,7 +91,7 @@ def test_what_has_no_float64_is_computed_as_in_the_graph_and_named():
     }
 
 
-def test_whole_numbers_and_bits_stay_what_they_are():
+def test_integers_and_bits_are_unchanged():
     x, places = torch.rand(6), torch.tensor([2, 0])
     plain, exact, problems = both(lambda x, i: [x[i], i + 1, x.argmax(), x.view(torch.int32)], x, places)
     assert torch.equal(exact[0], x[places].double())
@@ -101,7 +101,7 @@ def test_whole_numbers_and_bits_stay_what_they_are():
     assert not problems
 
 
-def test_what_is_written_in_place_is_seen_by_whoever_reads_it():
+def test_in_place_writes_are_visible_to_later_reads():
     def function(x):
         x[1:].mul_(2)
         return [x + 0]

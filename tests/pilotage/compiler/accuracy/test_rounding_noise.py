@@ -12,7 +12,7 @@ def traced(function, *arguments):
     return make_fx(function)(*arguments)
 
 
-def test_results_change_by_no_more_than_their_last_digits():
+def test_results_change_only_in_their_last_digits():
     x = torch.rand(1000) + 0.5
     graph = traced(lambda x: [x * 3], x)
     (found,) = rounded_differently(graph, 1, tf32=False)(x)
@@ -23,7 +23,7 @@ def test_results_change_by_no_more_than_their_last_digits():
     assert torch.equal(coarse, rounded_differently(graph, 1, tf32=True)(x)[0])
 
 
-def test_whole_numbers_views_and_what_is_written_in_place_are_left_alone():
+def test_integers_views_and_in_place_results_are_unchanged():
     def function(state, x):
         state.add_(1)
         return [x.view(-1), x.argmax(), state.view(2, 2)]

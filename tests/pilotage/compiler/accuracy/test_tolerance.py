@@ -16,7 +16,7 @@ def agrees(tolerance, found):
     return not tolerance.objection(found)
 
 
-def test_results_that_are_off_by_far_are_refused():
+def test_large_errors_are_refused():
     tolerance = Tolerance(RIGHT)
     assert agrees(tolerance, [tensor.clone() for tensor in RIGHT])
     assert agrees(tolerance, [RIGHT[0] * 1.001, RIGHT[1], RIGHT[2]])
@@ -24,14 +24,14 @@ def test_results_that_are_off_by_far_are_refused():
     assert not agrees(tolerance, [RIGHT[0], ~RIGHT[1], RIGHT[2]])
 
 
-def test_what_is_not_finite_has_to_be_so_in_both():
+def test_results_must_be_finite_at_the_same_places():
     broken = torch.tensor([1.0, float("nan"), float("inf")])
     assert agrees(Tolerance([broken]), [broken.clone()])
     assert not agrees(Tolerance([broken]), [torch.tensor([1.0, 1.0, float("inf")])])
     assert not agrees(Tolerance([torch.ones(3)]), [broken])
 
 
-def test_what_rounding_changes_another_way_may_change_too():
+def test_the_effect_of_rounding_is_tolerated():
     noisy = [RIGHT[0] + 5, RIGHT[1], RIGHT[2]]
     off = [RIGHT[0] - 10, RIGHT[1], RIGHT[2]]
     assert not agrees(Tolerance(RIGHT), off)
@@ -39,7 +39,7 @@ def test_what_rounding_changes_another_way_may_change_too():
     assert not agrees(Tolerance(RIGHT, [RIGHT, noisy]), [RIGHT[0].flip(0), *RIGHT[1:]])
 
 
-def test_what_is_off_is_named_until_rounding_has_shown_the_same():
+def test_an_error_is_named_until_rounding_shows_the_same():
     off = [RIGHT[0] - 10, RIGHT[1], RIGHT[2]]
     tolerance = Tolerance(RIGHT)
     assert tolerance.objection(off).startswith("result 0, (100,) of float32, is off by 0.1")
@@ -47,7 +47,7 @@ def test_what_is_off_is_named_until_rounding_has_shown_the_same():
     assert tolerance.objection(off) == ""
 
 
-def test_a_few_numbers_are_judged_by_the_noise_of_all():
+def test_small_results_use_the_noise_of_all_results():
     results = [torch.arange(100.0), torch.ones(2)]
     noisy = [torch.arange(100.0) + 10, torch.ones(2)]
     assert agrees(Tolerance(results, [noisy]), [results[0], torch.tensor([1.1, 1.0])])
@@ -98,7 +98,7 @@ def exact_sums() -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Ten
     return exact, graph, naive
 
 
-def test_a_way_that_is_several_times_as_far_from_float64_is_refused():
+def test_a_way_with_several_times_the_error_is_refused():
     exact, graph, naive = exact_sums()
     assert agrees(Tolerance(graph), naive)
     tolerance = Tolerance(graph, exact=exact)
@@ -107,7 +107,7 @@ def test_a_way_that_is_several_times_as_far_from_float64_is_refused():
     assert agrees(tolerance, [each.float() for each in exact])
 
 
-def test_a_way_may_be_as_far_from_float64_as_rounding_otherwise_is():
+def test_an_error_as_large_as_that_of_rounding_noise_is_tolerated():
     exact, graph, naive = exact_sums()
     other = [(each * (1 + 1e-5 * torch.randn_like(each))).float() for each in exact]
     assert agrees(Tolerance(graph, [other], exact=exact), naive)
@@ -128,13 +128,13 @@ def test_numbers_that_are_not_finite_are_not_compared_with_float64():
     assert agrees(Tolerance(graph, exact=exact), [graph[0].clone(), exact[1]])
 
 
-def test_a_result_that_the_graph_computes_as_noise_judges_nobody():
+def test_a_result_of_pure_noise_in_the_graph_is_not_compared():
     exact = [torch.full((100,), 1e-20, dtype=torch.float64), torch.arange(100, dtype=torch.float64)]
     graph = [torch.full((100,), 2e-20), torch.arange(100.0)]
     assert agrees(Tolerance(graph, exact=exact), [torch.full((100,), 2e-19), torch.arange(100.0)])
     assert not agrees(Tolerance(graph, exact=exact), [graph[0], torch.arange(100.0) * 1.0001])
 
 
-def test_float64_is_not_held_against_float64():
+def test_float64_results_are_not_compared_with_float64():
     graph = [torch.full((4,), 1e-20, dtype=torch.float64)]
     assert agrees(Tolerance(graph, exact=[graph[0] / 2]), [graph[0] * 100])

@@ -75,12 +75,12 @@ def test_a_chain_becomes_factors_and_a_term(function, operations):
         pytest.param(arguments(small=(2, 1, 6, 1)), id="a number for each row"),
     ],
 )
-def test_other_chains_stay(given):
+def test_other_chains_are_not_rewritten(given):
     before = make_fx(normalised, tracing_mode="fake")(*given)
     assert on_pictures(gathered(normalised, given)) == on_pictures(before)
 
 
-def test_what_is_added_to_nothing_but_once_stays():
+def test_a_single_addition_is_not_rewritten():
     def scaled(picture, gradient, mean, inverse, weight, bias):
         return picture.float() * weight + bias
 

@@ -78,25 +78,25 @@ def test_results_and_gradients_stay_the_same(channels, size, kernel, stride, pad
         ([2, 2], 3, {"dilation": 2}),
     ],
 )
-def test_convolutions_of_another_kind_stay(stride, channels, options):
+def test_other_convolutions_are_not_rewritten(stride, channels, options):
     pictures, weight, bias = tensors(channels, (9, 9), (3, 3), count=6)
     arguments = [pictures, weight[:, : channels // options.get("groups", 1)].contiguous(), bias]
     assert strides(folded(training(stride, [1, 1], **options), arguments)) == [stride]
 
 
-def test_pictures_that_lie_channel_by_channel_stay():
+def test_contiguous_images_are_not_rewritten():
     arguments = [each.contiguous() for each in tensors(3, (9, 9), (3, 3))]
     assert strides(folded(training([2, 2], [1, 1]), arguments)) == [[2, 2]]
 
 
-def test_without_training_an_infinite_point_stays_where_it_was():
+def test_inference_is_not_rewritten_because_of_infinities():
     def forward(pictures, weight, bias):
         return [aten.convolution(pictures, weight, bias, [2, 2], [1, 1], [1, 1], False, [0, 0], 1)]
 
     assert strides(folded(forward, tensors(3, (9, 9), (3, 3)))) == [[2, 2]]
 
 
-def test_what_does_not_pay_stays():
+def test_slower_rewrites_are_not_used():
     arguments = tensors(3, (9, 9), (3, 3))
     assert strides(folded(training([2, 2], [1, 1]), arguments, worth=lambda *_: False)) == [[2, 2]]
 
@@ -104,9 +104,7 @@ def test_what_does_not_pay_stays():
 @pytest.mark.parametrize(
     ("seconds", "stride"), [({"plain": 2.0, "folded": 1.0}, [1, 1]), ({"plain": 1.0, "folded": 1.0}, [2, 2])]
 )
-def test_whether_it_pays_is_measured_on_real_tensors_while_the_compiler_works_on_fake_ones(
-    monkeypatch, seconds, stride
-):
+def test_real_tensors_are_timed_while_the_compiler_uses_fake_ones(monkeypatch, seconds, stride):
     arguments = tensors(3, (9, 9), (3, 3))
     graph = make_fx(training([2, 2], [1, 1]), tracing_mode="fake")(*arguments)
 

@@ -106,7 +106,7 @@ def counted_and_normalised(count, other, picture, mean, inverse, weight, bias):
     return count + 1, other + 1, result, aten.le.Scalar(result, 0), picture + 1
 
 
-def test_every_pass_is_made(monkeypatch):
+def test_every_rewrite_runs(monkeypatch):
     seen = []
     for name in ("fold_few_channels", "gather_max_pool_gradients", "separate_large_tensors"):
         monkeypatch.setattr(for_card, name, lambda *arguments, name=name: seen.append(name))

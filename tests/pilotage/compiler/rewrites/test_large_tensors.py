@@ -56,7 +56,7 @@ def test_only_small_tensors_stay_in_lists(monkeypatch):
     assert sizes == {3}
 
 
-def test_operations_that_have_a_kernel_for_lists_alone_stay_whole(monkeypatch):
+def test_operations_with_kernels_only_for_lists_are_not_split(monkeypatch):
     monkeypatch.setattr(large_tensors, "LARGE", 1)
 
     def mixed(*tensors):

@@ -46,7 +46,7 @@ def rewritten(function, dtype=torch.bfloat16):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_the_mask_needs_no_rectified_value_where_the_input_is_read_anyway(dtype):
+def test_the_mask_is_recomputed_if_the_input_is_read_anyway(dtype):
     graph, is_rewritten = rewritten(read_later, dtype)
     assert is_rewritten
     result, mask, _ = graph(*arguments(dtype))
@@ -54,7 +54,7 @@ def test_the_mask_needs_no_rectified_value_where_the_input_is_read_anyway(dtype)
     assert torch.equal(mask, read_later(*arguments(dtype))[1])
 
 
-def test_what_becomes_zero_in_sixteen_bits_is_masked():
+def test_values_that_round_to_zero_in_16_bits_are_masked():
     graph, is_rewritten = rewritten(read_later, torch.float16)
     assert is_rewritten
     picture, mean, inverse, weight, bias = arguments(torch.float16)
@@ -63,5 +63,5 @@ def test_what_becomes_zero_in_sixteen_bits_is_masked():
     assert graph(*tiny)[1].all()
 
 
-def test_the_mask_stays_where_the_input_is_not_read_again():
+def test_the_mask_is_kept_if_the_input_is_not_read_again():
     assert not rewritten(read_no_more)[1]

@@ -57,7 +57,7 @@ def test_the_loss_of_sequences_has_one_value_for_each():
         assert functional.ctc_loss(*given, reduction="none").shape == (3,)
 
 
-def test_torch_is_afterwards_as_it_was():
+def test_torch_is_unchanged_afterwards():
     mode, given = fake(torch.eye(3), torch.eye(3))
     with known_shapes():
         pass

@@ -23,13 +23,13 @@ def targets(graph):
     return [node.target for node in graph.graph.nodes if node.op == "call_function"]
 
 
-def test_views_become_reshapes_and_detaching_goes():
+def test_views_become_reshapes_and_detach_is_removed():
     graph = tidy(make_fx(lambda x: x.view(6).detach() * 2)(torch.ones(2, 3)))
     assert targets(graph) == [aten.reshape.default, aten.mul.Tensor]
     assert graph(torch.ones(3, 2).t()).tolist() == [2] * 6
 
 
-def test_what_nobody_uses_goes_and_what_is_written_stays():
+def test_unused_values_are_removed_and_writes_are_kept():
     def function(x):
         x.exp()
         x.add_(1)
@@ -63,7 +63,7 @@ def test_a_graph_without_checks_keeps_the_tensors_that_are_built_into_it():
     assert unchecked(torch.tensor([1.0, float("inf")])).tolist() == [3, float("inf")]
 
 
-def test_batch_norm_of_cudnn_with_its_gradient_becomes_one_that_says_what_it_writes():
+def test_cudnn_batch_norm_and_its_gradient_become_ones_with_declared_writes():
     def captured():
         # What a card captures; a processor has no kernel for it, so the graph is written down.
         nodes = torch.fx.Graph()
@@ -174,7 +174,7 @@ def test_functional_collectives_are_captured(assert_equal):
 
 
 @pytest.mark.slow
-def test_a_refused_collective_does_not_bring_the_process_down(tmp_path):
+def test_a_refused_collective_does_not_crash_the_process(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(

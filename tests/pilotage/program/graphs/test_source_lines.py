@@ -36,7 +36,7 @@ def test_the_innermost_line_of_the_users_own_is_named(line_of):
     assert str(line).endswith("in through_torch: torch.nn.Linear(2, 3)(torch.ones(5))  # through torch")
 
 
-def test_without_a_line_of_the_users_nothing_is_said():
+def test_without_a_user_line_the_suffix_is_empty():
     assert users_line(None) is None
     assert raised_at(None) == ""
 
@@ -55,7 +55,7 @@ def test_an_operation_of_a_graph_knows_its_line():
     assert location.line_of(node) == "/home/user/model.py:17"
 
 
-def test_files_can_be_left_out_of_the_places_that_are_named():
+def test_files_can_be_left_out():
     with leaving_out(["no_such_file"]):
         assert is_users(__file__)
         with leaving_out(["test_source_lines"]):

@@ -70,7 +70,7 @@ def test_a_failing_operation_is_named_by_the_line_of_its_traceback():
     assert frame.line.startswith("mm = ")
 
 
-def test_nodes_may_be_called_like_what_is_bound():
+def test_nodes_may_have_the_names_of_bound_values():
     graph = torch.fx.Graph()
     values = graph.placeholder("_value")
     doubled = graph.create_node("call_function", torch.ops.aten.mul.Scalar, (values, 2), {}, "_call_aten_add_Scalar")
@@ -81,7 +81,7 @@ def test_nodes_may_be_called_like_what_is_bound():
 
 
 @pytest.mark.parametrize("name", ["x=print()", "x\nprint()", "class", "é"])
-def test_text_that_is_no_name_gets_into_no_source(name):
+def test_invalid_names_never_get_into_source(name):
     graph = torch.fx.Graph()
     values = graph.placeholder("values")
     node = graph.create_node("call_function", torch.ops.aten.mul.Scalar, (values, 2), {}, "twice")
