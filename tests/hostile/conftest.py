@@ -1,4 +1,4 @@
-"""Hostile files: the machinery is in `hostile/`, which the sandbox's own process imports too."""
+"""Hostile files: the tools are in `hostile/`, which the sandbox process imports too."""
 
 import sys
 from pathlib import Path

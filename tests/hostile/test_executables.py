@@ -1,4 +1,4 @@
-"""Executables that somebody has altered: none runs code, touches another file, needs more memory than stated, or hangs."""
+"""Modified executables: none runs code, touches another file, exceeds its memory limit, or hangs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ strategies = pytest.importorskip("hypothesis.strategies")
 pytestmark = pytest.mark.slow
 
 SLACK = 192 << 20
-"""What Python and torch need besides, to read a file and to run a small program."""
+"""The memory that Python and torch need to read a file and run a small program."""
 
 CHECKS = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
 
@@ -81,7 +81,7 @@ def originals(tmp_path_factory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def sandbox(originals, tmp_path_factory) -> Iterator[Sandbox]:
-    """Where altered files are opened."""
+    """The sandbox for modified files."""
     folder = tmp_path_factory.mktemp("sandbox")
     with Sandbox("hostile.executables:load_and_run", folder / "empty", originals[0]) as sandbox:
         yield sandbox
@@ -104,7 +104,7 @@ def test_unmodified_executables_run_in_the_sandbox(originals, sandbox):
 
 
 def test_the_sandbox_detects_every_misdeed(tmp_path, sandbox):
-    """The observer itself is tried: on a function that does all that a file must not."""
+    """Test the audit hook itself with a function that does everything a file must not."""
     with Sandbox("hostile.misdeeds:do", tmp_path / "empty", tmp_path / "nothing", seconds=2, memory=1 << 30) as watched:
         outcomes = {
             name: watched.attempt(tmp_path / name) for name in ("write", "execute", "start", "hang", "crash", "grow")
@@ -120,7 +120,7 @@ def test_the_sandbox_detects_every_misdeed(tmp_path, sandbox):
 
 
 def campaign(originals, sandbox, tmp_path, count: int) -> Counter:
-    """Try altered files; how often each outcome was seen."""
+    """Try modified files; returns how often each outcome occurred."""
     contents = [read_archive(original) for original in originals]
     seen = Counter()
 

@@ -1,4 +1,4 @@
-"""Sweep over torch's databases, print what was found, and write the page of supported operations.
+"""Sweep over torch's test databases, print the results, and write the page of supported operations.
 
 ``python tests/sweeps`` does all of it; ``python tests/sweeps --only inference addmm nn.LSTM`` compares some entries.
 """

@@ -1,4 +1,4 @@
-"""The sweep is a program of its own, `python tests/sweeps`; here its parts are run as tests."""
+"""The sweep is a program, `python tests/sweeps`; its parts also run as tests."""
 
 import sys
 from pathlib import Path
@@ -10,5 +10,5 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def on_the_processor(monkeypatch):
-    """Equality to the last bit is with eager PyTorch on the CPU, also where there is a card."""
+    """Bitwise equality is with eager PyTorch on the CPU, even if there is a card."""
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")

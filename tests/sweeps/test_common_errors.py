@@ -1,4 +1,4 @@
-"""The ten commonest things that cannot be static, as users of PopTorch meet them."""
+"""The ten most common kinds of data-dependent code, as PopTorch users meet them."""
 
 from __future__ import annotations
 

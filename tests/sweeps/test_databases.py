@@ -1,4 +1,4 @@
-"""torch's own databases of operations and modules: equal to eager PyTorch through PopTorch's wrappers."""
+"""torch's databases of operations and modules: equal to eager PyTorch through PopTorch's wrappers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS = {
     (Measure.GRADIENTS, "operation"): 8,
     (Measure.GRADIENTS, "module"): 3,
 }
-"""Into how many tests each sweep is cut."""
+"""The number of tests for each sweep."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def results() -> dict[str, Any]:
 
 @pytest.fixture
 def parts_found(tmp_path_factory) -> Path:
-    """Where all processes that share the tests leave what the parts of the sweeps have found."""
+    """The folder where all test processes collect the results of the parts."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "parts-of-sweeps"
     folder.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ def test_every_entry_is_equal_and_the_page_says_how_many(measure, kind, part, pa
     written.with_suffix(".new").write_text(json.dumps(found.numbers(EXCEPTIONS)))
     written.with_suffix(".new").rename(written)
     files = [parts_found / f"{kind}-{measure.value}-{number}" for number in range(parts)]
-    # The last part to be done looks at the whole.
+    # The last part to finish checks the whole.
     if all(map(Path.exists, files)) and results["torch"] == torch.__version__.partition("+")[0]:
         numbers = Counter()
         for file in files:
@@ -86,7 +86,7 @@ def test_every_entry_is_equal_and_the_page_says_how_many(measure, kind, part, pa
 
 
 def _settled(numbers):
-    """Where tensors come to lie decides over the last bit of a few linear-algebra kernels: equal in one run, close in another."""
+    """The alignment of tensors affects the last bit of some linear algebra kernels: equal once, close another time."""
     rest = {name: number for name, number in numbers.items() if name not in ("samples equal", "samples close")}
     return {**rest, "samples right": numbers["samples equal"] + numbers["samples close"]}
 

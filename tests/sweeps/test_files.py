@@ -1,4 +1,4 @@
-"""Programs of torch's own databases can be read from a file that nobody vouches for."""
+"""Programs of torch's databases can be read from an untrusted file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KNOWN = (
 
 
 def refused(measure: Measure, part: int, parts: int) -> tuple[int, list[str]]:
-    """How many programs were read from plain data, and the errors of those that were not, known ones left out."""
+    """How many programs were read from plain data, and the unknown errors of those that were not."""
     read, errors = 0, []
     with no_seed_setter():
         cases = [case for entry in list(entries())[part::parts] for case in measure.sample(entry)]
@@ -51,7 +51,7 @@ def refused(measure: Measure, part: int, parts: int) -> tuple[int, list[str]]:
 
 
 def captured(case, measure: Measure):
-    """The program of a case; None where it has none."""
+    """The program of a case, or None."""
     try:
         if measure is Measure.INFERENCE:
             module = Inference([case])

@@ -1,1 +1,1 @@
-"""Files that somebody has altered, and a sandbox in which to open them."""
+"""Modified files, and a sandbox to open them in."""

@@ -1,4 +1,4 @@
-"""The process of a sandbox: reads the names of files, forks for each, and writes what became of it."""
+"""The sandbox process: reads names of files, forks for each, and writes the outcome."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SIGNALS = {signal.SIGALRM: "hung"}
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Handle files until the input ends."""
     name, warm_up, seconds, memory = sys.argv[1:]
     module, _, function = name.partition(":")
     act: Callable[[Path], str] = getattr(importlib.import_module(module), function)
     out = os.fdopen(os.dup(1), "w")
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
-    # What is imported at the first use is imported now, so that the forks find it there.
+    # Import lazily loaded modules now, so that the forks have them.
     act(Path(warm_up))
     _answer(out, {"ready": True})
     for line in sys.stdin:
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def attempt(act: Callable[[Path], str], path: Path, seconds: int, memory: int) -> dict:
-    """Open a file in a fork, and say what became of it."""
+    """Open a file in a fork, and report the outcome."""
     reading, writing = os.pipe()
     before = _resident()
     child = os.fork()

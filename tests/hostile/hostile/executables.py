@@ -1,4 +1,4 @@
-"""What is done with an executable: it is loaded and, if it can be, run once."""
+"""Loads an executable and, if possible, runs it once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import poptorch
 from pilotage.program.structure import put_together
 
 MEMORY = 256 << 20
-"""What the program of a file is allowed to need."""
+"""The memory limit for a program."""
 
 torch.set_num_threads(1)
 
 
 def load_and_run(path: Path) -> str:
-    """Load a file that nobody vouches for, and call it once with inputs of the shapes that it states."""
+    """Load an untrusted file, and call it once with inputs of its declared shapes."""
     poptorch.setLogLevel("OFF")
     model = poptorch.load(path, _on_the_processor, max_memory=MEMORY)
     session = model.engine.session

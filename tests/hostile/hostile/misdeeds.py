@@ -1,4 +1,4 @@
-"""What a file must not be able to do, done on purpose, to see whether the sandbox notices."""
+"""Does what a file must not be able to do, to check that the sandbox detects it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def do(path: Path) -> str:
-    """Do what the file is called."""
+    """Do what the name of the file says."""
     match path.name:
         case "write":
             Path("MARKER").write_text("here")

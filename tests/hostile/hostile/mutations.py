@@ -1,4 +1,4 @@
-"""Changes to what a file says, small and large, that keep its container valid; and changes to its bytes."""
+"""Small and large changes to the content of a file that keep its container valid, and changes to its bytes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def damaged(data: bytes, draw: random.Random) -> bytes:
 
 def _change_content(content: dict[str, Any], draw: random.Random) -> None:
     places = list(_places(content))
-    # Half of the changes hit the graph's nodes, the other half anything, so that the rest is hit often enough.
+    # Half of the changes hit nodes of the graph, the other half anything, so that everything is hit often enough.
     if draw.random() < 0.5:
         rare = [place for place in places if place[2] < 5]
         places = rare or places

@@ -1,11 +1,11 @@
-"""Texts that would leave a file named MARKER behind if anybody ran them as Python."""
+"""Texts that would create a file named MARKER if run as Python."""
 
 from __future__ import annotations
 
 TOUCH = "__import__('pathlib').Path('MARKER').touch()"
 
 EXPRESSIONS = (TOUCH, f"({TOUCH},)[0]", f"x or {TOUCH}", f"{{{TOUCH}}}", "{" + TOUCH + "!r}")
-"""In place of a value."""
+"""Replacements for a value."""
 
 NAMES = (
     f"x={TOUCH}",
@@ -17,14 +17,14 @@ NAMES = (
     f"x: {TOUCH}",
     f"*, x={TOUCH}",
 )
-"""In place of an identifier."""
+"""Replacements for an identifier."""
 
 LINES = (
     f'File "x.py", line 1, in forward\n{TOUCH}',
     f'File "x.py", line 1, in forward\r{TOUCH}',
     f'File "x.py", line 1, in forward\n    """\n{TOUCH}\n    """',
 )
-"""In place of a line of source."""
+"""Replacements for a source line."""
 
 MODULES = ("os:system", "builtins:exec", "builtins:eval", "subprocess:Popen", "torch:load", "importlib:import_module")
 

@@ -1,7 +1,7 @@
-"""A process of its own in which hostile files are opened, one fork for each, under watch.
+"""A separate process that opens hostile files, each in its own fork, and watches what they do.
 
-`Sandbox` starts the process; `attempt` hands it a file and says what became of it. What is done with a file is a function
-``act(path)`` named as ``module:function``; it runs in an empty folder, with a limit on time and memory and an audit hook.
+`Sandbox` starts the process; `attempt` passes it a file and returns the outcome. A function ``act(path)``, named as
+``module:function``, opens the file in an empty folder, with limits on time and memory and an audit hook.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ HERE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a file."""
+    """The outcome of opening a file."""
 
     ended: str
-    """``done`` or ``refused``; ``crashed`` and ``hung`` where the process did not get that far."""
+    """``done``, ``refused``, ``crashed`` or ``hung``."""
 
     said: str
     """What `act` returned, or the error and its text."""
 
     violations: tuple[str, ...]
-    """What it did besides: code, other files, other processes, and the like."""
+    """Side effects, such as running code or touching other files and processes."""
 
     growth: int
-    """By how many bytes the memory of the process grew, at most."""
+    """The peak growth of the process memory in bytes."""
 
 
 class Sandbox:
-    """Opens files in a process of its own."""
+    """Opens files in a separate process."""
 
     def __init__(self, act: str, folder: Path, warm_up: Path, *, seconds: int = 20, memory: int = 4 << 30) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Sandbox:
         self._process.stdout.close()
 
     def attempt(self, path: Path) -> Outcome:
-        """Open a file, and say what became of it."""
+        """Open a file, and return the outcome."""
         assert self._process.stdin is not None
         before = _listing(self.folder)
         self._process.stdin.write(json.dumps(str(path)) + "\n")

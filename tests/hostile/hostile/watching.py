@@ -1,4 +1,4 @@
-"""An audit hook that notes whatever a file should not be able to make a process do."""
+"""An audit hook that records everything a file must not make a process do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType
 
 GENERATED = ("<pilotage graph", "<eval_with_key>")
-"""Where source that is generated from graphs says that it comes from."""
+"""File names of source generated from graphs."""
 
 FORBIDDEN = (
     "ctypes.dlopen",
@@ -38,13 +38,13 @@ FORBIDDEN = (
     "urllib",
 )
 PAYLOAD = {"__import__", "pathlib", "Path", "touch", "exec", "eval", "open"}
-"""Names that `payloads` would use, and no graph does."""
+"""Names that `payloads` use and graphs do not."""
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class Watch:
-    """What happened since it was installed; an audit hook stays until the process ends."""
+    """Records events after its installation; an audit hook stays until the process ends."""
 
     def __init__(self, own: Path) -> None:
         self.violations: list[str] = []
@@ -53,11 +53,11 @@ class Watch:
         self._is_on = True
 
     def install(self) -> None:
-        """Watch from here on."""
+        """Start recording."""
         sys.addaudithook(self._hook)
 
     def stop(self) -> None:
-        """Take no notice of what follows."""
+        """Stop recording."""
         self._is_on = False
 
     def _hook(self, event: str, arguments: tuple) -> None:
@@ -76,7 +76,7 @@ class Watch:
         return ""
 
     def _is_known(self, code: CodeType) -> bool:
-        """Whether code was generated from a graph, or is a library's, or calls nothing, as types and named tuples do."""
+        """Whether code was generated from a graph, belongs to a library, or calls nothing, like named tuples."""
         if code.co_filename.startswith(GENERATED):
             return not PAYLOAD & set(_names(code))
         if code.co_filename.startswith(self._readable):

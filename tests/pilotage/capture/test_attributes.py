@@ -1,4 +1,4 @@
-"""Plain attributes that forward changes: refused where state would be lost, told of where a value is frozen."""
+"""Plain attributes that forward changes: an error if state would be lost, a warning if a value is frozen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Network(nn.Module):
             setattr(self, name, value)
 
     def touch(self, x):
-        """What forward does besides."""
+        """An additional action of forward."""
 
     def forward(self, x):
         extra = self.touch(x)
@@ -34,7 +34,7 @@ class Network(nn.Module):
 
 
 class Holder:
-    """An object of the user's own."""
+    """A user object."""
 
     def __init__(self, **held) -> None:
         self.__dict__.update(held)

@@ -1,4 +1,4 @@
-"""Programs as values, and what eager PyTorch does with inputs and outputs that share memory."""
+"""Programs as values, and inputs and outputs that share memory, as in eager PyTorch."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_uncaptured_programs_run_no_forward_until_they_are_asked_to():
 
 
 class Sharing(nn.Module):
-    """Returns what shares memory with inputs, weights and buffers, and changes all of them."""
+    """Returns tensors that share memory with inputs, weights and buffers, and changes all of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -228,7 +228,7 @@ KINDS = {
 
 
 class Squared(nn.Module):
-    """A loss whose gradient is laid out as the output is: a transposed one shows views that do not fit."""
+    """A loss whose gradient has the layout of the output: a transposed one reveals invalid views."""
 
     def __init__(self, network) -> None:
         super().__init__()

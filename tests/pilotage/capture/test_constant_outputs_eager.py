@@ -1,4 +1,4 @@
-"""Data followed through running Python."""
+"""Data flow in the eager tier."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VARYING = {
 
 
 def literal_in_used_memory(x):
-    """A literal; memory of intermediate results is free again, and soon given to it."""
+    """A literal, which soon gets the freed memory of intermediate results."""
     x.sum().mul(2).add(1)
     return torch.tensor(3.0)
 

@@ -1,4 +1,4 @@
-"""Dropout that is active in inference because the module is still in training mode."""
+"""Warnings about dropout in inference because the module is still in training mode."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pilotage.errors import BufferBroadcastError, CaptureError
 
 
 class Statistics(nn.Module):
-    """Running statistics without a counter: torch's kernel changes them, and no version tells."""
+    """Running statistics without a counter: torch's kernel changes them without a new version."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,6 +124,6 @@ def test_hooks_on_the_gradients_of_parameters_change_the_update(tier, twins, ass
 def test_a_post_accumulate_hook_is_refused_only_in_training():
     module = Statistics()
     module.layer.weight.register_post_accumulate_grad_hook(lambda parameter: None)
-    with pytest.raises(CaptureError, match=r"layer\.weight has a hook.*keeps no \.grad.*register_hook"):
+    with pytest.raises(CaptureError, match=r"layer\.weight has a hook.*has no \.grad.*register_hook"):
         training(module)(torch.randn(4, 3))
     pilotage.inference(module)(torch.randn(4, 3))

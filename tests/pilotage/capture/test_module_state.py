@@ -1,4 +1,4 @@
-"""The state of a module is what it was when capture began; forward may change its values and nothing else."""
+"""Forward may change the values of a module's state, and nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Network(nn.Module):
         self.register_buffer("nothing", None)
 
     def touch(self, x):
-        """What forward does besides."""
+        """An additional action of forward."""
 
     def forward(self, x):
         self.touch(x)

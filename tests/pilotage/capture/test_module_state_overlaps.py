@@ -1,4 +1,4 @@
-"""Weights in the memory of another."""
+"""Weights that share memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffers that forward writes into although backward needs them as they were."""
+"""Buffers that forward writes to although backward needs their old values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BATCH = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
 
 
 class Remembering(nn.Module):
-    """A recurrent layer whose state goes on from call to call; with a copy eager PyTorch can train it too."""
+    """A recurrent layer that keeps its state between calls; with a copy, eager PyTorch can train it too."""
 
     def __init__(self, *, copies: bool) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ import pilotage
 
 
 class Partly(nn.Module):
-    """A loss that some parameters do not reach."""
+    """A loss that does not depend on all parameters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def test_the_optimizer_state_is_only_on_the_device():
 
 
 def test_a_float16_model_pools_its_gradients_in_float32(twins):
-    """Sums of halves lose what is smaller than their last bit; the pool must not."""
+    """Sums in half precision lose small values; the pool must not."""
 
     class Scale(nn.Module):
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What cannot be static is refused with the user's line, and a failed capture leaves no trace."""
+"""Data-dependent code is refused with the user's line, and a failed capture leaves the module unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured beside other programs is what a run takes without them."""
+"""Timing on a busy machine gives the times of an idle one."""
 
 from __future__ import annotations
 

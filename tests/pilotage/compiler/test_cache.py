@@ -1,4 +1,4 @@
-"""Compiled programs on disk."""
+"""The cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_one_process_compiles_at_a_time(tmp_path):
     thread.start()
     with cache.compiling(HERE):
         inside.set()
-        # The other one can only get in once we are out; a short wait gives it the chance to prove otherwise.
+        # The other process must wait for us; a short pause would show if it did not.
         thread.join(timeout=0.2)
         order.append("first")
     thread.join()

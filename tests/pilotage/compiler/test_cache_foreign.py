@@ -1,4 +1,4 @@
-"""Code that was written for another program, or that others could have written, is not used and not removed through links."""
+"""Code for another program, or code that others could have written, is not used and not removed through links."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cache(tmp_path):
 
 
 def refused(cache, fingerprint, words):
-    """Look for a program whose entry is refused; the warning names the folder, and the entry is out of the way."""
+    """Look for a program whose entry is refused; the error names the folder, and the entry is removed."""
     with pytest.raises(ProgramFileError, match=words) as raised:
         cache.find(fingerprint)
     assert str(cache.folder(fingerprint)) in str(raised.value)

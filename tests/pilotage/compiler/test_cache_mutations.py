@@ -1,4 +1,4 @@
-"""Whatever happens to the files of a cache, a program gets its own code, as it was written, or none."""
+"""Whatever happens to the files of a cache, a program gets its own code as written, or none."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def build(cache, name):
 
 
 def is_right(cache, name):
-    """Look for a program; what is found has to be what was written for it."""
+    """Look for a program; what is found must be what was written for it."""
     begun = time.monotonic()
     try:
         entry = cache.find(PROGRAMS[name])
@@ -207,7 +207,7 @@ def attempt(tmp_path_factory, data):
     for name in PROGRAMS:
         build(cache, name)
     for _ in range(data.draw(st.integers(1, 3))):
-        # What the file system refuses is no mutation: a file in the place of a directory, for example.
+        # A change that the file system refuses is not a mutation, such as a file in place of a directory.
         with contextlib.suppress(OSError):
             mutate(data.draw, cache, outside)
     lock = cache.root / f"{PROGRAMS['relu'].digest}.lock"
@@ -216,7 +216,7 @@ def attempt(tmp_path_factory, data):
     for name, fingerprint in PROGRAMS.items():
         cache.why_missing(fingerprint)
         if not is_right(cache, name):
-            # What was refused is out of the way, so the program can be compiled again.
+            # A refused entry is removed, so the program can be compiled again.
             with cache.compiling(fingerprint):
                 assert not cache.is_ready(fingerprint)
                 build(cache, name)

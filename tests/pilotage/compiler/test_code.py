@@ -1,4 +1,4 @@
-"""Compiled code checks what it is given, and keeps none of it."""
+"""Compiled code checks its arguments, and does not keep them alive."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def adding(tmp_path):
 
 
 def misaligned(values):
-    """The same values, one element behind an address that kernels can read at."""
+    """The same values at an unaligned address."""
     place = torch.zeros(values.numel() + 1)[1:].view(values.shape)
     return place.copy_(values)
 

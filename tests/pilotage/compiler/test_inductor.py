@@ -1,4 +1,4 @@
-"""What the compiler is told before it begins."""
+"""Settings and graphs that Inductor gets."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_draws_stay_whole_on_every_device_and_gradients_of_pooling_on_cards():
 
 def test_recompiled_kernels_are_not_confused_with_loaded_ones(tmp_path):
     for number in (1, 2):
-        # As after a program was removed from the cache and compiled again, while somebody still runs the old one.
+        # As if a program was removed from the cache and compiled again while the old one still runs.
         folder, source = tmp_path / "entry", tmp_path / f"built{number}.so"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Kernels in files."""
+"""Kernels loaded from files."""
 
 from __future__ import annotations
 

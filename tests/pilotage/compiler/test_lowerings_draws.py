@@ -1,4 +1,4 @@
-"""Compiled code on a card draws what the graph draws; on a processor `test_worker.py` holds the same."""
+"""Compiled code on a card draws the same numbers as the graph; `test_worker.py` checks the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pilotage
 
 
 class Encoder(nn.Module):
-    """Draws in attention, behind it, and in the wide layers."""
+    """Draws in attention, after it, and in the wide layers."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What all elements share is computed once."""
+"""Shared scalars are computed once."""
 
 from __future__ import annotations
 

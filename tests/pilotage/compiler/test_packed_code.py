@@ -1,4 +1,4 @@
-"""Compiled code that travels in a file."""
+"""Compiled code in program files."""
 
 from __future__ import annotations
 

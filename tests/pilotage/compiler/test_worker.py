@@ -1,4 +1,4 @@
-"""What the compiling process decides, and that its code computes what the graph does."""
+"""Decisions of the compiling process, and its code compared with the graph."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Pictures(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(
-            # No bias: batch norm takes it away, and Adam would make steps of the rounding errors that are its gradient.
+            # No bias: batch norm cancels it, so its gradient is pure rounding error, which Adam would amplify.
             nn.Conv2d(2, 4, 3, bias=False),
             nn.BatchNorm2d(4),
             nn.ReLU(),
@@ -117,11 +117,11 @@ class Pictures(nn.Module):
 
 
 class Attention(nn.Module):
-    """Has a dropout whose mask lies in memory in another order than it is counted."""
+    """Has a dropout mask whose memory order differs from its index order."""
 
     def __init__(self):
         super().__init__()
-        # No bias: that of the keys changes nothing, and Adam would make steps of the rounding errors that are its gradient.
+        # No bias: that of the keys has no effect, so its gradient is pure rounding error, which Adam would amplify.
         self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.25, batch_first=True, bias=False)
 
     def forward(self, x, y):
@@ -129,7 +129,7 @@ class Attention(nn.Module):
 
 
 class Noisy(nn.Module):
-    """Draws in several ways, some of which need nothing of what comes before."""
+    """Draws in several ways, some of them independent of earlier operations."""
 
     def __init__(self):
         super().__init__()
@@ -144,7 +144,7 @@ class Noisy(nn.Module):
 
 
 class Deep(nn.Module):
-    """Its first gradients hang on how every sum is rounded."""
+    """The gradients of its first layers depend on the rounding of every sum."""
 
     def __init__(self):
         super().__init__()
@@ -245,7 +245,7 @@ def test_compiled_code_checks_what_it_is_given(tmp_path):
     with pytest.raises(ProgramFileError, match="tensors, but got"):
         code(*good[:-1])
     assert all(torch.equal(left, right) for left, right in zip(before, good, strict=True))
-    # An input in the middle of a word is copied to where the code may read it.
+    # An unaligned input is copied to an aligned address.
     odd = torch.empty(x.numel() + 1)[1:].view_as(x).copy_(x)
     assert torch.isfinite(code(*good[:-2], odd, y)[0])
 

@@ -1,4 +1,4 @@
-"""Which ways of running a program the compiling process refuses because they are less exact."""
+"""Ways of running a program that the compiling process refuses because they are less accurate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pilotage.storage.fingerprint import Fingerprint
 
 
 class Scaled(nn.Module):
-    """A convolution with normalisation behind it, given pictures that are far from zero."""
+    """A convolution followed by normalisation, on images far from zero."""
 
     def __init__(self, normalisation: nn.Module) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> Job:
 
 
 def tuned(job: Job, place, monkeypatch):
-    """The decision between memory layouts, without compiling for them."""
+    """The choice of a memory layout, without compiling."""
     monkeypatch.setattr(worker, "_compiled", lambda *_: None)
     with ThreadPoolExecutor(max_workers=1) as clock:
         return worker._tune(job, place, clock)

@@ -1,4 +1,4 @@
-"""The models and optimizers that captured training is compared on."""
+"""The models and optimizers for comparing captured training with eager."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Encoder(nn.Module):
         layer = nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, dropout=0.0, batch_first=True)
         self.layers = nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
         for copied in self.layers.layers:
-            # Attention does not depend on the bias of its keys: its gradient is what rounding leaves of zero. From the zeros that
+            # Attention does not depend on the bias of its keys: its gradient is what rounding leaves of zero. From the
+            # zeros that
             # torch begins with, weight decay in Adam and RMSprop makes hundreds of times more of that at each step.
             nn.init.uniform_(copied.self_attn.in_proj_bias, -0.5, 0.5)
         self.head = nn.Linear(8, 3)
@@ -52,7 +53,7 @@ class Encoder(nn.Module):
 
 
 class Tied(nn.Module):
-    """Words in and out through the same weight."""
+    """A language model with tied input and output embeddings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class Words(nn.Module):
 
 
 class Replaced(nn.Module):
-    """A moving average that is a new tensor after each step, and a parameter that the loss does not reach."""
+    """A moving average that is reassigned in each step, and a parameter that the loss does not depend on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +111,7 @@ class Model:
     draw: Callable[[int], Tensor]
     classes: int = 3
     tolerance: float = 0.0
-    """How far outputs and weights may be from eager's after a few steps; zero asks for the same bits."""
+    """The tolerance for outputs and weights after a few steps; zero means bitwise equality."""
 
     writes_buffers: bool = False
 
@@ -159,7 +160,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def assert_equals_eager(eager, twins, assert_equal, assert_same_state):
-    """Train a model captured and eagerly, on the same batches, and compare everything that can be seen."""
+    """Train a model captured and eagerly on the same batches, and compare everything."""
 
     def compare(
         model: str,

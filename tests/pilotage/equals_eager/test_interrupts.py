@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: weights are those of a whole number of updates, and training goes on as if nothing had been."""
+"""Ctrl-C at any moment: weights are those after a whole number of updates, and training continues normally."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def batch(number):
 
 
 class Trained:
-    """A model that is trained on batch after batch, by the door or by the drop-in."""
+    """A model that is trained batch by batch, with `pilotage.training` or the drop-in."""
 
     def __init__(self, door="pilotage", tier="graph", cache=None, iterations=ITERATIONS):
         torch.manual_seed(0)
@@ -69,7 +69,7 @@ class Trained:
         return self.executor.record.updates
 
     def train(self):
-        """Make a call's updates, beginning at the batch that none has used yet."""
+        """Make the updates of one call, starting at the next unused batch."""
         self.step(torch.cat([batch(self.updates + i) for i in range(self.iterations)]))
 
     def save(self, folder):
@@ -79,14 +79,14 @@ class Trained:
             self.step.save_checkpoint(folder, self.updates)
 
     def learnt(self):
-        """What the optimizer has on the device, and where the random streams are."""
+        """The optimizer state on the device, and the positions of the random streams."""
         state = self.executor.session.optimizer_state()
         slots = {} if state is None else state.slots
         return slots, state and state.updates, self.executor.session.streams.states
 
 
 class Undisturbed:
-    """The same model, one update at a time and never interrupted; follows another one."""
+    """The same model with one update per call and no interrupts; follows another one."""
 
     def __init__(self, **how):
         self.model = Trained(iterations=1, **how)
@@ -174,7 +174,7 @@ def test_an_interrupt_in_a_read_leaves_the_hosts_memory_old_or_new(door, key_pre
     model, truth = Trained(door), Undisturbed(door=door)
     model.train()
     places = [(t.data_ptr(), t.nbytes) for t in (*model.module.parameters(), *model.module.buffers())]
-    # Looks at the memory itself: any touch of a tensor would fetch what is missing.
+    # Look at the memory directly: any access to a tensor would fetch its values.
     memory = lambda: [ctypes.string_at(*place) for place in places]  # noqa: E731
     model.train()
     numbers = how_many(key_press, model.module.state_dict)
@@ -310,7 +310,7 @@ def test_a_program_that_handles_ctrl_c_itself_has_its_handler_called_once_and_go
 
 
 def interrupted_after(seconds, action):
-    """Have a real signal sent from another thread after some time; returns when it was felt."""
+    """Send a real signal from another thread after some time; returns when it was handled."""
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     try:
         timer.start()

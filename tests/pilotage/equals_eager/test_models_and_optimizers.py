@@ -1,4 +1,4 @@
-"""Captured training gives eager PyTorch's losses, outputs, weights and buffers, to the last bit."""
+"""Captured training is bitwise equal to eager PyTorch in losses, outputs, weights and buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def name_of(options: dict) -> str:
 
 
 def mode_for(batching: dict, mode: dict) -> dict:
-    """Every second device iteration, where there are two."""
+    """Every second device iteration, if there are two."""
     return mode | {"output_period": 2} if mode["outputs"] == "every_n" and batching["device_iterations"] > 1 else mode
 
 

@@ -1,6 +1,6 @@
-"""Captured training on an NVIDIA card against eager PyTorch on the processor, in double precision; runs where there is one.
+"""Captured training on an NVIDIA card compared with eager PyTorch on the CPU, in float64.
 
-With so many digits whatever the card rounds otherwise is far below the tolerance, and whatever it does otherwise is far above.
+In float64, differences of rounding are far below the tolerance, and real errors are far above it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What surrounds a training loop: schedules, groups, types, clipping, frozen weights."""
+"""Settings of a training loop: schedules, groups, types, clipping, frozen weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several threads at once: each gets what it would get alone, a module is captured once, and training takes turns."""
+"""Several threads: each gets the same results as alone, a module is captured once, and training calls take turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def threads_that_alternate():
-    """Let threads take over from each other much more often than they would."""
+    """Switch between threads much more often than usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -45,7 +45,7 @@ def inference(module, door="pilotage", tier="graph", cache=None, **options):
 
 
 def at_once(*actions):
-    """What each action returns, begun by as many threads at the same moment."""
+    """The result of each action, all started at the same moment in separate threads."""
     barrier = threading.Barrier(len(actions))
 
     def begin(action):
@@ -229,7 +229,7 @@ def test_models_that_draw_random_numbers_draw_their_own(assert_equal):
 
 
 def test_the_forward_of_one_model_runs_while_another_is_captured(assert_equal):
-    """What runs already draws from torch's generator, which a capture looks at."""
+    """The running model draws from torch's generator, which a capture inspects."""
     running = pilotage.inference(network(0, drop=0.5).train(), tier="graph")
     running(X)
     for seed in range(5):

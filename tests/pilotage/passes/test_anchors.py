@@ -1,4 +1,4 @@
-"""Values inside of a program that come back with its outputs."""
+"""Anchors: inner values that a program returns."""
 
 from __future__ import annotations
 

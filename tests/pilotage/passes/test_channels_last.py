@@ -1,4 +1,4 @@
-"""Programs whose pictures are stored channels-last."""
+"""Programs in channels-last memory format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pictures(nn.Module):
 
 
 class NormalisedLast(nn.Module):
-    """The gradient comes back to the norm as the linear layer stores it."""
+    """The norm gets its gradient in the memory format of the linear layer."""
 
     def __init__(self, norm):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Gradients that are written into their pool instead of being added to it."""
+"""Gradients written directly into their pools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INPUT = torch.randn(3, 2, 6, 6, generator=torch.Generator().manual_seed(1))
 
 
 class Mixed(nn.Module):
-    """Gradients of every kind: products, convolutions, sums, two of one product, none."""
+    """All kinds of gradients: products, convolutions, sums, two from one product, none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def test_matrix_products_are_written_into_the_pool_and_nothing_is_zeroed():
     program, schedule, *_ = program_of(Batching(instances=2))
     direct = with_direct_gradients(program, schedule)
     nodes = [str(node.target) for part in direct.computations.values() for node in part.graph.graph.nodes]
-    # The layer that is used once; the sum of two products is none, nor is what two parameters get.
+    # Only the layer that is used once: not a sum of two products, nor a gradient of two parameters.
     assert nodes.count("aten.addmm.out") == 1
     assert not {"aten._foreach_zero_.default"} & {*nodes}
 

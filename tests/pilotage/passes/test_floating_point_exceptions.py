@@ -1,4 +1,4 @@
-"""Operations whose result is no number."""
+"""Operations that produce NaN or infinity."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FAILING = {
     "root of a negative number": (torch.sqrt, [-1.0], "sqrt"),
     "logarithm of zero": (torch.log, [0.0], "log"),
     "overflow": (lambda x: x * x, [1e30], "mul"),
-    "comparison with what is no number": (lambda x: x < 3, [float("nan")], "lt"),
+    "comparison with NaN": (lambda x: x < 3, [float("nan")], "lt"),
     "in place": (lambda x: (x + 0).sqrt_(), [-1.0], "sqrt_"),
     "one of many": (lambda x: torch.log(x).sum(), [1.0, 2.0, -3.0], "log"),
     "one of several results": (lambda x: torch.var_mean(x[:1] + 1)[0], [1.0], "var_mean"),

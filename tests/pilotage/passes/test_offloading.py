@@ -1,4 +1,4 @@
-"""Values that wait on the host: graphs that are said to be captured for a card, and run on the processor."""
+"""Values offloaded to the host: graphs are captured for a card, and run on the CPU."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Network(nn.Module):
 
 
 class OnTheProcessor(Interpreter):
-    """Runs a graph, whatever device it was captured for; what is copied is a copy."""
+    """Runs a graph on the CPU, whatever device it was captured for, with real copies."""
 
     def call_function(self, target, args, kwargs):
         if "device" in kwargs:
@@ -65,13 +65,13 @@ def program():
     )
     for node in captured.computations[Action.TRAIN].graph.graph.nodes:
         if isinstance(node.meta.get("val"), Tensor):
-            # A device that every torch knows, and that is not the host.
+            # A device that exists in every torch and is not the host.
             node.meta["val"] = node.meta["val"].to(CARD)
     return captured, module
 
 
 def ways(program):
-    """How many values go to the host, and how many come back."""
+    """How many values are copied to the host, and how many back."""
     nodes = program.computations[Action.TRAIN].graph.graph.nodes
     copies = [node for node in nodes if node.target is torch.ops.aten._to_copy.default]
     devices = [node.kwargs["device"] for node in copies if "device" in node.kwargs]

@@ -1,4 +1,4 @@
-"""Backward computes again what forward did not keep: the same bits, and fewer bytes."""
+"""Recomputation in backward gives bitwise identical results with less memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAYERS = 4
 
 
 class Convolutions(nn.Module):
-    """Blocks of everything that is hard to compute twice: statistics, writes in place, random draws."""
+    """Blocks with everything that is hard to recompute: statistics, in-place writes, random draws."""
 
     def __init__(self, *, every: int = 2, dropout: float = 0.2) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Convolutions(nn.Module):
 
 
 class Written(nn.Module):
-    """Reads what is written to before backward comes: a buffer, a view's base, a value of its own."""
+    """Reads values that are written to before backward: a buffer, the base of a view, an own value."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def trained(module, recomputation, *, updates=2, batching=None, tier=None):
 
 
 def held_at_once(executor):
-    """The most bytes that a run of the graph holds at the same time."""
+    """The peak memory of a run of the graph."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profile:
         executor(X)
@@ -106,7 +106,7 @@ def test_only_checkpoints_and_one_recomputed_part_are_in_memory():
     module = Convolutions(dropout=0.0)
     *_, keeping = trained(module, Recomputation.NONE, tier=Tier.GRAPH)
     *_, recomputing = trained(module, Recomputation.MARKED, tier=Tier.GRAPH)
-    # Of two values in each of four blocks, two are kept, and the four of two blocks are there while backward needs them.
+    # Of two values in each of four blocks, two are kept; backward needs the four of two blocks at the same time.
     assert held_at_once(keeping) - held_at_once(recomputing) >= (8 - 6) * X.nbytes
 
 
@@ -129,7 +129,7 @@ def test_values_between_stages_are_kept_with_recomputation_by_stages():
     *_, marked = trained(Staged(), Recomputation.MARKED)
     losses, _, staged = trained(Staged(), Recomputation.STAGES)
     assert targets(marked).count(torch.ops.aten.tanh.default) == 4
-    # The last stage's backward follows at once, so it has nothing to compute again.
+    # The backward of the last stage follows at once, so it recomputes nothing.
     assert targets(staged).count(torch.ops.aten.tanh.default) == 6
     assert trained(Staged(), Recomputation.NONE)[0] == losses
 

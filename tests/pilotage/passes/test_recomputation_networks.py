@@ -1,4 +1,4 @@
-"""Networks put together at random from what is hard to compute twice: recomputed, they train to the same bits."""
+"""Random networks of parts that are hard to recompute train bitwise identically with recomputation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ X = torch.randn(8, WIDTH, generator=torch.Generator().manual_seed(1))
 
 
 class Network(nn.Module):
-    """A chain of parts, some of whose results are kept."""
+    """A chain of parts; some of their results are kept."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Programs whose stages lie on several cards; the cards are emulated, the numbers are real."""
+"""Programs with stages on several emulated cards."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from pilotage.runtime.executor import Executor
 from pilotage.storage.program_text import program_from_data, program_to_data
 
 CARDS = (torch.device("cpu"), torch.device("cuda", 1), torch.device("cuda", 2))
-"""Three cards: all of them are the processor, but none takes a tensor that is on another."""
+"""Three emulated cards on the CPU; none accepts a tensor of another."""
 
 
 class Emulated(Interpreter):
-    """Runs a graph and holds every operation to what a card demands: all of its tensors are on that card."""
+    """Runs a graph, and checks that all tensors of each operation are on one card."""
 
     def __init__(self, graph, places):
         super().__init__(graph)
@@ -63,14 +63,14 @@ class Emulated(Interpreter):
             if "device" in kwargs:
                 kwargs = {**kwargs, "device": torch.device("cpu")}
             result = n.target(*args, **kwargs)
-            # On a card a copy never shares memory with what it was made from.
+            # On a card, a copy never shares memory with its source.
             is_copy = n.target is torch.ops.aten._to_copy.default
             return result.clone() if is_copy and isinstance(result, Tensor) else result
         return super().run_node(n)
 
 
 class Staged(nn.Module):
-    """Says itself which stage it is in, as the drop-ins do for their blocks."""
+    """Enters its stages itself, as the drop-ins do for their blocks."""
 
     def __init__(self, *stages: int) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ def assert_equal_on_cards(session, placed, cards):
         emulated = Emulated(placed.program.computations[action].graph, places_of(placed, action))
         outputs = emulated.run(*copies)
         torch.testing.assert_close(outputs, expected, rtol=0, atol=0, equal_nan=True)
-        # What was written in place is written all the same.
+        # In-place writes happen as well.
         torch.testing.assert_close(copies, arguments, rtol=0, atol=0, equal_nan=True)
         assert len(emulated.used) == cards
 
@@ -172,7 +172,7 @@ def test_operations_on_all_gradients_give_the_same_numbers():
 
 
 class Reader(nn.Module):
-    """Looks words up, attends, and sorts them into classes that share weights with the words."""
+    """Embedding, attention, and a classifier that shares weights with the embedding."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The stages of a program, run one after the other in one process, compute what the whole program computes."""
+"""The stages of a program, run in one process, compute the same as the whole program."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def captured(module: nn.Module, inputs, *, trains: bool = True) -> Program:
 
 
 class Stages:
-    """All stages of a module in one process; the carriers go from hand to hand."""
+    """All stages of a module in one process; carriers are passed on directly."""
 
     def __init__(
         self, module: nn.Module, inputs, stages: int, *, trains=True, anchors=(), again=Recomputation.MARKED
@@ -70,7 +70,7 @@ class Stages:
         self.streams = [RandomStreams(CPU, [7 + stage]) for stage in range(stages)]
 
     def run(self, batches):
-        """Pass micro-batches through, several on their way at the same time, as in a pipeline; returns their outputs."""
+        """Run micro-batches, several in flight as in a pipeline; returns their outputs."""
         batching = Batching(gradient_accumulation=len(batches))
         trains = self.program.trains
         steps = make_schedule(
@@ -123,7 +123,7 @@ def assert_as_eager(module: nn.Module, stages: int, batches, **options) -> Stage
 
 
 class Chain(nn.Module):
-    """Layers in stages of their own, with skips over them and an auxiliary output of each."""
+    """Layers in separate stages, with skip connections and an auxiliary output for each."""
 
     def __init__(self, places: list[int], skips: set[tuple[int, int]]) -> None:
         super().__init__()
@@ -302,7 +302,7 @@ def refuse(module, match, *, stages=2, error=CaptureError):
 
 
 def test_a_wrong_number_of_stages_is_refused():
-    expected = r"^The model has 2 stages, but poprun was started with --ipus-per-replica 3\. Start it with --ipus-per-replica 2, .*\.$"
+    expected = r"^The model has 2 stages, but poprun was started with --ipus-per-replica 3\. Start it with .* 2, .*\.$"
     refuse(NETWORKS["recurrence"](), expected, stages=3, error=OptionError)
     refuse(WithoutStages(), r"^The model has 1 stage, but poprun", error=OptionError)
 

@@ -21,7 +21,7 @@ from pilotage.strategies.stages.update import StageUpdate
 from pilotage.strategies.stages.work import StageWork
 
 CPU, ELSEWHERE = torch.device("cpu"), torch.device("meta")
-"""Two devices that no operation can take tensors of at once."""
+"""Two devices that no operation can mix."""
 
 
 class Staged(nn.Module):

@@ -12,7 +12,7 @@ CPU, ELSEWHERE = torch.device("cpu"), torch.device("meta")
 
 
 class Net(nn.Module):
-    """Makes tensors in forward and has a constant that is no buffer."""
+    """Makes tensors in forward and has a constant that is not a buffer."""
 
     def __init__(self) -> None:
         super().__init__()

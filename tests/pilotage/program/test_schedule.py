@@ -1,4 +1,4 @@
-"""The schedule against the loops that it stands for, written out."""
+"""The schedule compared with explicit loops."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_structures_are_equal_exactly_if_values_differ_only_in_tensors(one, othe
     if same:
         assert take_apart(one)[1] == take_apart(other)[1]
     elif take_apart(one)[1] == take_apart(other)[1]:
-        # Zeros have a sign, and that is all that is overlooked.
+        # Only the sign of zero is ignored.
         assert repr(in_order(shape(one))).replace("-0.0", "0.0") == repr(in_order(shape(other))).replace("-0.0", "0.0")
 
 

@@ -1,4 +1,4 @@
-"""A file is what was written, or it is refused."""
+"""A file is read exactly as written, or refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLAIN = st.recursive(
 
 @st.composite
 def any_tensor(draw):
-    """Of any type and shape, dense, strided, overlapping or conjugated, and with any bits in it."""
+    """A tensor of any type and shape, dense, strided, overlapping or conjugated, with any bits."""
     dtype = BY_NAME[draw(st.sampled_from(sorted(BY_NAME)))]
     shape = draw(st.lists(st.integers(0, 4), max_size=4))
     count = torch.Size(shape).numel()
@@ -269,6 +269,6 @@ def test_writing_and_reading_need_neither_the_library_nor_twice_the_memory(tmp_p
     ran = subprocess.run([sys.executable, "-c", program, tmp_path / "p"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     writing, reading = map(float, ran.stdout.split())
-    # The file has 191 MB, and one tensor of it 10.
+    # The file has 191 MB, one of its tensors 10 MB.
     assert writing < 40
     assert reading < 40

@@ -1,4 +1,4 @@
-"""Files that somebody made to be read: nothing runs, nothing hangs, and memory stays within the file's size and 1 GB."""
+"""Hostile files: nothing runs or hangs, and memory stays within the size of the file plus 1 GB."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD = Path(__file__).with_name("format_1.pilotage")
 
 
 def sealed(header, data, content=None, table=None):
-    """A file with digests that are right, whatever it says."""
+    """A file with correct digests, whatever it contains."""
     if table is None:
         table = {
             name: ["float32", entry["shape"], hashlib.sha256(data[slice(*entry["data_offsets"])]).hexdigest()]
@@ -126,7 +126,7 @@ def test_endlessly_nested_content_is_refused(tmp_path):
 
 
 def old_archive(path, parts, kind):
-    """An archive of format 1 whose digests are right."""
+    """An archive of format 1 with correct digests."""
     table = {name: [name, [len(data)], "uint8"] for name, data in parts.items()}
     content = json.dumps({"format": 1, "torch": "2", "content": {}, "tensors": table})
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
@@ -164,14 +164,14 @@ def test_an_old_archive_with_an_endless_list_of_parts_is_refused(tmp_path):
     old_archive(path, {f"tensors/{number:060000d}": b"" for number in range(300)}, zipfile.ZIP_STORED)
     tracemalloc.start()
     assert "list of parts" in refusal(path, path.read_bytes())
-    # Reading the file for this test is part of it.
+    # Reading the test's own file is included.
     assert tracemalloc.get_traced_memory()[1] < 1_000_000 + path.stat().st_size
     tracemalloc.stop()
 
 
 @pytest.mark.slow
 def test_reading_needs_at_most_the_size_of_the_file_and_a_gigabyte(tmp_path):
-    """The most that a header may hold, in the forms that take most memory once they are read."""
+    """The largest allowed header, in the forms that take the most memory."""
     for number, unit in enumerate(('{"a":1},', "[],", "1.5,", "[[1]],")):
         text = "[" + unit * (3_990_000 // sum(unit.count(mark) for mark in ",[{:")) + "0]"
         (tmp_path / str(number)).write_bytes(

@@ -1,4 +1,4 @@
-"""By what compiled code is found again."""
+"""Fingerprints of programs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Pool(nn.Module):
 
 @pytest.fixture(scope="module")
 def written():
-    """A trainer's program, as it lies in a file."""
+    """A trainer's program as stored in a file."""
     options = poptorch.Options().runOn("cpu", tier="graph")
 
     class Loss(nn.Module):
@@ -86,7 +86,7 @@ def test_the_default_limit_is_the_memory_of_the_machine(check, data):
 
 
 def append_zeros(data, elements, name="zeros"):
-    """Let the program make a tensor that nobody needs."""
+    """Let the program allocate an unused tensor."""
     nodes = data["computations"]["train"]["nodes"]
     made = {
         "op": "call_function",
@@ -110,14 +110,14 @@ def test_unchecked_indices_must_come_from_forward(check, data):
     indices = backward["args"]["tuple"][-1]["node"]
     nodes = data["computations"]["train"]["nodes"]
     assert nodes[indices]["args"]["tuple"] == [{"node": pooling}, 1]
-    # Made elsewhere.
+    # Not made by forward.
     kept = dict(nodes[indices])
     nodes[indices] |= {"target": "aten::full.default", "args": {"tuple": [[2, 2, 4, 4], 2**40]}}
     nodes[indices]["kwargs"] = {"dict": {"dtype": {"dtype": "int64"}}}
     with pytest.raises(ProgramFileError, match="uses indices without a check"):
         check()
     check(TRUSTED)
-    # Made there, and changed before it is used.
+    # Made by forward, and changed before use.
     nodes[indices] = kept
     unused = next(node for node in nodes[indices + 1 :] if node["op"] == "call_function")
     unused |= {"target": "aten::fill_.Scalar", "args": {"tuple": [{"node": indices}, 2**40]}, "kwargs": {"dict": {}}}

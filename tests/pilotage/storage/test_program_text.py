@@ -1,4 +1,4 @@
-"""Programs as plain data run as the programs that they were written from."""
+"""Programs restored from plain data behave like the originals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pilotage.storage.program_text import program_from_data, program_to_data
 
 
 class Network(nn.Module):
-    """Constants, infinities, slices, types and random numbers: what graphs are made of."""
+    """Constants, infinities, slices, types and random numbers, as in graphs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ def test_an_operation_that_torch_does_not_have_is_refused_by_name():
 
 
 def test_a_constant_that_is_not_a_tensor_is_refused():
-    # As torch 2.13 writes a generator of forward's own; with torch 2.11 capture refuses it already.
+    # torch 2.13 can write a generator into a graph; with torch 2.11, capture refuses it.
     root, graph = nn.Module(), Graph()
     root.generator = torch.Generator()
     own = graph.get_attr("generator")

@@ -1,4 +1,4 @@
-"""Shapes that kernels rely on without looking at them."""
+"""Shapes that kernels rely on without checking them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Every operation and module of torch's own test databases, through PopTorch's wrappers and compared with eager."""
+"""Compares every operation and module of torch's test databases, run through PopTorch's wrappers, with eager."""

@@ -1,4 +1,4 @@
-"""A call to be compared, and several of them as one module."""
+"""A call to compare, and modules of several calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Case:
     number: int
     call: Callable[..., Any]
     leaves: tuple[Any, ...]
-    """The arguments, taken apart; all tensors are dense in memory, as inputs of a wrapper are."""
+    """The flattened arguments; all tensors are contiguous, as inputs of a wrapper are."""
 
     structure: TreeSpec
     finish: Callable[[Any], Any]
@@ -72,7 +72,7 @@ class Inference(nn.Module):
             self.register_buffer(f"leaf{number}", leaf.clone())
 
     def inputs(self) -> list[Tensor]:
-        """Fresh copies of what forward takes."""
+        """Fresh copies of forward's arguments."""
         return [_copy(leaf) for leaf in self._leaves() if isinstance(leaf, Tensor) and not _is_empty(leaf)]
 
     def forward(self, *inputs: Tensor) -> list[Any]:
@@ -130,7 +130,7 @@ class Training(nn.Module):
 
 
 def _losses(outputs: Any, *, weighted: bool) -> Iterator[Tensor]:
-    """One number for each output that a gradient can go through."""
+    """One number for each differentiable output."""
     for output in tree_leaves(outputs):
         if isinstance(output, Tensor) and output.requires_grad:
             for real in (output.real, output.imag) if output.is_complex() else (output,):
@@ -138,7 +138,7 @@ def _losses(outputs: Any, *, weighted: bool) -> Iterator[Tensor]:
 
 
 def _weights(output: Tensor) -> Tensor:
-    """Different numbers in the opposite order of dimensions, so that gradients arrive that are not contiguous."""
+    """Different numbers in reversed memory order, so that gradients are not contiguous."""
     numbers = torch.arange(1, output.numel() + 1, dtype=output.dtype) / max(output.numel(), 1)
     return numbers.reshape(output.shape[::-1]).permute(tuple(reversed(range(output.dim()))))
 

@@ -1,4 +1,4 @@
-"""Cases through PopTorch's wrappers, compared with eager PyTorch."""
+"""Runs cases through PopTorch's wrappers, and compares them with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import poptorch
 from sweep.cases import Case, Inference, Training
 
 TOGETHER = 32
-"""How many cases are compiled as one model: one by one takes three times as long."""
+"""How many cases are compiled as one model; compiling them separately takes three times as long."""
 
 DEMOTED = {torch.int64: torch.int32, torch.float64: torch.float32, torch.bfloat16: torch.float32}
-"""What PopTorch does to outputs, which also come back from whatever device they were made on."""
+"""PopTorch's treatment of outputs, which also moves them to the host."""
 
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
 Run: TypeAlias = Callable[[Sequence[Case]], Iterator[Any]]
@@ -37,15 +37,15 @@ class Outcome(Enum):
     STOPPED = "stopped"
     """With an error in the run."""
     WRONG = "wrong"
-    """Another result than in eager, or an error that is not ours."""
+    """A result that differs from eager, or an unexpected error."""
     NOT_IN_EAGER = "fails in eager"
     NOTHING = "nothing to compare"
-    """No output that a gradient can go through."""
+    """No differentiable output."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case."""
+    """The outcome of a case."""
 
     case: Case
     outcome: Outcome
@@ -90,7 +90,7 @@ class _EagerFailure(Exception):
 
 
 class _RunFailure(Exception):
-    """The program was captured, and stopped."""
+    """The program was captured, and raised at run time."""
 
 
 class _Nothing(Exception):
@@ -161,7 +161,7 @@ def _verdict(case: Case, result: Any, wanted: Any) -> Verdict:
 
 
 def _difference(result: Any, wanted: Any, tolerance: dict[str, float], *, values: bool = True) -> str:
-    """Nothing if two values are equal to the last bit, ``close``, or how they differ."""
+    """Empty if two values are bitwise equal, otherwise ``close`` or how they differ."""
     mine, my_structure = tree_flatten(result)
     theirs, their_structure = tree_flatten(wanted)
     if str(my_structure).replace("Size", "tuple") != str(their_structure).replace("Size", "tuple"):

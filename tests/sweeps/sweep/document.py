@@ -1,4 +1,4 @@
-"""The page that tells users which operations run."""
+"""The page of supported operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ TEXT = """\
 
 What PyTorch can trace runs. Look an operation up under [What does not run](#what-does-not-run): if it is not there, it
 runs, forward and backward; if it is, [What to write instead](#what-to-write-instead) has the rewrite. PopTorch's own
-operations, from `poptorch.for_loop` to `poptorch.custom_op`, are in [PopTorch, name by name](poptorch-parity.md#operations).
+operations, from `poptorch.for_loop` to `poptorch.custom_op`, are in [PopTorch, name by
+name](poptorch-parity.md#operations).
 
 This page is written by a sweep over torch's own test databases, `op_db` with its operations and `module_db` with its
 modules, in torch {torch}. Every sample goes through `poptorch.inferenceModel`, and
@@ -43,9 +44,9 @@ where kernels differ.
 {table}
 
 *Equal* is to the last bit, *close* within 1e-5 (float32) or 1e-2 (float16) relative; entries count as equal where all
-their samples in scope are one or the other. *Refused* is refused with an error that names the function, the user's line and a
-rewrite, *stopped* is an error in the run. *In scope* are entries with static shapes that run on a processor in eager PyTorch;
-of their samples only those count that do so, too. Samples that fail in eager PyTorch are in no column.
+their samples in scope are one or the other. *Refused* is refused with an error that names the function, the user's line
+and a rewrite, *stopped* is an error in the run. *In scope* are entries with static shapes that run on a processor in
+eager PyTorch; of their samples only those count that do so, too. Samples that fail in eager PyTorch are in no column.
 Uninitialised tensors (`empty` and its relatives) are compared by shape and type.
 
 ## What does not run
@@ -58,8 +59,8 @@ Uninitialised tensors (`empty` and its relatives) are compared by shape and type
 
 ## What is computed differently
 
-- Checks of values are taken as passed: the variance of `gaussian_nll_loss`, the weights of `cov`, the windows of `istft`,
-  arguments and samples of distributions.
+- Checks of values are taken as passed: the variance of `gaussian_nll_loss`, the weights of `cov`, the windows of
+  `istft`, arguments and samples of distributions.
 - `bincount` with `minlength` has exactly that many bins, and a larger number is an error.
 - `x[i]`, `select` and `narrow` at a position that is a tensor give copies and not views; a write into one is refused.
 - `BatchNorm` with `momentum=None` keeps its count in a tensor, and its averages agree within rounding.

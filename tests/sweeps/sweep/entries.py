@@ -1,6 +1,6 @@
 """The entries of torch's own databases, and samples of each as cases that can be run.
 
-The databases take seconds to import, so that it is done where they are needed and not sooner.
+The databases take seconds to import, so they are imported only when needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import nn
 from sweep.cases import Case
 
 OTHER_TYPES = (torch.complex64, torch.int64, torch.bool, torch.float8_e4m3fn)
-"""What an operation is tried in that has no float32, in the order of preference."""
+"""Types for operations without float32, in order of preference."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ class Entry:
     """One entry of a database."""
 
     kind: str
-    """Of the database: operation or module."""
+    """The kind of database: operation or module."""
 
     name: str
     dtypes: frozenset[torch.dtype]
     differentiates: bool
     make: Callable[[torch.dtype, bool], Iterator[Case]]
-    """Makes the samples in a type, with or without gradients."""
+    """Makes samples of a type, with or without gradients."""
 
     def cases(
         self, dtype: torch.dtype = torch.float32, *, gradients: bool = False, limit: int | None = None
     ) -> list[Case]:
-        """Some samples in a type; none where the type does not exist for the entry."""
+        """Some samples of a type; none if the entry does not support it."""
         chosen = self._type(dtype)
         if chosen is None or (gradients and not self._has_gradient(chosen)):
             return []
@@ -96,7 +96,7 @@ def entries() -> list[Entry]:
 
 @contextmanager
 def no_seed_setter() -> Iterator[None]:
-    """Random operations of the database set the seed before each call, which a program refuses: leave that out."""
+    """Skip the seeding of random operations: the database seeds before each call, which a program refuses."""
     from torch.testing._internal import common_methods_invocations
 
     plain = mock.patch.object(
@@ -107,7 +107,7 @@ def no_seed_setter() -> Iterator[None]:
 
 
 def _operation_cases(info: Any, dtype: torch.dtype, gradients: bool) -> Iterator[Case]:
-    # Not info.sample_inputs: it looks at the whole stack, which takes longer than everything else under pytest.
+    # Not info.sample_inputs: it inspects the whole stack, which is very slow under pytest.
     for number, sample in enumerate(info.sample_inputs_func(info, "cpu", dtype, gradients)):
         yield Case.of(
             entry=info.full_name,

@@ -1,4 +1,4 @@
-"""The entries, or samples of them, that are known not to be equal, and why."""
+"""Entries or samples that are known not to be equal, and why."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CLASSES = {
     "sparse": (Outcome.REFUSED, Outcome.NOT_IN_EAGER),
     "storage": (Outcome.NOT_IN_EAGER,),
 }
-"""Kinds of exceptions, and how such a sample may end."""
+"""Kinds of exceptions, and their possible outcomes."""
 
 OUT_OF_SCOPE = ("no processor", "open shape", "python value")
-"""Kinds that are no static computation on a processor in eager PyTorch either."""
+"""Kinds that are not a static CPU computation in eager PyTorch either."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Known:
 
     entry: str
     samples: str
-    """Which samples of the entry: all or some."""
+    """The affected samples: all or some."""
 
     kind: str
     reason: str
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How such a sample may end."""
+        """The possible outcomes of such a sample."""
         return CLASSES[self.kind]
 
 
@@ -57,7 +57,7 @@ class Exceptions:
         return next((known for known in self.known if known.entry == entry), None)
 
     def in_scope(self, entry: str) -> bool:
-        """Whether an entry has static shapes and runs on a processor, in some samples at least."""
+        """Whether at least some samples of an entry have static shapes and run on a CPU."""
         known = self.of(entry)
         return known is None or known.samples == "some" or known.kind not in OUT_OF_SCOPE
 
@@ -67,7 +67,7 @@ class Exceptions:
         return verdict.case.is_half if known is None else known.kind in OUT_OF_SCOPE
 
     def is_needed(self, entry: str, verdicts: Sequence[Verdict]) -> bool:
-        """Whether what is said of the samples is what happened."""
+        """Whether the outcomes match the exception."""
         known = self.of(entry)
         assert known is not None
         met = [verdict.outcome in known.outcomes for verdict in verdicts]

@@ -1,4 +1,4 @@
-"""What is measured of every entry, and what came out."""
+"""The measures for every entry, and their results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Measure(Enum):
                 return _spread(entry.cases(gradients=True), 16)
 
     def sample(self, entry: Entry) -> list[Case]:
-        """One sample of an entry, and not the simplest."""
+        """One sample of an entry, not the simplest one."""
         dtype = torch.float16 if self is Measure.HALF else torch.float32
         return entry.cases(dtype, gradients=self is Measure.GRADIENTS, limit=3)[-1:]
 
@@ -48,10 +48,10 @@ class Tally:
     """The verdicts on some entries."""
 
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
-    """By entry; entries that have no sample are there too."""
+    """Verdicts by entry, including entries without samples."""
 
     def add(self, other: Tally) -> None:
-        """Take over another tally's verdicts."""
+        """Add the verdicts of another tally."""
         self.verdicts.update(other.verdicts)
 
     def problems(self, exceptions: Exceptions, *, complete: bool, other_torch: bool = False) -> list[str]:
@@ -85,7 +85,7 @@ class Tally:
         }
 
     def close(self) -> list[str]:
-        """The entries that are equal but for rounding."""
+        """The entries that are equal except for rounding."""
         return [entry for entry, verdicts in self.verdicts.items() if Outcome.CLOSE in (v.outcome for v in verdicts)]
 
 

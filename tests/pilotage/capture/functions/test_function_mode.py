@@ -1,4 +1,4 @@
-"""Calls of torch's functions during capture."""
+"""Calls of torch functions during capture."""
 
 from __future__ import annotations
 

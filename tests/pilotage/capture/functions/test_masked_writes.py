@@ -1,4 +1,4 @@
-"""Trained values that a mask or an index puts into a tensor."""
+"""Writes of trained values at masked or indexed places."""
 
 from __future__ import annotations
 

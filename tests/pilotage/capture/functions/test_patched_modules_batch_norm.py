@@ -1,4 +1,4 @@
-"""Batch normalisation that averages over all batches."""
+"""Batch normalisation with a cumulative average (``momentum=None``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transformers that are given a mask."""
+"""Transformers with a mask."""
 
 from __future__ import annotations
 

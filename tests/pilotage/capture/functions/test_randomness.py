@@ -1,4 +1,4 @@
-"""Random numbers: eager's own under torch.manual_seed, one's own under a seed, the same again under a checkpoint."""
+"""Random numbers: those of eager under torch.manual_seed, own streams under a seed, the same again in a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 class Dropping(nn.Module):
-    """Returns what dropout leaves of ones, and a loss."""
+    """Returns dropout of ones, and a loss."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ def test_checkpoints_inside_of_checkpoints_see_their_own_numbers(twins, eager, a
 
 
 class Own(Through):
-    """Draws from a generator of its own."""
+    """Draws from its own generator."""
 
     def __init__(self) -> None:
         super().__init__(None)

@@ -1,4 +1,4 @@
-"""Recurrent networks in plain operations, as they are captured for cuDNN's cards."""
+"""Recurrent networks in plain operations, as captured for cards with cuDNN."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ NETWORKS = {
 
 @pytest.fixture
 def as_for_cudnn(monkeypatch):
-    """Captures as on a card with cuDNN, but for the processor."""
+    """Captures as on a card with cuDNN, but on the CPU."""
     monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: True)
 
 
 @pytest.fixture
 def every_warning():
-    """Torch warns each time, and not once for the process."""
+    """Let torch warn each time, not once per process."""
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     yield
@@ -129,7 +129,7 @@ def test_networks_on_the_processor_are_left_to_torch(assert_equal):
 
 
 class Flattening(nn.Module):
-    """Asks for weights in one piece itself, as models for several cards do."""
+    """Flattens its weights itself, as models for several cards do."""
 
     def __init__(self) -> None:
         super().__init__()

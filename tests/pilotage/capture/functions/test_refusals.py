@@ -1,4 +1,4 @@
-"""What cannot be static is refused by the name of the function, and every rewrite that is advised works."""
+"""Data-dependent functions are refused by name, and every advised rewrite works."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LENGTHS = torch.tensor([4, 2])
 
 @dataclass(frozen=True)
 class Case:
-    """A function that is refused, and what the user is told to write instead."""
+    """A refused function, and what to write instead."""
 
     named: str
     refused: Callable[..., Any]

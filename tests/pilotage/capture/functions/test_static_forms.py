@@ -1,4 +1,4 @@
-"""Functions that ask for values on their way: captured in another form, with the same results and gradients."""
+"""Functions that read values: captured in another form, with the same results and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions that are tensors: read, written and differentiated as in eager, and refused where a copy would show."""
+"""Indexing with tensors: equals eager in reads, writes and gradients, and refused if a copy would be noticed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Function(nn.Module):
 
 
 def item(size):
-    """One item of an index, for a dimension of this size; positions are told by a string."""
+    """One item of an index for a dimension of this size; tensor indices are given as strings."""
     return st.one_of(
         st.integers(-size, size - 1).map(lambda number: ("position", number)),
         st.integers(-size, size - 1),
@@ -101,7 +101,7 @@ def test_an_index_out_of_range_is_an_error():
 
 
 class Table(nn.Module):
-    """A row of a trained table, and a cache of what was last seen."""
+    """A row of a trained table, and a cache of the last row."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The loss is the loss function that forward calls, whatever is returned: what the drop-in asks the engine for."""
+"""The loss is the loss function that forward calls, whatever it returns: the rule of the poptorch drop-in."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_every_loss_function_of_torch_is_known():
     named = {getattr(functional, name) for name in dir(functional) if name.endswith("_loss")}
     more = {functional.cross_entropy, functional.binary_cross_entropy, functional.kl_div}
     more |= {functional.binary_cross_entropy_with_logits}
-    # torch adds losses now and then; a new one should be looked at.
+    # torch occasionally adds losses; a new one should be reviewed.
     assert named | more == LOSS_FUNCTIONS | {getattr(functional, "linear_cross_entropy_loss", functional.mse_loss)}
 
 

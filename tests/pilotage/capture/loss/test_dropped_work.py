@@ -1,4 +1,4 @@
-"""What became of a loss in a value that was computed from it."""
+"""How values relate to the loss they were computed from."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""At the public door the loss is what forward returns: one step equals eager PyTorch's, whatever follows on a loss."""
+"""In `pilotage.training` the loss is what forward returns: one step equals eager PyTorch, whatever follows a loss."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections import OrderedDict, namedtuple
+from collections import namedtuple
 from dataclasses import dataclass
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_outputs import DataclassOutput, ModelOutput
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,7 +23,7 @@ TIERS = ["eager", "graph"]
 
 
 class Computing(nn.Module):
-    """A layer, and a function that makes outputs of its scores."""
+    """A layer, and a function from its scores to outputs."""
 
     def __init__(self, compute) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def train(compute, *, micro_batches=1, **options):
 
 
 def train_eagerly(loss_of, micro_batches=1):
-    """One step of eager PyTorch, the gradients of some micro-batches averaged."""
+    """One step of eager PyTorch with averaged gradients of some micro-batches."""
     module = Computing(loss_of)
     optimizer = sgd(module)
     for part in batch(micro_batches).chunk(micro_batches):
@@ -109,7 +109,7 @@ def test_one_step_on_what_forward_returns_equals_eager(name, tier):
 
 
 class Masked(nn.Module):
-    """A network whose loss is given for each item and averaged over some of them."""
+    """A network whose loss is computed per item and averaged over some items."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,36 +150,6 @@ class Output:
     scores: Tensor
     loss: Tensor | None = None
     penalty: Tensor | None = None
-
-
-class ModelOutput(OrderedDict):
-    """As those of Hugging Face: a dictionary without what is None, whose entries are attributes too."""
-
-    def __init__(self, **entries):
-        super().__init__({name: value for name, value in entries.items() if value is not None})
-        self.__dict__.update(entries)
-
-
-@dataclass
-class DataclassOutput(OrderedDict):
-    """The same, declared as a data class, which is what they are."""
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
-    aux_loss: Tensor | None = None
-
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            if (value := getattr(self, field.name)) is not None:
-                super().__setitem__(field.name, value)
-
-    def __setitem__(self, key, value):
-        super().__setitem__(key, value)
-        super().__setattr__(key, value)
-
-    # As a dictionary is, by its entries.
-    __eq__ = OrderedDict.__eq__
-    __hash__ = None
 
 
 Pair = namedtuple("Pair", "penalty loss")
@@ -333,5 +303,5 @@ def test_whatever_is_computed_after_a_loss_trains_like_eager(reduction, work, la
 
     module, _ = train(lambda x: wrap(composed(x), x), tier=tier)
     reference = train_eagerly(composed)
-    # Two kernels may round a step differently, by its own size.
+    # Two kernels may round a step differently, relative to its size.
     assert_trained_alike(module, reference, tolerance=1e-6 * max(1.0, moved(reference)))

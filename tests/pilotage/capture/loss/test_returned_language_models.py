@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections import OrderedDict
-from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import Tensor, nn
+from model_outputs import DataclassOutput
+from torch import nn
 from torch.nn import functional
 
 import pilotage
 from pilotage.errors import LossError
 
 TIERS = ["eager", "graph"]
-
-
-@dataclass
-class Output(OrderedDict):
-    """As those of Hugging Face: a dictionary without what is None, declared as a data class."""
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
-    aux_loss: Tensor | None = None
-
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            if (value := getattr(self, field.name)) is not None:
-                super().__setitem__(field.name, value)
-
-    def __setitem__(self, key, value):
-        super().__setitem__(key, value)
-        super().__setattr__(key, value)
-
-    # As a dictionary is, by its entries.
-    __eq__ = OrderedDict.__eq__
-    __hash__ = None
 
 
 def sgd(module):
@@ -60,7 +36,7 @@ class TinyLanguageModel(nn.Module):
             reduction = "mean" if num_items_in_batch is None else "sum"
             loss = functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), reduction=reduction)
             loss = loss if num_items_in_batch is None else loss / num_items_in_batch
-        return Output(loss=loss, logits=logits, aux_loss=logits.square().mean())
+        return DataclassOutput(loss=loss, logits=logits, aux_loss=logits.square().mean())
 
 
 def assert_language_model_trains_like_eager(module, vocabulary, tier):

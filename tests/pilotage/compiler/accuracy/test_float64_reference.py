@@ -33,7 +33,7 @@ LIBRARY.impl("single_in_place", _single_in_place, "CompositeExplicitAutograd")
 def both(
     function: Callable[..., list[Tensor]], *arguments: Tensor
 ) -> tuple[list[Tensor], list[Tensor], dict[str, str]]:
-    """What a graph computes, what it computes in float64 with the same draws, and which operations have no float64."""
+    """The results of a graph, those in float64 with the same draws, and the operations without float64."""
     graph = make_fx(function)(*[each.clone() for each in arguments])
     dtypes, problems = {}, {}
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""A graph that rounds each result otherwise."""
+"""Graphs with rounding noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains with a number for each channel become factors and a term, and compute the same."""
+"""Chains of per-channel arithmetic become factors and a term, with the same results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _converted(tensor, *, dtype, **_):
 
 
 def on_pictures(graph):
-    """Operations between a picture and a value for each channel."""
+    """Operations between an image and a per-channel value."""
     return [
         node.target
         for node in graph.graph.nodes
@@ -71,7 +71,7 @@ def test_a_chain_becomes_factors_and_a_term(function, operations):
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param(arguments(torch.float32), id="pictures in 32 bits"),
+        pytest.param(arguments(torch.float32), id="32-bit images"),
         pytest.param(arguments(small=(2, 1, 6, 1)), id="a number for each row"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Counters go up together."""
+"""Counters are incremented together."""
 
 from __future__ import annotations
 

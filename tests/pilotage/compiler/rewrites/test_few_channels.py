@@ -1,4 +1,4 @@
-"""Convolutions of few channels, folded: the same results and gradients, whatever their sizes."""
+"""Folded convolutions with few channels: the same results and gradients for all sizes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_results_and_gradients_stay_the_same(channels, size, kernel, stride, pad
     arguments = tensors(channels, size, kernel)
     step = training(list(stride), list(padding))
     graph = folded(step, arguments)
-    # With one channel or one point a tensor lies both ways at once, and stays.
+    # A tensor with one channel or one pixel is contiguous in both formats, and is not rewritten.
     if channels > 1 and min(step(*arguments)[0].shape[2:]) > 1:
         assert strides(graph) == [[1, 1]]
     for found, expected in zip(graph(*arguments), step(*arguments), strict=True):

@@ -1,4 +1,4 @@
-"""All rewrites at once, in a network that has something for each of them: its compiled training step on a card, against eager."""
+"""All rewrites together, in a network with something for each: its compiled training step on a card, against eager."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Pictures(nn.Module):
 
 
 class Wide(nn.Module):
-    """Parameters that are worth a kernel of their own."""
+    """Parameters large enough for their own kernel."""
 
     def __init__(self):
         super().__init__()
@@ -130,7 +130,7 @@ def test_updates_of_large_parameters_from_pooled_gradients_can_be_compiled(tmp_p
     command = [sys.executable, "-c", UPDATES, optimizer, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    # Four parameters and their pools at least.
+    # At least four parameters and their pools.
     assert int(done.stdout.split()[0]) >= 8
 
 

@@ -1,4 +1,4 @@
-"""Large tensors get kernels of their own, and what is computed stays the same."""
+"""Large tensors get their own kernels, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of maximum pooling that compiled code spreads by places in windows."""
+"""Compiled gradients of max pooling."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ cases = [
 for kernel, stride, padding, ceil, last, dtype in cases:
     def pooled(picture, gradient):
         _, indices = aten.max_pool2d_with_indices(picture, kernel, stride, padding, [1, 1], ceil)
-        return [aten.max_pool2d_with_indices_backward(gradient, picture, kernel, stride, padding, [1, 1], ceil, indices)]
+        window = (kernel, stride, padding, [1, 1], ceil)
+        return [aten.max_pool2d_with_indices_backward(gradient, picture, *window, indices)]
     torch.manual_seed(0)
     layout = torch.channels_last if last else torch.contiguous_format
     picture = torch.randn(2, 3, 11, 8).to(dtype).contiguous(memory_format=layout)
     gradient = torch.randn_like(aten.max_pool2d_with_indices(picture, kernel, stride, padding, [1, 1], ceil)[0])
     expected = pooled(picture, gradient)[0]
     with torch.no_grad():
-        compiled = compile_fx(make_fx(pooled)(picture, gradient), [picture, gradient], inner_compile=inner, decompositions=table)
+        graph = make_fx(pooled)(picture, gradient)
+        compiled = compile_fx(graph, [picture, gradient], inner_compile=inner, decompositions=table)
         (found,) = compiled(picture, gradient)
     assert found.stride() == expected.stride()
     torch.testing.assert_close(found, expected)

@@ -1,4 +1,4 @@
-"""Masks of rectified values are told by the input of the normalisation."""
+"""Masks of ReLU computed from the input of the normalisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes that a program can know, though torch takes them for dependent on data."""
+"""Fake kernels for shapes that torch considers data-dependent."""
 
 from __future__ import annotations
 

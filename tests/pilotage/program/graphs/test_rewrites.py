@@ -65,7 +65,7 @@ def test_a_graph_without_checks_keeps_the_tensors_that_are_built_into_it():
 
 def test_cudnn_batch_norm_and_its_gradient_become_ones_with_declared_writes():
     def captured():
-        # What a card captures; a processor has no kernel for it, so the graph is written down.
+        # As captured on a card; the CPU has no kernel for it, so the graph is built by hand.
         nodes = torch.fx.Graph()
         x, weight, bias, mean, variance, gradient = (nodes.placeholder(name) for name in "xwbmvg")
         forward = nodes.call_function(aten.cudnn_batch_norm.default, (x, weight, bias, mean, variance, True, 0.1, 1e-5))
@@ -122,7 +122,7 @@ COLLECTIVES = {
 
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory):
-    """A process group of gloo with this process alone in it."""
+    """A gloo process group with only this process."""
     store = tmp_path_factory.mktemp("gloo") / "store"
     torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
     yield
