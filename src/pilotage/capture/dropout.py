@@ -19,7 +19,7 @@ _MASKS = frozenset({torch.ops.aten.bernoulli_.float, torch.ops.aten.native_dropo
 def active_dropout(module: nn.Module, modes: Mapping[nn.Module, bool], program: Program) -> str | None:
     """The warning for an inference program with active dropout, or None.
 
-    A module in evaluation mode whose dropout layers alone are in training mode is deliberate (Monte Carlo dropout).
+    A module in evaluation mode with only its dropout layers in training mode is deliberate (Monte Carlo dropout).
     """
     if program.trains or not modes.get(module, False):
         return None

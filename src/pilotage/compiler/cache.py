@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -40,7 +39,7 @@ class Entry:
         """Its folder."""
         return self.sealed.folder
 
-    def code(self, device: torch.device, actions: Mapping[Action, Any]) -> dict[Action, NativeCode]:
+    def code(self, device: torch.device, actions: Iterable[Action]) -> dict[Action, NativeCode]:
         """The code of each action that has compiled code, loaded once."""
         return {action: self._code(device, action) for action in actions if self._has(action)}
 

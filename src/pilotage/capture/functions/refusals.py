@@ -14,11 +14,11 @@ _MASK = "Keep the full shape: torch.where(mask, x, 0) blanks out the rest, and m
 _POSITIONS = "torch.nonzero_static(x, size=n) returns the first n positions, padded with -1."
 _NUMBER = (
     "Keep it as a tensor: x * total does what x * total.item() does, and values.unbind() gives the elements of "
-    "values.tolist(). A size or a number of rounds has to be a plain Python number."
+    "values.tolist(). A size or a number of rounds must be a plain Python number."
 )
 _CHOICE = "Compute both sides and choose: torch.where(condition, one, other)."
 _SIZE = (
-    "A size has to be a plain Python number: take the largest that can occur, and blank out the rest with "
+    "A size must be a plain Python number: take the largest that can occur, and blank out the rest with "
     "torch.where(torch.arange(n) < length, x, 0)."
 )
 _CUT = (
@@ -108,7 +108,7 @@ def value_refusal(name: str, advice: str = f"{_CHOICE} {_NUMBER}", where: str = 
 def shape_refusal(name: str, advice: str = _MASK, where: str = "") -> DataDependentError:
     """The error for a result whose shape depends on data."""
     return DataDependentError(
-        f"The shape of a result depends on the values of a tensor ({name}), and a static program has to know it. "
+        f"The shape of a result depends on the values of a tensor ({name}), but a static program must know it. "
         f"{advice}{where}"
     )
 

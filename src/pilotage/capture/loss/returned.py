@@ -51,7 +51,7 @@ class ReturnedLoss(Marks):
     def _marked(self) -> Loss:
         final = final_losses(differentiable(self.found))
         if len(final) > 1:
-            lines = ", ".join(loss.line or "a line outside of your code" for loss in final)
+            lines = ", ".join(loss.line or "a line outside your code" for loss in final)
             raise LossError(
                 f"forward marks {len(final)} independent losses, at {lines}. "
                 "Mark only the final one, such as their sum."
