@@ -21,7 +21,7 @@ LAUNCHER_VARIABLES = (
 
 @pytest.fixture(autouse=True)
 def started_by_nobody(monkeypatch):
-    """No launcher has left anything, and what a run sets for vendors' packages ends with the test."""
+    """Remove variables of launchers, and undo what a run sets for vendors' packages."""
     for name in LAUNCHER_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for name in ("PT_HPU_LAZY_MODE", "PILOTAGE_TIER", "ID", "LOCAL_RANK"):
@@ -32,7 +32,7 @@ def started_by_nobody(monkeypatch):
 
 @pytest.fixture(scope="session")
 def few_events(tmp_path_factory) -> Path:
-    """A folder that the generator keeps its files in."""
+    """A folder for generated files."""
     return tmp_path_factory.mktemp("generated")
 
 
@@ -49,7 +49,7 @@ EXEC = Path(__file__).parents[2] / "bin" / "exec.py"
 
 
 class Started:
-    """The processes of one command under some launcher, and what became of them."""
+    """The processes of a command under a launcher, and their results."""
 
     def __init__(self, folder, words, by, instances, environment):
         script = [sys.executable, str(EXEC), *words]
@@ -61,11 +61,11 @@ class Started:
                 self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=known))
 
     def said(self):
-        """Everything that was said so far."""
+        """All output so far."""
         return "".join(log.read_text() for log in self.logs)
 
     def finish(self):
-        """The exit codes, and everything that was said."""
+        """The exit codes and all output."""
         codes = [process.wait() for process in self.processes]
         return codes, self.said()
 
@@ -86,18 +86,21 @@ def by_torchrun(script, instances):
 
 
 def by_mpirun(script, instances):
-    """What OpenMPI's mpirun does for each process."""
+    """Like OpenMPI's mpirun."""
     job = str(free_port())
     for rank in range(instances):
-        told = {"RANK": rank, "LOCAL_RANK": rank, "SIZE": instances, "LOCAL_SIZE": instances}
-        yield script, {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in told.items()} | {"MASTER_PORT": job}
+        variables = {"RANK": rank, "LOCAL_RANK": rank, "SIZE": instances, "LOCAL_SIZE": instances}
+        yield (
+            script,
+            {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in variables.items()} | {"MASTER_PORT": job},
+        )
 
 
 def by_srun(script, instances):
-    """What SLURM's srun does for each process."""
+    """Like SLURM's srun."""
     port = str(free_port())
     for rank in range(instances):
-        told = {
+        variables = {
             "STEP_ID": 0,
             "JOB_ID": 7,
             "PROCID": rank,
@@ -105,7 +108,7 @@ def by_srun(script, instances):
             "NTASKS": instances,
             "STEP_NODELIST": "localhost",
         }
-        yield script, {f"SLURM_{name}": str(value) for name, value in told.items()} | {"MASTER_PORT": port}
+        yield script, {f"SLURM_{name}": str(value) for name, value in variables.items()} | {"MASTER_PORT": port}
 
 
 def by_nobody(script, instances):
@@ -130,7 +133,7 @@ def free_port():
 
 @pytest.fixture
 def start(tmp_path_factory):
-    """Starts the command in processes of its own; whatever is left of them ends with the test."""
+    """Starts the command in new processes, which end with the test at the latest."""
     running, folder = [], tmp_path_factory.mktemp("logs")
 
     def begin(*words, by="nobody", instances=1, **environment):

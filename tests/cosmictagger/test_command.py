@@ -35,7 +35,7 @@ TINY = (
 
 @pytest.fixture
 def run(tmp_path, few_events, capsys):
-    """Runs the command with small images and an output folder of the test's own."""
+    """Runs the command with small images in a folder of the test."""
 
     def go(*words, folder="run"):
         place = (f"output_dir={tmp_path / folder}", "run.id=x", f"data.data_directory={few_events}")
@@ -53,7 +53,7 @@ def column(path, name):
 
 
 @pytest.mark.slow
-def test_training_leaves_everything_behind(run):
+def test_training_writes_all_its_files(run):
     folder, said = run("run.iterations=5", "mode.checkpoint_iteration=2", "mode.no_summary_images=false")
     log = (folder / "process.log").read_text()
     assert "Dumping launch arguments." in log
@@ -81,7 +81,7 @@ def test_training_leaves_everything_behind(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
-def test_a_resumed_run_equals_an_undisturbed_one(run, optimizer):
+def test_a_resumed_run_equals_an_uninterrupted_one(run, optimizer):
     words = (f"mode.optimizer.name={optimizer}", "run.saver=false", "mode.optimizer.gradient_accumulation=2")
     whole, _ = run("run.iterations=6", *words, folder="whole")
     run("run.iterations=3", *words, folder="parts")
@@ -96,7 +96,7 @@ def test_a_resumed_run_equals_an_undisturbed_one(run, optimizer):
 
 
 @pytest.mark.slow
-def test_inference_visualize_and_iotest_use_what_training_left(run):
+def test_inference_visualize_and_iotest_use_the_trained_weights(run):
     folder, _ = run("run.iterations=2", "run.saver=false")
     _, said = run("mode=inference", "run.minibatch_size=3")
     assert "Inference report: 2 batches processed for 4 entries." in said
@@ -139,7 +139,7 @@ def test_other_ways_to_train_run_too(run, words):
 
 
 @pytest.mark.slow
-def test_heads_are_judged_in_training_and_inference(run):
+def test_heads_are_evaluated_in_training_and_inference(run):
     heads = ("network.event_label=true", "network.vertex=true")
     folder, _ = run("run.iterations=3", "run.saver=false", *heads)
     for name in ("Event_Accuracy", "VertexDetection", "VertexResolution", "loss/event_label", "loss/vertex"):
@@ -152,7 +152,7 @@ def test_heads_are_judged_in_training_and_inference(run):
 
 
 @pytest.mark.slow
-def test_training_goes_on_with_rounding_from_weights_without(run):
+def test_training_can_continue_with_quantization(run):
     whole, _ = run("run.iterations=2", "run.saver=false")
     words = ("mode.quantization_aware=true", f"mode.weights_location={whole}", "run.iterations=2", "run.saver=false")
     folder, said = run(*words, folder="rounded")
@@ -173,7 +173,7 @@ def test_noise_is_trained_on_without_validation(tmp_path):
     assert not (tmp_path / "test_metrics.csv").exists()
 
 
-def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):
+def test_a_refusal_is_one_line_and_writes_no_files(tmp_path, capsys):
     code = main(["run.id=x", "framework=tensorflow", f"output_dir={tmp_path / 'out'}"])
     assert code == 2
     printed = capsys.readouterr()
@@ -183,7 +183,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused_in_one_line(tmp_path, few_events, capsys):
+def test_an_unwritable_folder_is_refused_in_one_line(tmp_path, few_events, capsys):
     (tmp_path / "file").touch()
     place = (f"output_dir={tmp_path / 'file' / 'out'}", "run.id=x", f"data.data_directory={few_events}")
     assert main([*TINY, *place]) == 2
@@ -192,13 +192,13 @@ def test_a_folder_that_cannot_be_written_to_is_refused_in_one_line(tmp_path, few
     assert printed.count("\n") == 1
 
 
-def test_weights_that_are_not_there_are_refused_in_one_line(tmp_path, few_events, capsys):
+def test_missing_weights_are_refused_in_one_line(tmp_path, few_events, capsys):
     place = (f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}")
     assert main([*TINY, *place, "mode=inference"]) == 2
     assert "Train first, or set mode.weights_location" in capsys.readouterr().err
 
 
-def test_what_the_engine_refuses_is_one_line_too(tmp_path, few_events, capsys, monkeypatch):
+def test_errors_of_the_engine_are_one_line_too(tmp_path, few_events, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "first")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main([*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}"]) == 2
@@ -207,14 +207,14 @@ def test_what_the_engine_refuses_is_one_line_too(tmp_path, few_events, capsys, m
     )
 
 
-def test_help_tells_recipes_and_groups(capsys):
+def test_help_lists_recipes_and_groups(capsys):
     assert main(["--help"]) == 0
     said = capsys.readouterr().out
     assert "a21-deterministic" in said
     assert "visualize" in said
 
 
-def test_the_recipe_is_named_in_either_way():
+def test_both_forms_of_config_name_work():
     assert split_recipe(["--config-name", "a21", "run.id=x"]) == ("a21", ["run.id=x"])
     assert split_recipe(["run.id=x", "--config-name=a21"]) == ("a21", ["run.id=x"])
     with pytest.raises(ConfigurationError, match="--multirun"):
@@ -224,7 +224,7 @@ def test_the_recipe_is_named_in_either_way():
 
 
 @pytest.mark.slow
-def test_an_interrupted_training_says_what_the_same_command_goes_on_from(tmp_path, few_events, capsys):
+def test_an_interrupted_training_says_how_to_resume(tmp_path, few_events, capsys):
     words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "run.iterations=1"]
     assert interrupted("No checkpoint file found", words) == 130
     assert "interrupted; there is no checkpoint yet, so the same command starts over\n" in capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_an_interrupted_training_says_what_the_same_command_goes_on_from(tmp_pat
 
 
 def interrupted(phrase, words):
-    """The exit code of a command that Ctrl-C comes to as soon as it says something."""
+    """The exit code of a command that is interrupted as soon as it logs a phrase."""
 
     def listen(record):
         if phrase in record.getMessage():
@@ -281,7 +281,7 @@ os.fsync, torch.save = fsync, save
 from cosmictagger.command import main
 sys.exit(main(sys.argv[2:]))
 """
-"""Dies in the second checkpoint of a run: in the middle of its file, or where file, folder, index or folder again are
+"""Kills itself in the second checkpoint: in the middle of the file, or when file, folder, index or folder again are
 forced to the disk."""
 
 
@@ -312,7 +312,7 @@ def test_the_original_command_works(tmp_path, few_events):
 
 @pytest.mark.slow
 def test_training_overfits_the_real_events(tmp_path, real_events, capsys):
-    """Five events, seen over and over, are learnt by heart: cosmic rays are found."""
+    """Training memorizes five events: cosmic rays are found."""
     words = (
         "mode=train",
         "run.id=real",

@@ -1,4 +1,4 @@
-"""The accidents of published ports, repeated: each is refused, or named in the placement report."""
+"""Bugs of published ports: each is refused, or named in the placement report."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def test_moving_the_wrapped_network_is_refused():
         wrapped.to(torch.device("cpu"))
 
 
-def test_a_bare_network_in_place_of_the_wrapper_is_refused(monkeypatch):
+def test_a_bare_network_instead_of_the_wrapper_is_refused(monkeypatch):
     monkeypatch.setattr(poptorch, "trainingModel", lambda module, options, optimizer: module)
     with pytest.raises(DeviceError, match="bare LossInForward, which would train on the host"):
         ipu()
@@ -61,7 +61,7 @@ def test_a_bare_network_in_place_of_the_wrapper_is_refused(monkeypatch):
 
 @pytest.fixture
 def wrapper_with_its_own_optimizer(monkeypatch):
-    """The port's way: SGD for the wrapper, and the configured optimizer never handed over."""
+    """Like the port: SGD for the wrapper, and the configured optimizer never set."""
     wrap = poptorch.trainingModel
 
     def careless(module, options, optimizer):
@@ -79,7 +79,7 @@ def test_an_optimizer_that_never_steps_is_named(wrapper_with_its_own_optimizer, 
     assert f"PROBLEM.........: optimizer: {name} was asked for and never stepped" in report(executor)
 
 
-def test_the_configured_optimizer_goes_before_the_wrappers(wrapper_with_its_own_optimizer):
+def test_the_configured_optimizer_replaces_the_wrappers(wrapper_with_its_own_optimizer):
     executor = ipu()
     executor.train([batch()], 1e-3)
     assert "PROBLEM" not in report(executor)
@@ -89,7 +89,7 @@ def test_the_configured_optimizer_goes_before_the_wrappers(wrapper_with_its_own_
 # A precision that is ignored
 
 
-def test_a_precision_that_nothing_follows_is_named():
+def test_an_ignored_precision_is_named():
     executor = ipu(precision=Precision.float16)
     executor.network.float().compute_type = torch.float32
     executor.train([batch()], 1e-3)
@@ -102,7 +102,7 @@ def test_a_precision_that_nothing_follows_is_named():
 
 
 class Two(Processes):
-    """Two processes, the other one with weights and events of its own."""
+    """Two processes, the other one with given weights and events."""
 
     def gather(self, value):
         return [value, self.other]
@@ -130,8 +130,8 @@ def test_shared_events_end_the_run():
 
 @pytest.mark.timeout(1500)
 @pytest.mark.long
-def test_processes_that_keep_their_gradients_are_ended(start, tmp_path, few_events):
-    """Real processes, with the exchange taken out."""
+def test_processes_that_do_not_exchange_gradients_are_stopped(start, tmp_path, few_events):
+    """Real processes, with the exchange disabled."""
     words = (
         "run.id=x",
         "network=a21",
@@ -159,7 +159,7 @@ def test_processes_that_keep_their_gradients_are_ended(start, tmp_path, few_even
 
 
 @pytest.mark.slow
-def test_processes_that_would_train_apart_are_not_started(start, tmp_path):
+def test_processes_that_would_train_separately_are_refused(start, tmp_path):
     codes, said = start("run.id=x", f"output_dir={tmp_path / 'out'}", by="mpirun", instances=2).finish()
     assert codes == [2, 2]
     assert "each would train a network of its own" in said

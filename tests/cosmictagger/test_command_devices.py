@@ -1,4 +1,4 @@
-"""The same training in every place: processor, IPU by our drop-in, Gaudi by our emulation; one process or two."""
+"""The same training on a CPU, an IPU (our drop-in) and a Gaudi (our emulation), in one process or two."""
 
 import csv
 import json
@@ -58,7 +58,7 @@ def _losses(path):
 
 
 @pytest.mark.slow
-def test_an_ipu_and_a_gaudi_give_the_losses_of_the_processor(trained):
+def test_an_ipu_and_a_gaudi_give_the_losses_of_a_cpu(trained):
     words = ("run.iterations=5", "run.aux_iterations=3")
     train, test, placement = trained("CPU", *words)
     assert placement["device"] == "cpu"
@@ -71,7 +71,7 @@ def test_an_ipu_and_a_gaudi_give_the_losses_of_the_processor(trained):
 
 
 @pytest.mark.slow
-def test_inference_on_an_ipu_finds_what_the_processor_finds(tmp_path, few_events):
+def test_inference_on_an_ipu_equals_that_on_a_cpu(tmp_path, few_events):
     given = (*WORDS, *SMALL, f"output_dir={tmp_path}", f"data.data_directory={few_events}", "run.iterations=2")
     assert main([*given]) == 0
     found = []
@@ -86,7 +86,7 @@ def test_inference_on_an_ipu_finds_what_the_processor_finds(tmp_path, few_events
 @pytest.mark.long
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
 @pytest.mark.parametrize("instances", [1, 2])
-def test_every_place_gives_the_same_losses(trained, optimizer, instances):
+def test_every_device_gives_the_same_losses(trained, optimizer, instances):
     words = (f"mode.optimizer.name={optimizer}",)
     train, _, placement = trained("CPU", *words, instances=instances)
     assert placement["instances"] == instances
@@ -101,7 +101,7 @@ def test_every_place_gives_the_same_losses(trained, optimizer, instances):
 @pytest.mark.timeout(1500)
 @pytest.mark.long
 @pytest.mark.parametrize("stages", [2, 4])
-def test_stages_change_no_loss(trained, stages):
+def test_stages_do_not_change_losses(trained, stages):
     train, _, _ = trained("IPU", "run.iterations=5")
     split, _, _ = trained("IPU", "run.iterations=5", f"run.stages={stages}", by="nobody")
     assert split == pytest.approx(train, rel=1e-5)
@@ -109,7 +109,7 @@ def test_stages_change_no_loss(trained, stages):
 
 @pytest.mark.timeout(1500)
 @pytest.mark.long
-def test_every_launcher_is_understood(trained):
+def test_every_launcher_is_supported(trained):
     found = [trained("CPU", *SMALL, instances=2, by=by)[0] for by in ("torchrun", "mpirun", "srun", "poprun")]
     assert all(each == found[0] for each in found[1:])
 
@@ -138,7 +138,7 @@ def test_two_instances_with_two_replicas_each_are_four_processes(trained):
 
 @pytest.mark.timeout(1500)
 @pytest.mark.long
-def test_lazy_graphs_end_behind_backward_and_update_alone(start, tmp_path, few_events):
+def test_lazy_graphs_end_only_after_backward_and_update(start, tmp_path, few_events):
     given = (*WORDS, *SMALL, f"output_dir={tmp_path}", f"data.data_directory={few_events}", "run.iterations=4")
     codes, said = start(*given, "run.compute_mode=HPU", "run.lazy_mode=true").finish()
     assert codes == [0], said

@@ -1,4 +1,4 @@
-"""An instance is killed: the job starts again, by its launcher or by hand, and ends as if nothing had happened."""
+"""Jobs that resume after an instance was killed, restarted by a launcher or by hand."""
 
 import csv
 import os
@@ -52,7 +52,7 @@ def unequal(some, others):
 
 
 def process_of(folder, variable, value):
-    """The process that trains into a folder as this one of several."""
+    """The PID of the process with this number that trains into a folder."""
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words, known = (place / "cmdline").read_bytes().split(b"\0"), (place / "environ").read_bytes().split(b"\0")
@@ -65,7 +65,7 @@ def process_of(folder, variable, value):
 
 
 def kill_after(started, folder, pattern, variable, value):
-    """Kill one process as soon as a checkpoint is there."""
+    """Kill one process as soon as there is a checkpoint."""
     while not list((folder / "checkpoints").glob(pattern)):
         assert any(process.poll() is None for process in started.processes), started.said()
         time.sleep(0.02)
@@ -90,7 +90,7 @@ ROUTES = {
         pytest.param("torchrun", "shared", marks=pytest.mark.long),
     ],
 )
-def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(start, tmp_path, few_events, by, buffers):
+def test_a_restarted_job_ends_like_an_uninterrupted_one(start, tmp_path, few_events, by, buffers):
     place, pattern, variable = ROUTES[by]
     shared = () if place == "IPU" else ("run.distributed=true", f"run.broadcast_buffers={buffers == 'shared'}")
     given = (
@@ -111,13 +111,13 @@ def test_a_launcher_restarts_a_job_that_ends_as_if_undisturbed(start, tmp_path, 
     assert losses(tmp_path / "killed") == losses(tmp_path / "whole")
     expected, found = (tensors_of(tmp_path / run, STEPS) for run in ("whole", "killed"))
     assert [unequal(*pair) for pair in zip(expected, found, strict=True)] == [[], []]
-    # Each instance has statistics of its own; otherwise there would have been nothing to lose.
+    # Each instance has its own statistics; otherwise the test would prove nothing.
     assert buffers == "shared" or any("running" in name for name in unequal(*expected))
 
 
 @pytest.mark.timeout(1500)
 @pytest.mark.long
-def test_eight_gaudis_go_on_where_one_was_killed(start, tmp_path, few_events):
+def test_eight_gaudis_resume_after_one_was_killed(start, tmp_path, few_events):
     words = (*WORDS, "run.compute_mode=HPU", "run.distributed=true", "run.minibatch_size=8", "run.iterations=16")
     given = (*words, f"data.data_directory={few_events}")
     codes, said = start(*given, f"output_dir={tmp_path / 'whole'}", by="mpirun", instances=8).finish()

@@ -1,17 +1,17 @@
-"""The story of ``make cosmic``."""
+"""``make cosmic``."""
 
 import json
 
 from cosmictagger import demonstration
 
 
-def test_the_story_begins_anew_each_time(tmp_path, monkeypatch, capsys):
+def test_the_demonstration_starts_over_each_time(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     checkpoint = demonstration.FOLDER / "checkpoints" / "model-240.ckpt"
     report = demonstration.FOLDER / "inference" / "report.json"
 
     def run(words):
-        """Training takes two minutes; what matters here is what it finds when it begins."""
+        """Training takes two minutes; only the folder at the start matters here."""
         if words[0] == "mode=inference":
             report.parent.mkdir(parents=True, exist_ok=True)
             found = 0.8 if checkpoint.exists() else 0.1

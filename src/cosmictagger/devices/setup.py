@@ -28,7 +28,7 @@ class NetworkSetup:
 
     @property
     def scheme(self) -> LossBalanceScheme:
-        """How the loss weighs the classes."""
+        """How the loss weights pixels."""
         return self.settings.loss_balance_scheme
 
     def optimizer(self, family: ModuleType = torch.optim) -> torch.optim.Optimizer | None:

@@ -1,4 +1,4 @@
-"""What devices of torch have in common."""
+"""The common base of torch's devices."""
 
 from __future__ import annotations
 

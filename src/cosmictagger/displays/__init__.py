@@ -1,1 +1,1 @@
-"""Images of events for people: charge, truth and prediction of the three planes."""
+"""Event displays: charge, truth and prediction of the three planes."""

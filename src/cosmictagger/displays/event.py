@@ -1,4 +1,4 @@
-"""One event as one PNG."""
+"""Drawing an event as a PNG."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw_event(
     truth: NeutrinoTruth | None = None,
     downsample: int = 0,
 ) -> Path:
-    """Draw charge, truth and, where given, prediction of the three planes (3, rows, columns), and a closer look."""
+    """Draw charge, truth and the optional prediction of the planes (3, rows, columns), and a close-up."""
     _check_shapes(image, label, prediction)
     figure = _figure(_rows_of_panels(prediction))
     columns = [
@@ -125,4 +125,4 @@ def _vertices(truth: NeutrinoTruth | None) -> list[tuple[int, int] | None]:
 def _check_shapes(image: Array, label: Array, prediction: Array | None) -> None:
     given = [np.shape(each) for each in (image, label, prediction) if each is not None]
     if any(len(shape) != 3 or shape[0] != PLANES or shape != given[0] for shape in given):
-        raise DataError(f"An event is drawn from arrays of one shape (3, rows, columns), not {given}.")
+        raise DataError(f"Image, label and prediction must have one shape (3, rows, columns), not {given}.")

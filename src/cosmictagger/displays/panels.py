@@ -1,4 +1,4 @@
-"""One panel of a display, and what stands around the panels."""
+"""The panels of a display, its colour bar and its legend."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_COLUMNS = 560
-"""Columns that a panel has dots for; wider images are pooled."""
+"""Columns that a panel can resolve; wider images are pooled."""
 _CHARGE_COLOURS = "inferno"
 _LEAST_CHARGE, _MOST_CHARGE = 2.0, 300.0
-"""The threshold is 5; below it the scale begins so that the weakest pixels still show."""
+"""The scale starts below the threshold of 5, so that the weakest pixels are visible."""
 _SMALL = 9
 
 
 @dataclass(frozen=True, eq=False, kw_only=False, slots=True)
 class Panel:
-    """What one panel shows."""
+    """The content of a panel."""
 
     name: str
     kind: str
@@ -40,23 +40,23 @@ class Panel:
     note: str = ""
 
     def framed(self, frame: Window) -> Panel:
-        """The same with a rectangle around the part that another panel enlarges."""
+        """The same panel with a rectangle around the part that another panel enlarges."""
         return replace(self, frame=frame)
 
     def noted(self, note: str) -> Panel:
-        """The same with a remark."""
+        """The same panel with a note."""
         return replace(self, note=note)
 
 
 def draw(axes: Axes, panel: Panel) -> None:
-    """Fill one pair of axes."""
+    """Draw a panel."""
     part = panel.window.of(panel.image)
     shown = rendering.pooled(part, -(-part.shape[1] // _MOST_COLUMNS))
     scale = 1 << panel.downsample
     left, top = panel.window.left * scale, panel.window.top * scale
     extent = (left, left + panel.window.width * scale, top + panel.window.height * scale, top)
     axes.imshow(shown, extent=extent, aspect="auto", interpolation="nearest", **_colours(panel))
-    _dress(axes, panel)
+    _style_axes(axes, panel)
     if panel.frame is not None:
         _mark_frame(axes, panel.frame, scale)
     if panel.vertex is not None and panel.kind != "charge":
@@ -64,7 +64,7 @@ def draw(axes: Axes, panel: Panel) -> None:
 
 
 def colour_bar(figure: Figure, axes: Axes, columns: Sequence[Sequence[Panel]]) -> None:
-    """The scale of charges beside the first row."""
+    """Draw the scale of charges beside the first row."""
     from matplotlib.cm import ScalarMappable
 
     box = axes.get_position()
@@ -76,7 +76,7 @@ def colour_bar(figure: Figure, axes: Axes, columns: Sequence[Sequence[Panel]]) -
 
 
 def legend(figure: Figure, *, with_prediction: bool) -> None:
-    """What the colours mean."""
+    """Draw the legend."""
     from matplotlib.patches import Patch
 
     meanings = [
@@ -113,11 +113,11 @@ def _colours(panel: Panel) -> dict[str, Any]:
 def _charge_scale(downsample: int) -> LogNorm:
     from matplotlib.colors import LogNorm
 
-    # A coarse pixel averages over empty ones: charges of thin tracks fall about as the side of the block grows.
+    # A downsampled pixel averages over empty ones, so charges of thin tracks fall with the block size.
     return LogNorm(_LEAST_CHARGE * 0.25**downsample, _MOST_CHARGE * 0.6**downsample)
 
 
-def _dress(axes: Axes, panel: Panel) -> None:
+def _style_axes(axes: Axes, panel: Panel) -> None:
     axes.set_facecolor(rendering.PAPER)
     axes.tick_params(colors=rendering.INK, labelsize=_SMALL)
     axes.locator_params(nbins=5)

@@ -1,4 +1,4 @@
-"""Arrays of colours: sparse pixels made visible, whatever their number."""
+"""Colour maps of classes and predictions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MISSED_COLOUR = "#ff4fa3"
 INVENTED_COLOUR = "#7ddc5a"
 
 CLASS_COLOURS = (PAPER, FAINT, COSMIC_COLOUR, NEUTRINO_COLOUR)
-"""Empty, filled but background, cosmic, neutrino."""
+"""Empty, background, cosmic, neutrino."""
 AGREEMENT_COLOURS = (PAPER, FAINT, COSMIC_COLOUR, NEUTRINO_COLOUR, MISSED_COLOUR, INVENTED_COLOUR)
-"""As the classes where prediction and truth agree on neutrino, then neutrino missed, then neutrino invented."""
+"""The class colours where prediction and truth agree, then missed and invented neutrinos."""
 
 
 def pooled(image: Array, factor: int) -> Array:
-    """The highest value of every block: a track stays unbroken however small it is drawn."""
+    """Max-pool an image, so that tracks stay connected at any size."""
     if factor <= 1:
         return image
     height, width = (-(-side // factor) * factor for side in image.shape)
@@ -32,12 +32,12 @@ def pooled(image: Array, factor: int) -> Array:
 
 
 def class_map(image: Array, classes: Array) -> Array:
-    """NumberTypes of ``CLASS_COLOURS`` for a plane's classes."""
+    """Indices into ``CLASS_COLOURS`` for a plane."""
     return np.where(classes > 0, classes + 1, (image > 0).astype(np.uint8)).astype(np.uint8)
 
 
 def agreement_map(image: Array, label: Array, prediction: Array) -> Array:
-    """NumberTypes of ``AGREEMENT_COLOURS``: where prediction and truth differ about the neutrino."""
+    """Indices into ``AGREEMENT_COLOURS``: where prediction and truth differ about the neutrino."""
     shown = class_map(image, np.where(label == COSMIC, COSMIC, 0))
     shown[(label == NEUTRINO) & (prediction == NEUTRINO)] = 3
     shown[(label == NEUTRINO) & (prediction != NEUTRINO)] = 4
@@ -46,7 +46,7 @@ def agreement_map(image: Array, label: Array, prediction: Array) -> Array:
 
 
 def overlap(label: Array, prediction: Array, which: int) -> float:
-    """Intersection over union of one class; 1 where neither has it."""
+    """Intersection over union of one class; 1 if neither has it."""
     mine, theirs = label == which, prediction == which
     union = np.count_nonzero(mine | theirs)
     return np.count_nonzero(mine & theirs) / union if union else 1.0

@@ -1,4 +1,4 @@
-"""Which part of each plane is worth a closer look."""
+"""The part of each plane that the close-up shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cosmictagger.data.events import Array
 
 _LEAST_WIDTH, _MOST_WIDTH = 192, 768
 _SHAPE = 1.6
-"""Width over height, as the whole images have it."""
+"""Width over height, as in full images."""
 _ROOM = 1.25
 
 
@@ -25,18 +25,18 @@ class Window:
     width: int
 
     def of(self, image: Array) -> Array:
-        """The image's part inside the window."""
+        """The part of an image inside the window."""
         return image[self.top : self.top + self.height, self.left : self.left + self.width]
 
 
 def window_around(classes: Array, image: Array, vertex: tuple[int, int] | None, downsample: int) -> Window:
-    """The neutrino's part of a plane: about its vertex where that is known, else about its pixels."""
+    """A window around the neutrino's pixels and its vertex, if known."""
     rows, columns = np.nonzero(classes == NEUTRINO)
     if len(rows) == 0:
         rows, columns = np.nonzero(image == image.max())
     if vertex is not None:
         rows, columns = np.append(rows, vertex[0] >> downsample), np.append(columns, vertex[1] >> downsample)
-    # A few far spots must not decide the scale.
+    # Ignore a few distant spots.
     top, bottom = np.percentile(rows, (3, 97))
     left, right = np.percentile(columns, (3, 97))
     wanted = _ROOM * max(right - left, _SHAPE * (bottom - top))

@@ -1,4 +1,4 @@
-"""Predictions for events of a file, one batch after another."""
+"""Evaluating the events of a file, batch by batch."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from cosmictagger.training.metrics import KEYS, image_metrics
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluatedBatch:
-    """A batch and what the network made of it."""
+    """A batch with its prediction and metrics."""
 
     batch: Batch
-    """As it lies in the file."""
+    """The batch as stored in the file."""
 
     prediction: torch.Tensor
     numbers: torch.Tensor
     """The metrics of each image of each plane, (3, N, 5)."""
 
     loss: float | None
-    """None where the batch had to be filled up."""
+    """None if the batch was padded."""
 
     heads: tuple[float, ...] | None = None
-    """The numbers of the network's heads, likewise."""
+    """The metrics of the heads; None if the batch was padded."""
 
     @property
     def neutrino_pixels(self) -> torch.Tensor:
-        """How many pixels of each event are labelled as neutrino, over all planes."""
+        """Neutrino pixels of each event, over all planes."""
         return torch.from_numpy((self.batch.label == NEUTRINO).sum((1, 2, 3)))
 
 
 def trained_executor(config: Configuration, folder: Path) -> Executor:
-    """An executor with the weights that are configured, or with the run's own."""
+    """An executor with the configured weights, or with the run's own."""
     path = weights_of_run(config.mode.weights_location, folder)
     executor = device_for(config).executor(config)
     state = load(path)
@@ -57,16 +57,18 @@ def trained_executor(config: Configuration, folder: Path) -> Executor:
 
 
 def entries_from(file: EventFile, start: int, most: int) -> list[int]:
-    """So many entries from the start on, as far as the file goes."""
+    """Entries from the start, limited by a number and by the file."""
     if not 0 <= start < len(file):
-        raise ConfigurationError(f"mode.start_index is {start}, and {file.path} holds {len(file)} events, from 0 on.")
+        raise ConfigurationError(
+            f"mode.start_index is {start}, but {file.path} holds only {len(file)} events, counted from 0."
+        )
     return list(range(start, min(len(file), start + most)))
 
 
 def evaluate_entries(
     executor: Executor, file: EventFile, entries: list[int], config: Configuration
 ) -> Iterator[EvaluatedBatch]:
-    """Predict batch by batch; the last one is filled up with its first event, and cut again."""
+    """Predict batch by batch; the last batch is padded with its first event and cut again."""
     size = config.run.minibatch_size
     for first in range(0, len(entries), size):
         wanted = entries[first : first + size]

@@ -24,16 +24,16 @@ from cosmictagger.training.journal import SHOWN
 from cosmictagger.training.metrics import KEYS, NAMES
 
 CLEAR = 10
-"""Neutrino pixels that an event needs to be worth asking for its neutrino."""
+"""Neutrino pixels that an event needs to count as clear."""
 
 
 def infer(config: Configuration, folder: Path, processes: Processes) -> None:
-    """Predict held-out events, write the predictions down and report on them."""
+    """Predict held-out events, write the predictions and a report."""
     assert isinstance(config.mode, Inference)
     source = held_out_events(config)
     if source is None:
         raise ConfigurationError(
-            "mode=inference needs events to read, and data=synthetic has none. Use data=generated or data=real."
+            "mode=inference needs events to read, but data=synthetic has none. Use data=generated or data=real."
         )
     executor = trained_executor(config, folder)
     size, keys = config.run.minibatch_size, head_keys(config.network)
@@ -88,7 +88,7 @@ def _note(table: MetricTable, mode: Inference, number: int, evaluated: Evaluated
 
 
 def averages(found: list[EvaluatedBatch], *, neutrino_pixels: int = 0) -> dict[str, float]:
-    """Every metric over all entries alike that have so many neutrino pixels, and the loss over whole batches."""
+    """Each metric averaged over entries with enough neutrino pixels, and the loss over full batches."""
     wanted = torch.cat([evaluated.neutrino_pixels for evaluated in found]) >= neutrino_pixels
     per_plane = torch.cat([evaluated.numbers for evaluated in found], dim=1)[:, wanted].mean(1)
     numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
@@ -98,7 +98,7 @@ def averages(found: list[EvaluatedBatch], *, neutrino_pixels: int = 0) -> dict[s
 
 
 def of_heads(found: list[EvaluatedBatch], keys: tuple[str, ...]) -> dict[str, float]:
-    """The numbers of the heads over whole batches."""
+    """The metrics of the heads, averaged over full batches."""
     rows = [evaluated.heads for evaluated in found if evaluated.heads is not None]
     return (
         {key: sum(column) / len(rows) for key, column in zip(keys, zip(*rows, strict=True), strict=True)}

@@ -1,4 +1,4 @@
-"""mode=iotest: how fast events are read, with nothing done to them."""
+"""mode=iotest: measuring how fast events are read."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def iotest(config: Configuration, folder: Path, processes: Processes) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadingReport:
-    """What reading gave; the first batch, which nothing was prefetched for, is timed apart."""
+    """The speed of reading; the first batch is timed separately, as nothing was prefetched."""
 
     images: int
     seconds: float
     first_batch_seconds: float
     images_per_second: float
-    """Over all batches, the first included."""
+    """Over all batches, including the first."""
     steady_images_per_second: float
     """Without the first batch."""
 
 
 def measure_reading(loader: BatchLoader, iterations: int, *, log: Callable[[str], object] = print) -> ReadingReport:
-    """Fetch the given number of batches and say how long each one took."""
+    """Fetch a number of batches and log how long each took."""
     begin = time.perf_counter()
     first = 0.0
     for iteration in range(iterations):

@@ -1,4 +1,4 @@
-"""What a training goes on from: in several processes, the same step in all of them."""
+"""Finding the checkpoint to resume from: the same step in all processes."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints, find, load
 
 RESTARTS = ("PILOTAGE_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
-"""Where poprun, torchrun and SLURM say how often they had to start a job again."""
+"""Variables in which poprun, torchrun and SLURM count restarts."""
 
 
 def is_restarted() -> bool:
-    """Whether a launcher has started this job again, which then has to do no more than was left of it."""
+    """Whether a launcher restarted this job, which then finishes the remaining steps only."""
     return any(os.environ.get(name, "0") not in ("", "0") for name in RESTARTS)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoint:
-    """A checkpoint that was found."""
+    """A checkpoint to resume from."""
 
     path: Path
     state: dict[str, Any]
     is_own: bool
-    """Whether it is this run's, so that the place in the data counts, too."""
+    """Whether it is this run's, so that the position in the data is restored too."""
 
 
 def find_checkpoint(checkpoints: Checkpoints, location: str, processes: Processes) -> FoundCheckpoint | None:
-    """The run's own newest checkpoint, or else the one that was asked for."""
+    """The run's newest checkpoint, or else the configured one."""
     if processes.per_instance_files:
         return _of_instances(checkpoints, location, processes)
     newest = _newest(checkpoints, location) if processes.writes else None
-    told = processes.broadcast(None if newest is None else (str(newest.path), newest.state, newest.is_own))
-    return None if told is None else FoundCheckpoint(Path(told[0]), told[1], is_own=told[2])
+    found = processes.broadcast(None if newest is None else (str(newest.path), newest.state, newest.is_own))
+    return None if found is None else FoundCheckpoint(Path(found[0]), found[1], is_own=found[2])
 
 
 def check_seed(seed: int, found: FoundCheckpoint) -> None:
-    """Raise where another order of events is asked for than the one that the run would go on with; 0 asks for none."""
+    """Raise if the configured seed differs from that of the run to resume; 0 means any."""
     began = found.state.get("data", {}).get("train", {}).get("seed") if found.is_own else None
     if seed and began is not None and seed != began:
         raise CheckpointError(
-            f"data.seed={seed}, and the run began with {began}: its sequence of events cannot go on. Leave data.seed out, or "
-            "start with another run.id."
+            f"data.seed={seed}, but the run started with {began}: its sequence of events cannot continue. Omit "
+            "data.seed, or use another run.id."
         )
 
 
@@ -60,7 +60,7 @@ def _asked_for(location: str) -> FoundCheckpoint | None:
 
 
 def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes) -> FoundCheckpoint | None:
-    """Each instance has files of its own, and one that was killed may lack the last."""
+    """Each instance has its own files, and a killed one may lack the last."""
     everyone = processes.gather(checkpoints.steps())
     common = set.intersection(*map(set, everyone))
     if not common:
@@ -71,11 +71,11 @@ def _of_instances(checkpoints: Checkpoints, location: str, processes: Processes)
 
 
 def _refuse_lost_steps(checkpoints: Checkpoints, everyone: list[list[int]]) -> None:
-    """Raise where instances have saved more than once and share no step; a job may be killed in its first save."""
+    """Raise if instances saved more than once but share no step; a job may be killed during its first save."""
     if max(map(len, everyone)) < 2:
         return
     listed = "; ".join(f"instance {number}: {steps or 'none'}" for number, steps in enumerate(everyone))
     raise CheckpointError(
-        f"No step in {checkpoints.folder} has a checkpoint of every instance ({listed}). Put the missing files back, or start "
-        "with another run.id."
+        f"No step in {checkpoints.folder} has a checkpoint of every instance ({listed}). Restore the missing files, or "
+        "use another run.id."
     )

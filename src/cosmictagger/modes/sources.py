@@ -1,4 +1,4 @@
-"""Where a configuration's events come from."""
+"""The sources of events of a configuration."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.errors import ConfigurationError
 
 MAX_CACHED_BYTES = 2**30
-"""How much memory the pixels of one file may take."""
+"""The largest file to cache, in bytes of its pixels."""
 
 EVENTS_PER_PROCESS = 40
-"""Fewer are drawn sooner than a process is started for them."""
+"""Generating fewer events takes less time than starting a process."""
 
 
 def training_events(config: Configuration) -> EventFile | SyntheticEvents:
@@ -35,7 +35,7 @@ def training_events(config: Configuration) -> EventFile | SyntheticEvents:
 
 
 def held_out_events(config: Configuration) -> EventFile | None:
-    """Events that are never trained on; noise has none."""
+    """Events that are never trained on; None for noise."""
     data = config.data
     match data:
         case Generated():
@@ -53,13 +53,13 @@ def _generated(data: Generated, events: int, seed: int) -> EventFile:
     from cosmictagger.data.generator.progress import terminal_progress
 
     workers = min(len(os.sched_getaffinity(0)), max(events // EVENTS_PER_PROCESS, 1))
-    with terminal_progress(f"drawing {events} events") as told:
+    with terminal_progress(f"generating {events} events") as report:
         folder = Path(data.data_directory)
-        return EventFile(generated_file(folder, events=events, seed=seed, workers=workers, progress=told))
+        return EventFile(generated_file(folder, events=events, seed=seed, workers=workers, progress=report))
 
 
 def cached(config: Configuration, source: EventFile | SyntheticEvents) -> Source:
-    """Events that fit into memory are decoded once, and not whenever they are drawn again."""
+    """Cache a file's decoded events if they fit in memory."""
     if not isinstance(source, EventFile) or source.pixels * BYTES_PER_PIXEL > MAX_CACHED_BYTES:
         return source
     return CachedEvents(source, downsample=config.data.downsample)

@@ -27,18 +27,16 @@ from cosmictagger.training.schedule import Schedule
 
 
 def train(config: Configuration, folder: Path, processes: Processes) -> None:
-    """Train, from the newest checkpoint of the run on where there is one."""
+    """Train, resuming from the run's newest checkpoint if there is one."""
     assert isinstance(config.mode, Train)
-    with ExitStack() as open_things:
-        training = _training(config, config.mode, folder, processes, open_things)
-        open_things.callback(training.journal.close)
+    with ExitStack() as resources:
+        training = _training(config, config.mode, folder, processes, resources)
+        resources.callback(training.journal.close)
         training.run(config.run.iterations)
         _finish(config, training, folder)
 
 
-def _training(
-    config: Configuration, mode: Train, folder: Path, processes: Processes, open_things: ExitStack
-) -> Training:
+def _training(config: Configuration, mode: Train, folder: Path, processes: Processes, resources: ExitStack) -> Training:
     checkpoints = Checkpoints(folder / "checkpoints", instance=processes.rank if processes.per_instance_files else None)
     if processes.writes or processes.per_instance_files:
         checkpoints.sweep()
@@ -49,11 +47,11 @@ def _training(
     source, aux = training_events(config), held_out_events(config)
     order = "random_blocks" if aux else "serial_access"
     loader = device.loader(config, cached(config, source), order, processes, Purpose.training)
-    open_things.callback(loader.close)
+    resources.callback(loader.close)
     held_out = None
     if aux is not None:
         held_out = device.loader(config, cached(config, aux), "random_blocks", processes, Purpose.validation)
-        open_things.callback(held_out.close)
+        resources.callback(held_out.close)
     images = config.run.minibatch_size * mode.optimizer.gradient_accumulation
     found = find_checkpoint(checkpoints, mode.weights_location, processes)
     if found is not None:
@@ -76,7 +74,7 @@ def _training(
         return training
     training.restore(found.state, everything=found.is_own, restarted=found.is_own and is_restarted())
     LOGGER.info("Resumed from %s", found.path)
-    # The number of iterations counts from here, as in the original, unless a launcher has restarted the job.
+    # Iterations count from here, as in the original, unless a launcher restarted the job.
     LOGGER.info("resumed at step %d, %d steps to go", training.step, training.left(config.run.iterations))
     return training
 
@@ -101,7 +99,7 @@ def _periods(config: Configuration, mode: Train, joined: int, processes: Process
         checkpoint=mode.checkpoint_iteration,
         accumulation=mode.optimizer.gradient_accumulation // joined,
         share=config.run.minibatch_size // processes.size,
-        images=None if mode.no_summary_images else 1,
+        images=not mode.no_summary_images,
     )
 
 
@@ -115,8 +113,8 @@ def _finish(config: Configuration, training: Training, folder: Path) -> None:
     placement = replace(
         found, instances=training.processes.size, exchange=training.consistency.describe(found.replicas)
     )
-    everybodys = training.processes.gather(placement.problems)
-    placement = replace(placement, problems=tuple(dict.fromkeys(each for some in everybodys for each in some)))
+    problems = training.processes.gather(placement.problems)
+    placement = replace(placement, problems=tuple(dict.fromkeys(each for some in problems for each in some)))
     if not training.processes.writes:
         return
     throughput = training.journal.throughput

@@ -17,7 +17,7 @@ from cosmictagger.records.process_log import LOGGER
 
 
 def visualize(config: Configuration, folder: Path, processes: Processes) -> None:
-    """Draw held-out events, with predictions where there are weights."""
+    """Draw held-out events, with predictions if there are weights."""
     assert isinstance(config.mode, Visualize)
     source = held_out_events(config)
     assert source is not None
@@ -26,7 +26,7 @@ def visualize(config: Configuration, folder: Path, processes: Processes) -> None
         if config.mode.weights_location or Checkpoints(folder / "checkpoints").latest() is not None:
             _draw_judged(config, folder, file, entries)
         else:
-            LOGGER.info("No checkpoint file found, drawing charge and label alone")
+            LOGGER.info("No checkpoint file found, drawing only charge and label")
             _draw_plain(config, folder, file, entries)
 
 

@@ -1,4 +1,4 @@
-"""Convolution, normalisation and activation: what the networks are made of."""
+"""Blocks of convolution, normalisation and activation."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cosmictagger.networks.plane_norm import normalize_planes
 from cosmictagger.networks.pooling import double
 
 LEAK = 0.01
-"""Slope of the activation where it is negative."""
+"""Slope of the activation for negative values."""
 
 PLANES = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Style:
-    """What all blocks of one network share."""
+    """Settings that all blocks of a network share."""
 
     conv_mode: ConvMode = ConvMode.conv_2D
     normalization: Norm = Norm.batch
     bias: bool = True
     rounded: bool = False
-    """Whether convolutions train as if they had eight bits."""
+    """Whether convolutions simulate 8-bit integers."""
 
     @property
     def is_volume(self) -> bool:
@@ -37,11 +37,11 @@ class Style:
 
     @property
     def groups(self) -> int:
-        """Over how many parts of a stack statistics are taken; a volume pools its planes."""
+        """Number of groups of a stack with separate statistics; a volume has one."""
         return 1 if self.is_volume else PLANES
 
     def convolution(self, inputs: int, outputs: int, size: int, stride: int = 1, padding: int = 0) -> Convolution:
-        """A convolution that leaves planes apart."""
+        """A convolution that keeps planes separate."""
         if self.is_volume:
             return nn.Conv3d(
                 inputs, outputs, (1, size, size), (1, stride, stride), (0, padding, padding), bias=self.bias
@@ -49,7 +49,7 @@ class Style:
         return nn.Conv2d(inputs, outputs, size, stride, padding, bias=self.bias)
 
     def norm(self, channels: int) -> nn.Module | None:
-        """What normalises so many channels."""
+        """The normalisation of a number of channels."""
         match self.normalization:
             case Norm.none:
                 return None
@@ -82,7 +82,7 @@ class Block(nn.Module):
         self.rounding = FakeQuantization() if style.rounded else None
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """What the normalisation is given."""
+        """The convolution's output, before normalisation."""
         return convolve(self.conv, x, bias, self.rounding)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
@@ -99,10 +99,9 @@ class Block(nn.Module):
 
 
 class UpsamplingBlock(Block):
-    """A 1x1 block behind an interpolation to twice the size.
+    """An interpolation to twice the size and a 1x1 block.
 
-    Both are linear and the interpolation leaves constants alone, so the convolution runs first, on a quarter of the
-    pixels.
+    Both are linear and interpolation preserves constants, so the convolution runs first, on a quarter of the pixels.
     """
 
     def __init__(self, style: Style, inputs: int, outputs: int, *, slope: float = LEAK) -> None:
@@ -110,7 +109,7 @@ class UpsamplingBlock(Block):
         self.nearest = style.is_volume
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """The narrowed image at twice the size."""
+        """The convolved image at twice the size."""
         y = super().convolved(x, bias)
         if self.nearest:
             return F.interpolate(y, scale_factor=2, mode="nearest")
@@ -133,14 +132,14 @@ class TransposedBlock(Block):
 
 
 class PlaneMixingBlock(Block):
-    """A block of a volume whose kernel runs across the three planes and is one pixel wide."""
+    """A block of a volume with a kernel across the three planes, one pixel wide."""
 
     def __init__(self, style: Style, inputs: int, outputs: int) -> None:
         super().__init__(style, inputs, outputs, size=1, padding=0)
         self.conv = nn.Conv3d(inputs, outputs, (3, 1, 1), padding=(1, 0, 0), bias=style.bias)
 
     def convolved(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """The planes, each with its neighbours mixed in."""
+        """The planes, each mixed with its neighbours."""
         return mix_planes(self.conv, x, bias, PLANES, self.rounding)  # type: ignore[arg-type]
 
 
@@ -152,18 +151,18 @@ def normalized(
     groups: int,
     slope: float,
 ) -> Tensor:
-    """Normalise by the statistics of each part of a stack, and let them move the running ones one after another."""
+    """Normalise each group of a stack by its own statistics, and update the running statistics in turn."""
     y: Tensor
     y, mean, variance, _ = normalize_planes(x, shift, norm.weight, norm.bias, residual, groups, slope, norm.eps)
     with torch.no_grad():
         count = x.numel() // x.shape[1] // groups
-        _follow(norm.running_mean, mean, norm.momentum)
-        _follow(norm.running_var, variance * (count / max(count - 1, 1)), norm.momentum)
+        _update_running(norm.running_mean, mean, norm.momentum)
+        _update_running(norm.running_var, variance * (count / max(count - 1, 1)), norm.momentum)
         norm.num_batches_tracked.add_(groups)  # type: ignore[union-attr]
     return y
 
 
-def _follow(running: Tensor | None, values: Tensor, momentum: float | None) -> None:
+def _update_running(running: Tensor | None, values: Tensor, momentum: float | None) -> None:
     assert running is not None
     assert momentum is not None
     for value in values:
@@ -176,7 +175,7 @@ def with_running_statistics(norm: nn.modules.batchnorm._BatchNorm, x: Tensor) ->
 
 
 def activated(x: Tensor, residual: Tensor | None, slope: float) -> Tensor:
-    """Add the residual and apply the activation, writing over x."""
+    """Add the residual and apply the activation in place."""
     if residual is not None:
         x = x + residual
     return x if slope == 1.0 else F.leaky_relu(x, slope, inplace=True)

@@ -1,4 +1,4 @@
-"""Convolutions of stacked planes, whichever of torch's classes holds their weights."""
+"""Convolutions of stacked planes, with weights of torch's 2D or 3D classes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cosmictagger.networks.fake_quantization import FakeQuantization
 Convolution: TypeAlias = nn.Conv2d | nn.Conv3d
 
 MANY_TERMS = 512
-"""With channels last, processors add the terms of a result one after another; with this many it costs digits and saves no time."""
+"""With channels last, CPUs sum terms sequentially; from this many on, that loses digits and saves no time."""
 
 
 def convolve(
     convolution: Convolution, x: Tensor, bias: Tensor | None, rounding: FakeQuantization | None = None
 ) -> Tensor:
-    """Apply a convolution to stacked planes, computing in the type of the values.
+    """Apply a convolution to stacked planes, in the type of the values.
 
-    A kernel of three dimensions that is one plane thick does the same to each plane as one of two dimensions.
+    A 3D kernel that is one plane thick equals a 2D kernel on each plane.
     """
     weight, stride, padding = convolution.weight, convolution.stride, convolution.padding
     if weight.dim() == 5:
@@ -52,7 +52,7 @@ def convolve_transposed(
 def mix_planes(
     convolution: nn.Conv3d, x: Tensor, bias: Tensor | None, planes: int, rounding: FakeQuantization | None = None
 ) -> Tensor:
-    """Apply a convolution that runs across the planes, to planes that are stacked plane by plane."""
+    """Apply a convolution across planes that are stacked along the batch."""
     weight = convolution.weight
     if rounding is not None:
         x, weight = rounding.values(x), rounding.weights(weight)

@@ -1,4 +1,4 @@
-"""What a network may say beside the class of each pixel: the kind of the event, and where its neutrino interacted."""
+"""Optional heads of the network: the class of the event and the neutrino's vertex."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ WIDTH = 128
 
 BLOCKS = 4
 EVENT_CLASSES = 4
-"""Electron neutrino, muon neutrino, neutral current, cosmic rays alone."""
+"""Electron neutrino, muon neutrino, neutral current, cosmic rays only."""
 
 VERTEX_VALUES = 3
-"""Presence, and where in its cell the vertex lies: down and across."""
+"""Presence of the vertex, and its row and column offset within the cell."""
 
 VERTEX_LEVEL = 2
-"""How many halvings above the deepest level the vertex is looked for."""
+"""The level of the vertex head, in halvings above the deepest."""
 
 
 def channels_at(network: Network, level: int) -> int:
-    """Channels of the level that is so many halvings above the deepest."""
+    """Channels of a level, in halvings above the deepest."""
     depth = network.depth - level
     filters = network.n_initial_filters
     return filters * (1 + depth) if network.growth_rate is GrowthRate.additive else filters * 2**depth
 
 
 class Head(nn.Module):
-    """A 1x1 block to many channels, four blocks, and a 1x1 convolution to what is asked for."""
+    """A 1x1 block, four blocks, and a 1x1 convolution to the outputs."""
 
     def __init__(self, network: Network, style: Style, inputs: int, outputs: int, groups: int) -> None:
         super().__init__()
@@ -42,27 +42,27 @@ class Head(nn.Module):
         self.last = style.convolution(WIDTH, outputs, 1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """So many values for each pixel of the features."""
+        """The outputs for each pixel of the features."""
         return convolve(self.last, self.blocks(self.bottleneck(features)), self.last.bias)
 
 
 class EventClassifier(Head):
-    """Scores of the event's kind, from the deepest features of the three planes together."""
+    """Scores of the event's class, from the deepest features of all planes."""
 
     def __init__(self, network: Network, style: Style) -> None:
         super().__init__(network, style, PLANES * channels_at(network, 0), EVENT_CLASSES, groups=1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Scores (N, 4); what the head learns does not reach the rest of the network."""
+        """Scores (N, 4); the head's gradient does not reach the rest of the network."""
         return super().forward(joined(features.detach())).float().mean((2, 3))
 
 
 class VertexFinder(Head):
-    """For each cell of a coarse grid on each plane: whether the vertex is there, and where in it."""
+    """Presence and offset of the vertex for each cell of a coarse grid on each plane."""
 
     def __init__(self, network: Network, style: Style) -> None:
         super().__init__(network, style, channels_at(network, VERTEX_LEVEL), VERTEX_VALUES, groups=style.groups)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Values before the sigmoid, (3 N, 3, h, w)."""
+        """Logits (3 N, 3, h, w)."""
         return super().forward(features).float()

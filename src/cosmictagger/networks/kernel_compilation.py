@@ -1,4 +1,4 @@
-"""Kernels compiled by threads while a program is still being captured: its shapes are known before it runs."""
+"""Compiling Triton kernels in threads while a program is captured: its shapes are known before it runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 THREADS = 4
-"""Most of a kernel's compilation is done outside of Python, and the capture beside it is not."""
+"""Kernels compile mostly outside of Python, so threads do not slow the capture down."""
 
 
 class KernelCompiler:
-    """Compiles kernels of Triton beside whatever ordered them."""
+    """Compiles Triton kernels in the background."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="kernels")
@@ -22,14 +22,14 @@ class KernelCompiler:
         self._pending: list[Future[None]] = []
 
     def submit(self, device: torch.device, kernel: Any, *arguments: Any, **tile: Any) -> None:
-        """Have a kernel compiled, once, for arguments like these: a type stands for a tensor."""
+        """Compile a kernel once for arguments like these; a dtype stands for a tensor."""
         name = (device, kernel, arguments, *tile.values())
         if name not in self._submitted:
             self._submitted.add(name)
             self._pending.append(self._threads.submit(_compile, device, kernel, arguments, tile))
 
     def wait(self) -> None:
-        """Wait for all that was ordered. A kernel that could not be compiled says so when it is called."""
+        """Wait for all submitted kernels. A kernel that failed to compile raises when it is called."""
         if self._pending:
             wait(self._pending)
             self._pending.clear()
@@ -37,7 +37,7 @@ class KernelCompiler:
 
 @cache
 def kernel_compiler() -> KernelCompiler:
-    """The one kernel_compiler of this process."""
+    """The compiler of this process."""
     return KernelCompiler()
 
 

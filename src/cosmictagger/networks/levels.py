@@ -1,4 +1,4 @@
-"""The levels of the U: down, deeper, up again."""
+"""The levels of the U-shaped network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cosmictagger.networks.series import BlockSeries
 
 
 class MaxPooling(nn.Module):
-    """The largest of four pixels, and a 1x1 block to more channels."""
+    """Max pooling, then a 1x1 block to more channels."""
 
     def __init__(self, style: Style, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class MaxPooling(nn.Module):
 
 
 class Interpolation(nn.Module):
-    """Twice the size by interpolation, and a 1x1 block to fewer channels."""
+    """Interpolation to twice the size, then a 1x1 block to fewer channels."""
 
     def __init__(self, style: Style, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Interpolation(nn.Module):
 
 
 class Concatenation(nn.Module):
-    """Way up and way down beside each other, narrowed by a 1x1 block."""
+    """Concatenated decoder and skip features, narrowed by a 1x1 block."""
 
     def __init__(self, style: Style, channels: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Concatenation(nn.Module):
 
 
 class Sum(nn.Module):
-    """Way up plus way down."""
+    """The sum of decoder and skip features."""
 
     def forward(self, x: Tensor, skip: Tensor) -> Tensor:
         """Join both."""
@@ -59,15 +59,15 @@ class Sum(nn.Module):
 
 
 class NoConnection(nn.Module):
-    """The way up alone."""
+    """The decoder features only."""
 
     def forward(self, x: Tensor, skip: Tensor) -> Tensor:
-        """Forget the way down."""
+        """Ignore the skip features."""
         return x
 
 
 class Deepest(nn.Module):
-    """Where the planes meet: narrowed together, convolved, and parted again."""
+    """The deepest block, which joins the planes, convolves them and splits them again."""
 
     def __init__(self, network: Network, style: Style, channels: int) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Deepest(nn.Module):
         """Run the deepest block."""
         y = joined(x) if self.joins else x
         y = self.unbottleneck(self.blocks(self.bottleneck(y)))
-        return parted(y) if self.joins else y
+        return split(y) if self.joins else y
 
 
 def _end(style: Style, inputs: int, outputs: int, groups: int) -> Block:
@@ -100,17 +100,17 @@ def _end(style: Style, inputs: int, outputs: int, groups: int) -> Block:
 
 
 def joined(x: Tensor) -> Tensor:
-    """Stacked planes, put beside each other in channels."""
+    """Move stacked planes to the channel dimension."""
     return cat(x.chunk(PLANES), dim=1)
 
 
-def parted(x: Tensor) -> Tensor:
-    """Planes beside each other in channels, stacked again."""
+def split(x: Tensor) -> Tensor:
+    """Move planes from the channel dimension back to a stack."""
     return cat(x.chunk(PLANES, dim=1))
 
 
 class Core(nn.Module):
-    """One level and all that is below it."""
+    """A level and all levels below it."""
 
     def __init__(self, network: Network, style: Style, depth: int, channels: int) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class Core(nn.Module):
         self.up_blocks = BlockSeries(style, channels, network.blocks_per_layer, residual=network.residual)
 
     def forward(self, x: Tensor, levels: list[Tensor] | None = None) -> Tensor:
-        """Run down, through the levels below, and up; what each level gives is added to ``levels``, the deepest first."""
+        """Run down, through the levels below, and up; appends each level's output to ``levels``, deepest first."""
         result = self._deepest(x) if self.down_blocks is None else self._around(x, levels)
         if levels is not None:
             levels.append(result)
@@ -149,7 +149,7 @@ class Core(nn.Module):
 
 
 def _slope(style: Style) -> float:
-    """Resizing convolutions of volumes have a plain ReLU."""
+    """Resizing convolutions of volumes use a plain ReLU."""
     return 0.0 if style.is_volume else LEAK
 
 

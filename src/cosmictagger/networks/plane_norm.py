@@ -1,11 +1,11 @@
 """Batch normalisation of stacked planes, with the activation and the residual sum in one operation.
 
-The three planes of an event are stacked along the batch, so that one convolution serves them all, while statistics are
-taken for each plane alone, as if the layer were called once for each. The operation computes
-``leaky_relu((x - mean) / sqrt(variance + eps) * weight + bias + residual)`` and returns the statistics beside it.
+The three planes of an event are stacked along the batch, so that one convolution handles all of them, while each plane
+has its own statistics, as if the layer were called once per plane. The operation computes
+``leaky_relu((x - mean) / sqrt(variance + eps) * weight + bias + residual)`` and also returns the statistics.
 
-A bias of the convolution before it cancels in the normalised values: it is not added to ``x`` at all, but given here as
-``shift``, which moves the reported means and has a gradient of exactly zero.
+A bias of the preceding convolution cancels in the normalised values, so it is not added to ``x``. It is passed as
+``shift``, which changes only the reported means and has a gradient of exactly zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def normalize_planes(
     slope: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Normalise each plane of a stack; returns the values, and per plane means, variances and inverse deviations."""
+    """Normalise each plane of a stack; returns values, means, variances and inverse standard deviations per plane."""
     if triton_support.supports(x):
         y, mean, inverse = triton_support.norm_kernels().normalize(x, weight, bias, residual, planes, slope, eps)
         variance = inverse.pow(-2) - eps
@@ -68,7 +68,7 @@ def normalize_planes_backward(
     eps: float,
     residual: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of x, weight, bias, and of the residual where there was one."""
+    """Gradients of x, weight, bias and the optional residual."""
     gradient = gradient.contiguous(memory_format=_format(x))
     if triton_support.supports(x):
         kernels = triton_support.norm_kernels()
@@ -111,7 +111,7 @@ def _fake_backward(gradient, x, y, weight, bias, statistics, slope, eps, residua
 def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]
     x, shift, weight, bias, residual, _, slope, eps = inputs
     y, *_, statistics = output
-    # Whether a value was negative is seen in the result; where memory is dear it is computed again instead.
+    # The result shows which values were negative; on a card it is recomputed to save memory.
     ctx.save_for_backward(
         x, None if residual is None and triton_support.supports(x) else y, weight, bias, statistics, shift
     )

@@ -1,7 +1,7 @@
-"""Halving and doubling images.
+"""Halving and doubling the size of images.
 
-On a card both are operations of our own: torch's maximum keeps a number of eight bytes for each pixel until the way back,
-and its interpolation adds gradients up in an order that changes from run to run.
+On a card both are custom operations: torch's max pooling saves eight bytes per pixel for backward, and its
+interpolation sums gradients in an order that changes from run to run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cosmictagger.networks import triton_support
 
 
 def halve(x: Tensor) -> Tensor:
-    """The largest of each two by two pixels."""
+    """Max-pool 2 x 2 pixels."""
     halved: Tensor = _halved(x) if triton_support.supports(x) else F.max_pool2d(x, 2)
     return halved
 
 
 def double(x: Tensor) -> Tensor:
-    """Twice the size by bilinear interpolation."""
+    """Double the size by bilinear interpolation."""
     if triton_support.supports(x):
         doubled: Tensor = _doubled(x)
         return doubled
@@ -52,8 +52,8 @@ def _doubled_backward(gradient: Tensor) -> Tensor:
     return triton_support.resizing_kernels().double_backward(gradient)  # type: ignore[no-any-return]
 
 
-def _foresee(operation: Any, prepare: Callable[[Any, Tensor], None], result: Callable[[Tensor], Tensor]) -> None:
-    """Say what an operation gives without values: that is how a program is captured, which will need the kernel soon."""
+def _register_fake(operation: Any, prepare: Callable[[Any, Tensor], None], result: Callable[[Tensor], Tensor]) -> None:
+    """Register an operation's result without values, for capture; also start compiling its kernel."""
 
     def without_values(*tensors: Tensor) -> Tensor:
         x = tensors[-1]
@@ -69,10 +69,10 @@ def _resized(x: Tensor, *, times: int = 1, parts: int = 1) -> Tensor:
     return torch.empty(size, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
 
 
-_foresee(_halved, lambda kernels, x: kernels.prepare_halving(x), partial(_resized, parts=2))
-_foresee(_halved_backward, lambda kernels, x: kernels.prepare_halving_backward(x), torch.empty_like)
-_foresee(_doubled, lambda kernels, x: kernels.prepare_doubling(x), partial(_resized, times=2))
-_foresee(_doubled_backward, lambda kernels, x: kernels.prepare_doubling_backward(x), partial(_resized, parts=2))
+_register_fake(_halved, lambda kernels, x: kernels.prepare_halving(x), partial(_resized, parts=2))
+_register_fake(_halved_backward, lambda kernels, x: kernels.prepare_halving_backward(x), torch.empty_like)
+_register_fake(_doubled, lambda kernels, x: kernels.prepare_doubling(x), partial(_resized, times=2))
+_register_fake(_doubled_backward, lambda kernels, x: kernels.prepare_doubling_backward(x), partial(_resized, parts=2))
 
 _halved.register_autograd(
     lambda ctx, gradient: _halved_backward(gradient, *ctx.saved_tensors),

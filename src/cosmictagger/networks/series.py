@@ -1,4 +1,4 @@
-"""Blocks one after another."""
+"""Sequences of blocks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class ResidualBlock(nn.Module):
         self.convolution_2 = Block(style, channels, channels, size=size, padding=padding, groups=groups)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Run both blocks and add."""
+        """Run both blocks and add the input."""
         result: Tensor = self.convolution_2(self.convolution_1(x), residual=x)
         return result
 
 
 class BlockSeries(nn.Module):
-    """So many blocks, residual or plain."""
+    """A sequence of blocks, residual or plain."""
 
     def __init__(
         self, style: Style, channels: int, blocks: int, *, residual: bool, size: int = 3, groups: int | None = None

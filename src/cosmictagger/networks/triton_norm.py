@@ -1,8 +1,8 @@
 # ruff: noqa: N803, SIM108 -- Triton's constants are written in capitals and its branches are decided by the compiler
-"""Kernels for NVIDIA cards: normalisation of stacked planes with channels last.
+"""Triton kernels: normalisation of stacked planes with channels last.
 
-Every kernel reads each value once. A tensor is seen as rows of channels, one row for each pixel. The number of channels is
-given in eighths: knowing that it divides by 8 lets the compiler load eight values at once.
+Every kernel reads each value once. A tensor is viewed as rows of channels, one row per pixel. The number of channels is
+passed divided by 8: knowing that 8 divides it lets the compiler load eight values at once.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from torch import Tensor
 from cosmictagger.networks.kernel_compilation import kernel_compiler
 
 TILE = 4096
-"""Values that one program holds at a time."""
+"""Values per tile of a program."""
 
 PROGRAMS = 1024
-"""About how many programs a reduction is cut into."""
+"""Approximate number of programs of a reduction."""
 
 
 @triton.jit(do_not_specialize=["rows", "eighths", "steps"])
@@ -30,7 +30,7 @@ def _sums_kernel(x, partial, rows, eighths, steps, ROWS: tl.constexpr, WIDTH: tl
     c = tl.arange(0, WIDTH)
     inside = c < channels
     x += plane.to(tl.int64) * rows * channels
-    # Sums of differences from one pixel keep their digits where most of a plane has one value.
+    # Sums of differences from one pixel stay precise if most of a plane has one value.
     pivot = tl.load(x + c, mask=inside, other=0.0).to(tl.float32)
     total = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
     squares = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
@@ -148,7 +148,7 @@ def _gradient_kernel(
 
 
 def prepare(x: Tensor, residual: bool, slope: float) -> None:
-    """Have compiled what ``normalize`` will need for a tensor like this one."""
+    """Start compiling the kernels of ``normalize`` for a tensor like this one."""
     submit, kind, number, tile = kernel_compiler().submit, x.dtype, torch.float32, _tile(x.shape[1])
     submit(x.device, _sums_kernel, kind, number, 1, 1, 1, **tile)
     added = kind if residual else None
@@ -156,7 +156,7 @@ def prepare(x: Tensor, residual: bool, slope: float) -> None:
 
 
 def prepare_backward(x: Tensor, has_result: bool, residual: bool, slope: float) -> None:
-    """Have compiled what ``normalize_backward`` will need for a tensor like this one."""
+    """Start compiling the kernels of ``normalize_backward`` for a tensor like this one."""
     submit, kind, number, tile = kernel_compiler().submit, x.dtype, torch.float32, _tile(x.shape[1])
     y, numbers = kind if has_result else None, (number,) * 4
     submit(x.device, _gradient_sums_kernel, kind, kind, y, *numbers, 1, 1, slope, 1, has_result, **tile)
@@ -167,7 +167,7 @@ def prepare_backward(x: Tensor, has_result: bool, residual: bool, slope: float) 
 def normalize(
     x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor | None, planes: int, slope: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Values, means and inverse deviations of each plane."""
+    """Values, means and inverse standard deviations of each plane."""
     kernel_compiler().wait()
     x = x.contiguous(memory_format=torch.channels_last)
     rows, channels, tile = _cut(x, planes)
@@ -197,7 +197,7 @@ def normalize_backward(
     slope: float,
     residual: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of x, weight, bias and residual; ``y`` may be left out where there was no residual."""
+    """Gradients of x, weight, bias and residual; ``y`` can be omitted without a residual."""
     kernel_compiler().wait()
     mean, inverse = statistics
     planes = len(mean)
@@ -233,7 +233,7 @@ def _tile(channels: int) -> dict[str, Any]:
 
 
 def _parts(rows: int, planes: int, tile_rows: int) -> tuple[int, int]:
-    """Into how many programs a plane is cut, and how many tiles each takes."""
+    """The number of programs per plane, and of tiles per program."""
     tiles = triton.cdiv(rows, tile_rows)
     steps = triton.cdiv(tiles * planes, PROGRAMS)
     return triton.cdiv(tiles, steps), steps

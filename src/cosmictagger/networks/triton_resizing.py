@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- Triton's constants are written in capitals and its branches are decided by the compiler
-"""Kernels for NVIDIA cards that halve and double images with channels last."""
+"""Triton kernels that halve and double images with channels last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from cosmictagger.networks.kernel_compilation import kernel_compiler
 
 TILE = 2048
-"""Values that one program holds at a time."""
+"""Values per tile of a program."""
 
 
 @triton.jit
@@ -59,7 +59,7 @@ def _halve_backward_kernel(gradient, x, into_x, height, width, eighths, PIXELS: 
     third = tl.load(x + at_third, mask=mask, other=0.0)
     fourth = tl.load(x + at_fourth, mask=mask, other=0.0)
     best = tl.maximum(tl.maximum(first, second), tl.maximum(third, fourth))
-    # The first of equal values takes all.
+    # The first of equal values gets the whole gradient.
     is_first = first == best
     is_second = (second == best) & (is_first == 0)
     is_third = (third == best) & (is_first == 0) & (is_second == 0)
@@ -73,7 +73,7 @@ def _halve_backward_kernel(gradient, x, into_x, height, width, eighths, PIXELS: 
 
 @triton.jit(do_not_specialize=["height", "width", "eighths"])
 def _double_kernel(x, y, height, width, eighths, PIXELS: tl.constexpr, WIDTH: tl.constexpr):
-    """Bilinear: a pixel takes three quarters of its own source and one quarter of the neighbour on its side."""
+    """Bilinear: 3/4 of the nearest source pixel and 1/4 of the neighbour, along each axis."""
     channels = eighths * 8
     n, row, column, c, mask = _place(2 * height, 2 * width, channels, PIXELS, WIDTH)
     near_row, near = row // 2, column // 2
@@ -89,7 +89,7 @@ def _double_kernel(x, y, height, width, eighths, PIXELS: tl.constexpr, WIDTH: tl
 
 @triton.jit(do_not_specialize=["height", "width", "eighths"])
 def _double_backward_kernel(gradient, into_x, height, width, eighths, PIXELS: tl.constexpr, WIDTH: tl.constexpr):
-    """The transpose: four by four pixels with weights 1/4, 3/4, 3/4, 1/4, those beyond an edge taken from the edge."""
+    """The transpose: 4 x 4 pixels with weights 1/4, 3/4, 3/4, 1/4, clamped at the edges."""
     channels = eighths * 8
     n, row, column, c, mask = _place(height, width, channels, PIXELS, WIDTH)
     tall, wide = 2 * height, 2 * width
@@ -105,29 +105,29 @@ def _double_backward_kernel(gradient, into_x, height, width, eighths, PIXELS: tl
 
 
 def prepare_halving(x: Tensor) -> None:
-    """Have compiled what ``halve`` will need for a tensor like this one."""
+    """Start compiling the kernel of ``halve`` for a tensor like this one."""
     kernel_compiler().submit(x.device, _halve_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
 
 
 def prepare_halving_backward(x: Tensor) -> None:
-    """Have compiled what ``halve_backward`` will need for a tensor like this one."""
+    """Start compiling the kernel of ``halve_backward`` for a tensor like this one."""
     kernel_compiler().submit(x.device, _halve_backward_kernel, *(x.dtype,) * 3, 1, 1, 1, **_tile(x.shape[1]))
 
 
 def prepare_doubling(x: Tensor) -> None:
-    """Have compiled what ``double`` will need for a tensor like this one."""
+    """Start compiling the kernel of ``double`` for a tensor like this one."""
     kernel_compiler().submit(x.device, _double_kernel, x.dtype, x.dtype, 1, 1, 1, **_tile(x.shape[1]))
 
 
 def prepare_doubling_backward(gradient: Tensor) -> None:
-    """Have compiled what ``double_backward`` will need for a tensor like this one."""
+    """Start compiling the kernel of ``double_backward`` for a tensor like this one."""
     kernel_compiler().submit(
         gradient.device, _double_backward_kernel, gradient.dtype, gradient.dtype, 1, 1, 1, **_tile(gradient.shape[1])
     )
 
 
 def halve(x: Tensor) -> Tensor:
-    """The largest of each two by two pixels."""
+    """Max-pool 2 x 2 pixels."""
     kernel_compiler().wait()
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
@@ -137,7 +137,7 @@ def halve(x: Tensor) -> Tensor:
 
 
 def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
-    """The gradient of the image that was halved."""
+    """The gradient of ``halve``."""
     kernel_compiler().wait()
     gradient = gradient.contiguous(memory_format=torch.channels_last)
     into_x = torch.empty_like(x)
@@ -147,7 +147,7 @@ def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def double(x: Tensor) -> Tensor:
-    """Twice the size, bilinearly."""
+    """Double the size by bilinear interpolation."""
     kernel_compiler().wait()
     x = x.contiguous(memory_format=torch.channels_last)
     _, channels, height, width = x.shape
@@ -157,7 +157,7 @@ def double(x: Tensor) -> Tensor:
 
 
 def double_backward(gradient: Tensor) -> Tensor:
-    """The gradient of the image that was doubled."""
+    """The gradient of ``double``."""
     kernel_compiler().wait()
     gradient = gradient.contiguous(memory_format=torch.channels_last)
     _, channels, tall, wide = gradient.shape
@@ -177,6 +177,6 @@ def _tile(channels: int) -> dict[str, Any]:
 
 
 def _grid(swept: Tensor) -> tuple[int, int]:
-    """One program for each piece of each line; only the first number may be large."""
+    """One program per part of each line; only the first dimension may be large."""
     images, channels, height, width = swept.shape
     return images * height, triton.cdiv(width, _tile(channels)["PIXELS"])

@@ -1,4 +1,4 @@
-"""Whether a tensor lies on a card that the kernels written in Triton serve."""
+"""Whether our Triton kernels support a tensor, and access to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def supports(x: Tensor) -> bool:
-    """Whether the kernels take this tensor; everything else is done with torch's own operations."""
+    """Whether the kernels support this tensor; other tensors use torch's operations."""
     return x.is_cuda and x.dim() == 4 and x.shape[1] % 8 == 0 and has_triton()
 
 
@@ -22,10 +22,10 @@ def has_triton() -> bool:
 
 
 def norm_kernels() -> ModuleType:
-    """The module with the kernels of the normalisation, which imports Triton."""
+    """The module of the normalisation kernels, which imports Triton."""
     return importlib.import_module("cosmictagger.networks.triton_norm")
 
 
 def resizing_kernels() -> ModuleType:
-    """The module with the kernels that halve and double."""
+    """The module of the resizing kernels, which imports Triton."""
     return importlib.import_module("cosmictagger.networks.triton_resizing")

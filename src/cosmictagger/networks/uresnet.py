@@ -1,4 +1,4 @@
-"""The U-shaped residual network of CosmicTagger, for images (2D) and volumes (3D)."""
+"""CosmicTagger's U-shaped residual network, in 2D and 3D."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ CLASSES = 3
 
 
 class Outputs(NamedTuple):
-    """What the network says of a batch."""
+    """The outputs for a batch."""
 
     scores: Tensor
-    """Of each pixel's class, plane by plane along the batch: (3 N, 3 classes, H, W)."""
+    """Scores of each pixel's class, stacked plane by plane: (3 N, 3 classes, H, W)."""
 
     event: Tensor | None = None
-    """Of each event's kind, (N, 4)."""
+    """Scores of each event's class, (N, 4)."""
 
     vertex: Tensor | None = None
-    """Presence and place of the vertex before the sigmoid, (3 N, 3, h, w)."""
+    """Logits of the vertex's presence and offset, (3 N, 3, h, w)."""
 
 
 class UResNet(nn.Module):
@@ -45,7 +45,7 @@ class UResNet(nn.Module):
         )
         filters = network.n_initial_filters
         self.compute_type = compute_type
-        """What activations are computed in; the weights stay as they are."""
+        """The type of activations; the weights keep theirs."""
         self.initial_convolution = Block(style, 1, filters, size=5, padding=2)
         self.net_core = Core(network, style, network.depth, filters)
         self.final_layer = BlockSeries(style, filters, network.blocks_final, residual=network.residual)
@@ -56,7 +56,7 @@ class UResNet(nn.Module):
             initialize(self)
 
     def outputs(self, image: Tensor) -> Outputs:
-        """Everything that the network says of images (N, 3 planes, H, W)."""
+        """All outputs for images (N, 3 planes, H, W)."""
         event, vertex = self.event_classifier, self.vertex_finder
         levels: list[Tensor] | None = None if event is None and vertex is None else []
         x = self.net_core(self.initial_convolution(stack_planes(image.to(self.compute_type))), levels)
@@ -75,7 +75,7 @@ class UResNet(nn.Module):
         return self.outputs(image).scores
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor] | dict[str, Any]:
-        """Scores of each plane, (N, 3 classes, H, W); with heads a dictionary of these and of what the heads say."""
+        """Scores of each plane, (N, 3 classes, H, W); with heads, a dictionary of these and the heads' outputs."""
         outputs = self.outputs(image)
         first, second, third = outputs.scores.chunk(PLANES)
         if outputs.event is None and outputs.vertex is None:
@@ -98,7 +98,7 @@ def stack_planes(image: Tensor) -> Tensor:
 
 @torch.no_grad()
 def initialize(network: nn.Module) -> None:
-    """Xavier's uniform weights and no bias for each convolution, as the original starts."""
+    """Initialize convolutions like the original: Xavier-uniform weights, zero bias."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.xavier_uniform_(module.weight)
@@ -107,7 +107,7 @@ def initialize(network: nn.Module) -> None:
 
 
 def build(network: Network, compute_type: torch.dtype = torch.float32, *, quantization_aware: bool = False) -> UResNet:
-    """The network in the layout that is fastest everywhere: channels last."""
+    """Build the network in channels-last layout, which is fastest on all devices."""
     built = UResNet(network, compute_type, quantization_aware=quantization_aware)
     for module in built.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
@@ -116,5 +116,5 @@ def build(network: Network, compute_type: torch.dtype = torch.float32, *, quanti
 
 
 def parameter_count(network: nn.Module) -> int:
-    """How many numbers are trained."""
+    """The number of trainable parameters."""
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)

@@ -1,1 +1,1 @@
-"""What a run leaves behind: logs, tables, checkpoints, profiles and the account of where it ran."""
+"""The output of a run: logs, tables, checkpoints, profiles and the placement report."""

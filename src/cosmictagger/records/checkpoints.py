@@ -1,4 +1,4 @@
-"""Checkpoints: written whole, indexed, thinned out, and found again."""
+"""Writing, indexing, pruning and finding checkpoints."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NAME = re.compile(r"model-(\d+)(?:-(\d+))?\.ckpt")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The checkpoints of one folder, of which the newest few are kept.
+    """The checkpoints of a folder; only the newest are kept.
 
-    An instance of PopDist's has files of its own, ``model-<step>-<instance>.ckpt``.
+    Each PopDist instance has its own files, ``model-<step>-<instance>.ckpt``.
     """
 
     folder: Path
@@ -29,10 +29,10 @@ class Checkpoints:
     instance: int | None = None
 
     def save(self, step: int, state: Mapping[str, Any]) -> Path:
-        """Write a checkpoint, then the index, then remove what is too old."""
+        """Write a checkpoint and the index, then remove old checkpoints."""
         path = self.folder / self._name(step)
         write_whole(path, lambda file: torch.save(dict(state), file))
-        # A higher step is left from an attempt that this run did not go on from, so it is older than what was just written.
+        # A higher step is left from an abandoned attempt, so it is older than the new checkpoint.
         steps = sorted(self._steps_of(self.instance), key=lambda each: (each > step, -each))
         names = [self._name(each) for each in steps[: self.keep]]
         lines = [f"latest: {path.name}", *(f"{each}: {name}" for each, name in zip(steps, names, strict=False))]
@@ -42,19 +42,19 @@ class Checkpoints:
         return path
 
     def steps(self) -> list[int]:
-        """Steps with a whole checkpoint that this instance can go on from, the newest first."""
+        """Steps that this instance can resume from, newest first."""
         own = self._steps_of(self.instance) if self.instance else []
-        # One that was never here before goes on from the first instance's.
+        # A new instance resumes from the first instance's checkpoints.
         return sorted({*own, *self._steps_of(None), *([] if own else self._steps_of(0))}, reverse=True)
 
     def path(self, step: int) -> Path:
-        """The checkpoint of a step: this instance's own, or that of a run of another shape."""
+        """The checkpoint of a step: this instance's, or that of a run with other instances."""
         names = (self._name(step), f"model-{step}.ckpt", f"model-{step}-0.ckpt")
         paths = [self.folder / name for name in names]
         return next((path for path in paths if path.is_file()), paths[0])
 
     def latest(self) -> Path | None:
-        """The newest checkpoint that is there, whatever a crash did to the index."""
+        """The newest checkpoint, found without the index, which may be outdated after a crash."""
         steps = self.steps()
         return self.path(steps[0]) if steps else None
 
@@ -70,7 +70,7 @@ class Checkpoints:
         return f"{INDEX}-{self.instance}" if self.instance else INDEX
 
     def sweep(self) -> None:
-        """Remove what a crash of this instance left half-written."""
+        """Remove unfinished files of this instance that a crash left."""
         checkpoints = "*ckpt" if self.instance is None else f"*-{self.instance}.ckpt"
         for name in (checkpoints, self._index()):
             for pattern in (f".{name}.*.part", f"{name}.part"):
@@ -79,7 +79,7 @@ class Checkpoints:
 
 
 def find(location: str) -> Path:
-    """The checkpoint that a file, a folder of checkpoints or a run's folder means."""
+    """The checkpoint at a path: a file, a folder of checkpoints or a run's folder."""
     given = Path(location)
     if given.is_file():
         return given
@@ -89,17 +89,15 @@ def find(location: str) -> Path:
         if (latest := Checkpoints(folder).latest()) is not None:
             return latest
     raise CheckpointError(
-        f"mode.weights_location={location} holds no checkpoint. Name a model-<step>.ckpt or its folder."
+        f"mode.weights_location={location} holds no checkpoint. Give a model-<step>.ckpt or its folder."
     )
 
 
 def weights_of_run(location: str, folder: Path) -> Path:
-    """The checkpoint that is asked for, or else the newest one of a run."""
+    """The requested checkpoint, or the newest one of a run."""
     path = find(location) if location else Checkpoints(folder / "checkpoints").latest()
     if path is None:
-        raise CheckpointError(
-            f"There is no checkpoint in {folder / 'checkpoints'}. Train first, or set mode.weights_location."
-        )
+        raise CheckpointError(f"No checkpoint in {folder / 'checkpoints'}. Train first, or set mode.weights_location.")
     return path
 
 
@@ -113,7 +111,7 @@ def _named_by_index(folder: Path) -> Path | None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """A checkpoint's content; nothing in it is ever executed."""
+    """Load a checkpoint without executing anything in it."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
@@ -121,8 +119,8 @@ def load(path: Path) -> dict[str, Any]:
             return _original(path)
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise CheckpointError(
-            f"{path} cannot be read as a checkpoint ({reason}). If it is cut off or damaged, remove it to go on from the one "
-            "before it."
+            f"{path} cannot be read as a checkpoint ({reason}). If it is truncated or damaged, remove it to resume "
+            "from the previous one."
         ) from None
     if not isinstance(state, dict) or "state_dict" not in state:
         raise CheckpointError(f"{path} is not a checkpoint of CosmicTagger: it has no state_dict.")
@@ -130,7 +128,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def _original(path: Path) -> dict[str, Any]:
-    """A checkpoint of the original, whose learning rate is a number of numpy's; that type is let in, and no other."""
+    """Load a checkpoint of the original, whose learning rate is a numpy number; no other types are allowed."""
     import numpy as np
     from numpy._core.multiarray import scalar
 

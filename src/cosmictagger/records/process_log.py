@@ -14,12 +14,12 @@ LOGGER = logging.getLogger("cosmictagger")
 FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
 
 QUIET_ON_TERMINALS = "step"
-"""Set on records that a progress bar stands for."""
+"""Set on records that a progress bar replaces."""
 
 
 @contextmanager
 def process_log(folder: Path, *, writes: bool = True) -> Iterator[logging.Logger]:
-    """Write everything that is logged to ``process.log`` and to the console; of several processes one does."""
+    """Log to ``process.log`` and to the console; only one of several processes writes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handlers: list[logging.Handler] = [logging.NullHandler()]
@@ -27,9 +27,9 @@ def process_log(folder: Path, *, writes: bool = True) -> Iterator[logging.Logger
             handlers = [logging.FileHandler(folder / "process.log"), _Console()]
     except OSError as error:
         raise ConfigurationError(
-            f"output_dir={folder} cannot be written to ({error.strerror}). Name a folder that can."
+            f"output_dir={folder} cannot be written to ({error.strerror}). Choose another folder."
         ) from None
-    level, spreads = LOGGER.level, LOGGER.propagate
+    level, propagates = LOGGER.level, LOGGER.propagate
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False
     for handler in handlers:
@@ -42,11 +42,11 @@ def process_log(folder: Path, *, writes: bool = True) -> Iterator[logging.Logger
             LOGGER.removeHandler(handler)
             handler.close()
         LOGGER.setLevel(level)
-        LOGGER.propagate = spreads
+        LOGGER.propagate = propagates
 
 
 class _Console(logging.Handler):
-    """Prints above a progress bar; on a terminal, steps are left to the bar."""
+    """Prints above a progress bar; on a terminal, the bar replaces step lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         terminal = sys.stderr.isatty()

@@ -29,17 +29,17 @@ KIND = np.dtype([("i", "i4"), ("start", "datetime64[us]"), *((part, "timedelta64
 
 @dataclass(slots=True)
 class StepProfile:
-    """Rows of `KIND`, one for each iteration; parts that a device cannot tell apart stay 0."""
+    """Rows of `KIND`, one per iteration; parts that were not measured stay 0."""
 
     rows: list[Any] = field(default_factory=list)
 
     def add(self, number: int, start: float, seconds: Mapping[str, float]) -> None:
-        """Note one iteration that began at a time of the clock."""
+        """Add an iteration; ``start`` is in seconds since the epoch."""
         parts = (np.timedelta64(round(1e6 * seconds.get(part, 0.0)), "us") for part in PARTS)
         self.rows.append((number, np.datetime64(round(1e6 * start), "us"), *parts))
 
     def save(self, folder: Path, configuration: Mapping[str, Any], rank: int = 0) -> None:
-        """Write ``profiling_info_rank_<r>.npy`` and, as ``args.json``, what was configured."""
+        """Write ``profiling_info_rank_<r>.npy`` and the configuration as ``args.json``."""
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / f"profiling_info_rank_{rank}.npy", np.array(self.rows, dtype=KIND))
         if rank == 0:

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and nothing elsewhere."""
+"""A progress bar, only on terminals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 
 
 class Bar(Protocol):
-    """What is told about progress."""
+    """The interface of a progress bar."""
 
     def update(self, count: int) -> object:
-        """Count on."""
+        """Advance the bar."""
 
     def set_postfix_str(self, text: str) -> object:
         """Show the newest numbers."""
@@ -26,7 +26,7 @@ class _NoBar:
 
 @contextmanager
 def progress(total: int, doing: str, *, shown: bool = True) -> Iterator[Bar]:
-    """A bar over so many steps."""
+    """A bar over a number of steps."""
     if not shown or not sys.stderr.isatty():
         yield _NoBar()
         return

@@ -1,4 +1,4 @@
-"""The account of where and how a run was really done."""
+"""The placement report: where and how a run was actually done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotage import write_whole
 
 
 def placement_lines(placement: Placement, *, asked: str, samples: int) -> Iterator[str]:
-    """Placement in words, beside what was asked for."""
+    """The placement and the request, as log lines."""
     yield "-- PLACEMENT --"
     yield f"asked for.......: {asked}"
     yield f"device..........: {placement.device}"
@@ -39,6 +39,6 @@ def _compiled(placement: Placement) -> str:
 
 
 def write_report(folder: Path, placement: Placement, numbers: dict[str, Any]) -> None:
-    """The same for programs to read: ``report.json``."""
+    """Write the placement and results to ``report.json``."""
     content = {"placement": asdict(placement), **numbers}
     write_whole(folder / "report.json", (json.dumps(content, indent=1) + "\n").encode())

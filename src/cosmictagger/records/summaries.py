@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from cosmictagger.errors import ConfigurationError
 
 IMAGE_PERIOD = 25
-"""Images are written whenever so many steps are done."""
+"""Steps between images."""
 
 
 class Summaries:
-    """The events of one folder, ``train`` or ``test``."""
+    """The TensorBoard files of one folder, ``train`` or ``test``."""
 
     def __init__(self, folder: Path, *, resumed_at: int = 0) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ConfigurationError(
-                "run.saver=true writes TensorBoard files and needs the package tensorboard. Install it, or use run.saver=false."
+                "run.saver=true needs the package tensorboard. Install it, or use run.saver=false."
             ) from None
         self._writer: Any = SummaryWriter(str(folder), purge_step=resumed_at or None)
 
@@ -40,5 +40,5 @@ class Summaries:
                 self._writer.add_image(f"{name}/plane_{number}", image, step)
 
     def close(self) -> None:
-        """Write what is left and close."""
+        """Flush and close."""
         self._writer.close()

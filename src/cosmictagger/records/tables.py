@@ -1,4 +1,4 @@
-"""Metrics as CSV files that a resumed run goes on with."""
+"""Metrics as CSV files, which a resumed run continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotage import write_whole
 
 
 class MetricTable:
-    """One CSV file: a header of names, then a line for each step."""
+    """A CSV file: a header, then a line per step."""
 
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class MetricTable:
 
 
 def _rows_before(path: Path, step: int) -> list[str]:
-    """The lines of a table up to a step; a line that was cut off by a crash is not one."""
+    """The lines of a table before a step, without a line that a crash truncated."""
     if step == 0 or not path.is_file():
         return []
     rows = []

@@ -10,14 +10,14 @@ LAST = 40
 
 @dataclass(slots=True)
 class Throughput:
-    """The seconds of each iteration, compilation apart."""
+    """The seconds of each iteration, without compilation."""
 
     images_per_step: int
     seconds: list[float] = field(default_factory=list)
     compilation: float = 0.0
 
     def add(self, seconds: float, compilation: float = 0.0) -> None:
-        """Note one iteration, in which some of the time may have been spent on compiling."""
+        """Add an iteration; its compilation time is counted separately."""
         self.seconds.append(seconds - compilation)
         self.compilation += compilation
 
@@ -27,11 +27,11 @@ class Throughput:
 
     @property
     def figure_of_merit(self) -> float | None:
-        """Images per second without the first two iterations; None where there are no others."""
+        """Images per second without the first two iterations; None if there are no others."""
         return self.rate(self.seconds[2:]) if len(self.seconds) > 2 else None
 
     def lines(self) -> Iterator[str]:
-        """What is said at the end of a run."""
+        """The summary at the end of a run."""
         if self.compilation:
             yield f"Time to compile, not counted below: {self.compilation:.3f}"
         yield f"Total time to batch_process: {sum(self.seconds):.4f}"
@@ -48,5 +48,6 @@ class Throughput:
         if len(self.seconds) > LAST:
             last = self.seconds[-LAST:]
             yield (
-                f"Total time to batch_process last {LAST} iterations: {sum(last):.4f}, throughput: {self.rate(last):.4f}"
+                f"Total time to batch_process last {LAST} iterations: {sum(last):.4f}, "
+                f"throughput: {self.rate(last):.4f}"
             )

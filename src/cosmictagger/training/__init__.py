@@ -1,1 +1,1 @@
-"""What training is made of: loss, metrics, schedule, optimizer, precision, and the loop over steps."""
+"""Training: loss, metrics, schedule, optimizer, precision and the loop over steps."""

@@ -1,4 +1,4 @@
-"""Losses and numbers of the heads: the kind of the event, and the vertex."""
+"""Losses and metrics of the heads for event class and vertex."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ VERTEX_KEYS = ("VertexDetection", "VertexResolution", "loss/vertex")
 
 
 def head_keys(network: Network) -> tuple[str, ...]:
-    """The names of what the heads of a network add to its metrics."""
+    """The names of the metrics that the heads add."""
     return (EVENT_KEYS if network.event_label else ()) + (VERTEX_KEYS if network.vertex else ())
 
 
 def head_losses(outputs: Outputs, event_label: Tensor, vertex: Tensor) -> tuple[Tensor, Tensor]:
-    """The weighed loss of the heads that are there, and the numbers that `head_keys` names."""
+    """The weighted loss of the heads, and the metrics that `head_keys` names."""
     losses, numbers = [], []
     if outputs.event is not None:
         loss = F.cross_entropy(outputs.event, event_label)
@@ -37,7 +37,7 @@ def head_losses(outputs: Outputs, event_label: Tensor, vertex: Tensor) -> tuple[
 
 
 class _VertexSearch:
-    """The vertices of a batch on the grid of the head, plane by plane as the scores are."""
+    """The vertices of a batch on the grid of the head, stacked plane by plane like the scores."""
 
     def __init__(self, values: Tensor, vertex: Tensor, height: int) -> None:
         self.size = height // values.shape[-2]
@@ -52,7 +52,7 @@ class _VertexSearch:
         self.events = len(vertex)
 
     def loss(self) -> Tensor:
-        """Focal cross entropy of the presence, weighed over the cells of a plane, and squared offsets in the true one."""
+        """Focal cross entropy of the presence over the cells of a plane, and squared offsets in the true cell."""
         truth = torch.zeros_like(self.presence).scatter(1, self.index[:, None], self.present[:, None])
         entropy = F.binary_cross_entropy_with_logits(self.presence, truth, reduction="none")
         weights = (truth - self.presence.detach().sigmoid()).square()
@@ -62,7 +62,7 @@ class _VertexSearch:
 
     @torch.no_grad()
     def found(self) -> tuple[Tensor, Tensor]:
-        """The share of vertices found in their cell, and the mean distance in pixels; 1 and 0 where there are none."""
+        """The share of vertices found in their cell and the mean distance in pixels; 1 and 0 if there are none."""
         best = self.presence.argmax(1)
         cells = torch.stack((best // self.columns, best % self.columns), dim=1)
         away = (cells + self._offsets_at(best) - self.places).square().sum(1).sqrt() * self.size

@@ -1,4 +1,4 @@
-"""Everything that is written down about training while it runs."""
+"""Everything that training writes while it runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Journal:
         self.profile = StepProfile()
 
     def note(self, kind: str, step: int, values: Mapping[str, float], *, io: float = 0.0, seconds: float = 0.0) -> None:
-        """Write down the numbers of a training step (``train``) or a validation (``test``); of several processes one does."""
+        """Record a training step (``train``) or a validation (``test``); only one of several processes writes."""
         if not self._writes:
             return
         self._tables[kind].write(step, values)
@@ -50,7 +50,7 @@ class Journal:
             self._log(kind, step, values, io, seconds)
 
     def draw(self, kind: str, step: int, prediction: Array, label: Array) -> None:
-        """Add images of one event."""
+        """Add the images of an event."""
         if self._summaries:
             self._summaries[kind].draw(step, prediction, label)
 

@@ -1,4 +1,4 @@
-"""The training loop: validate, train, write down, save, again."""
+"""The training loop: validate, train, record, save."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from cosmictagger.training.schedule import Schedule
 Result = TypeVar("Result")
 
 _STATISTICS = "statistics"
-"""Under this name a checkpoint of several processes holds what each of them has beside the weights."""
+"""The checkpoint's key for each process's statistics of normalisation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Periods:
-    """How often things are done, in steps."""
+    """Intervals and batch counts, in steps."""
 
     validation: int
     checkpoint: int
     accumulation: int = 1
-    """Batches that the loader is asked for before one update."""
+    """Batches to load for one update."""
 
     share: int | None = None
-    """Events of one batch that are this process's; None where that is all of them."""
+    """This process's events of a batch; None means all."""
 
-    images: int | None = None
-    """None draws none."""
+    images: bool = False
+    """Whether to write images of events."""
 
 
 @dataclass(kw_only=True)
 class Training:
-    """A training under way: everything that a checkpoint has to bring back is reachable from here."""
+    """The state of a training run: everything that a checkpoint restores."""
 
     executor: Executor
     loader: BatchLoader
@@ -59,20 +59,20 @@ class Training:
     periods: Periods
     consistency: ConsistencyCheck
     keys: tuple[str, ...] = KEYS
-    """The names of the numbers that the executor returns."""
+    """The names of the executor's metrics."""
 
     trace_folder: Path | None = None
     step: int = 0
-    """Updates done, in this run and those that it resumed."""
+    """Updates so far, including those of resumed runs."""
 
     began: int = 0
-    """The step that this run began with; one that a launcher has restarted began where the first attempt did."""
+    """The first step of this run; after a restart by a launcher, that of the first attempt."""
 
     samples: int = 0
-    """Events seen by all processes, likewise."""
+    """Events seen by all processes, including those of resumed runs."""
 
     _entries: list[int] = field(default_factory=list)
-    """What this process was given last."""
+    """The entries of this process's last batch."""
 
     @property
     def processes(self) -> Processes:
@@ -80,11 +80,11 @@ class Training:
         return self.consistency.processes
 
     def left(self, iterations: int) -> int:
-        """How many of so many steps, counted from where the run began, are still to be done."""
+        """How many of this run's iterations are left."""
         return max(iterations - (self.step - self.began), 0)
 
     def run(self, iterations: int) -> None:
-        """Do so many steps from where the run began, and save the last one."""
+        """Run the remaining iterations and save the last step."""
         left = self.left(iterations)
         with progress(left, "training", shown=self.processes.writes) as bar:
             for number in range(left):
@@ -112,7 +112,7 @@ class Training:
         self.journal.throughput.add(seconds, compilation + outcome.seconds.get("compilation", 0.0))
 
     def _shared(self, outcome: Outcome) -> Outcome:
-        """The mean of what all processes found."""
+        """The mean over all processes."""
         if not self.processes.is_distributed:
             return outcome
         *metrics, loss = self.processes.mean(torch.tensor([*outcome.metrics.tolist(), outcome.loss]).double()).tolist()
@@ -136,7 +136,7 @@ class Training:
         bar.set_postfix_str(f"loss {outcome.loss:.3g}, {values['images_per_second']:.2g} images/s")
 
     def validate(self) -> float:
-        """Compare one batch of held-out events with its labels; returns the seconds that compiling for it took."""
+        """Evaluate one held-out batch; returns the seconds spent on compiling."""
         assert self.held_out is not None
         batch = next(self.held_out)
         found = self.executor.evaluate(batch)
@@ -153,11 +153,11 @@ class Training:
         self.journal.draw(kind, self.step, prediction, label[0].numpy())
 
     def save(self) -> None:
-        """Write a checkpoint of everything, once the weights of all processes were found equal."""
+        """Write a checkpoint, after checking that all processes have equal weights."""
         state = self.state()
         self.consistency.check(self.step, self._entries, state["state_dict"])
         if self.processes.is_distributed and not self.processes.per_instance_files:
-            # Weights are equal everywhere, statistics of normalisation are each process's own.
+            # Weights are equal everywhere, but each process has its own statistics.
             state[_STATISTICS] = self.processes.gather_tensors(self._statistics(state["state_dict"]))
         if self.processes.writes or self.processes.per_instance_files:
             self.checkpoints.save(self.step, state)
@@ -166,7 +166,7 @@ class Training:
         return {name: tensor for name, tensor in weights.items() if name not in self.consistency.parameters}
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on as if nothing had happened; tensors and plain values alone."""
+        """Everything needed to resume exactly: only tensors and plain values."""
         held_out = {} if self.held_out is None else self.held_out.state()
         return {
             "global_step": self.step,
@@ -178,7 +178,7 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any], *, everything: bool = True, restarted: bool = False) -> None:
-        """Go on from a checkpoint; without ``everything``, the data begin anew. ``restarted`` runs make up for an attempt."""
+        """Resume; without ``everything`` the data start over, and ``restarted`` runs finish an earlier attempt."""
         self.executor.restore({**state, "state_dict": self._own_weights(state)})
         self.step = int(state["global_step"])
         self.began = int(state.get("began", 0)) if restarted else self.step
@@ -191,14 +191,14 @@ class Training:
         torch.set_rng_state(state["random"])
 
     def _own_weights(self, state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        """The weights of a checkpoint, with the statistics that this process had in a run of as many processes."""
-        everybodys = state.get(_STATISTICS, [])
-        own = everybodys[self.processes.rank] if len(everybodys) == self.processes.size else {}
+        """The weights of a checkpoint, with this process's statistics if the number of processes is the same."""
+        statistics = state.get(_STATISTICS, [])
+        own = statistics[self.processes.rank] if len(statistics) == self.processes.size else {}
         return {**state["state_dict"], **own}
 
 
 class _Timer:
-    """Times the parts of an iteration."""
+    """Measures the parts of an iteration."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,8 +1,8 @@
-"""The loss: cross entropy of each plane, weighed pixel by pixel, summed over the planes.
+"""The loss: cross entropy weighted by pixel, summed over the planes.
 
-Each plane's loss is ``sum(w * cross_entropy) / sum(w)``, with weights that carry no gradient, so that the gradient of the
-scores is ``w / sum(w) * (softmax - one_hot)``. It is computed together with the loss: nothing but the gradient itself
-has to be kept for the way back.
+Each plane's loss is ``sum(w * cross_entropy) / sum(w)``, with weights that carry no gradient, so the gradient of the
+scores is ``w / sum(w) * (softmax - one_hot)``. It is computed together with the loss, and nothing
+else is saved for backward.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BalancedLoss(nn.Module):
 class _BalancedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, scheme: LossBalanceScheme) -> Tensor:
-        """Compute the loss and, with it, its gradient."""
+        """Compute the loss and its gradient."""
         logs = torch.log_softmax(scores.float(), dim=1)
         probabilities = logs.exp()
         chosen = [labels == kind for kind in range(scores.shape[1])]
@@ -54,26 +54,26 @@ class _BalancedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
-        """Scale the gradient that was kept."""
+        """Scale the saved gradient."""
         (gradient,) = ctx.saved_tensors
         return gradient * upstream.to(gradient.dtype), None, None
 
 
 def pixel_weights(scheme: LossBalanceScheme, probabilities: Tensor, chosen: list[Tensor]) -> Tensor:
-    """How much each pixel counts; ``chosen`` tells for each class which pixels are labelled so."""
+    """The weight of each pixel; ``chosen`` holds the mask of each class."""
     match scheme:
         case LossBalanceScheme.focal:
             return (1.0 - _picked(probabilities, chosen)).square()
         case LossBalanceScheme.light:
-            return sum_of([mask * weight for mask, weight in zip(chosen, LIGHT, strict=True)])
+            return _sum([mask * weight for mask, weight in zip(chosen, LIGHT, strict=True)])
         case LossBalanceScheme.even:
-            return sum_of([mask * _even(mask) for mask in chosen])
+            return _sum([mask * _even(mask) for mask in chosen])
         case LossBalanceScheme.none:
             return torch.ones_like(probabilities[:, 0])
 
 
 def _even(mask: Tensor) -> Tensor:
-    """A share for each pixel of a class, plane by plane; a class that is absent has no pixels to weigh."""
+    """The weight of each pixel of a class, by plane."""
     counts = _per_plane(mask).sum(1).float()
     return (EVEN / (counts + 1.0)).repeat_interleave(len(mask) // PLANES).view(-1, 1, 1)
 
@@ -90,7 +90,7 @@ def _picked(values: Tensor, chosen: list[Tensor]) -> Tensor:
     return picked
 
 
-def sum_of(parts: list[Tensor]) -> Tensor:
+def _sum(parts: list[Tensor]) -> Tensor:
     """The sum of tensors."""
     total = parts[0]
     for part in parts[1:]:

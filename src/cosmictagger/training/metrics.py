@@ -1,7 +1,7 @@
 """Accuracy and intersection over union, for each plane and on average.
 
-Every number follows the original's definition. Two of its gaps are closed: an image without any labelled pixel has a
-non-background accuracy of 1 instead of not-a-number, as an empty union has an IoU of 1; and averages divide by 3.
+Metrics follow the original's definitions, with two corrections: an image without labelled pixels has a
+non-background accuracy of 1 instead of NaN, as an empty union has an IoU of 1, and averages divide by 3.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ NAMES = ("Total_Accuracy", "Non_Bkg_Accuracy", "Cosmic_IoU", "Neutrino_IoU", "mI
 KEYS = tuple(
     f"{place}/{name}" for place in ("Average", *(f"plane{plane}" for plane in range(PLANES))) for name in NAMES
 )
-"""The order of the numbers that `batch_metrics` returns."""
+"""The order of the metrics that `batch_metrics` returns."""
 
 
 def predicted_classes(scores: Tensor) -> Tensor:
-    """The class with the highest score of each pixel, the first one among equals; (M, H, W) from (M, 3, H, W)."""
+    """The class with the highest score per pixel, the first of equals: (M, H, W) from (M, 3, H, W)."""
     background, cosmic, neutrino = scores.unbind(1)
     best = torch.where(cosmic > background, 1, 0).to(torch.uint8)
     return torch.where(neutrino > torch.maximum(background, cosmic), torch.full_like(best, 2), best)
 
 
 def batch_metrics(prediction: Tensor, labels: Tensor) -> Tensor:
-    """All numbers named by `KEYS`, from stacked predictions and labels (3 N, H, W)."""
+    """All metrics named by `KEYS`, from stacked predictions and labels (3 N, H, W)."""
     per_image = image_metrics(prediction, labels)
     per_plane = per_image.mean(dim=1)
     return torch.cat((per_plane.mean(dim=0, keepdim=True), per_plane)).flatten()
 
 
 def image_metrics(prediction: Tensor, labels: Tensor) -> Tensor:
-    """The numbers of each image of each plane: (3, N, 5)."""
+    """The metrics of each image of each plane: (3, N, 5)."""
     right = prediction == labels
     marked = labels != 0
     cosmic = _union_ratio(prediction == 1, labels == 1)

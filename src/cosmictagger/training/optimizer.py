@@ -18,7 +18,7 @@ RMSPROP_EPSILON = 1e-4
 def build_optimizer(
     kind: OptimizerKind, parameters: Iterable[torch.nn.Parameter], rate: float, family: ModuleType = torch.optim
 ) -> torch.optim.Optimizer:
-    """Adam as torch has it, or RMSprop with the original's epsilon; ``family`` may be ``poptorch.optim`` instead."""
+    """Torch's Adam, or RMSprop with the original's epsilon; ``family`` can be ``poptorch.optim``."""
     match kind:
         case OptimizerKind.adam:
             return family.Adam(parameters, lr=rate)  # type: ignore[no-any-return]

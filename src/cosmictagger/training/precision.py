@@ -11,12 +11,12 @@ from cosmictagger.configuration.choices import Precision
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NumberTypes:
-    """The types of one precision."""
+    """The number types of a precision."""
 
     activations: torch.dtype
     weights: torch.dtype = torch.float32
     scales_loss: bool = False
-    """Whether gradients are kept from vanishing by a loss scale that adapts itself."""
+    """Whether an adaptive loss scale keeps gradients from vanishing."""
 
     def __str__(self) -> str:
         words = [type_name(self.activations) + " activations", type_name(self.weights) + " weights"]
@@ -32,5 +32,5 @@ NUMBER_TYPES = {
 
 
 def type_name(kind: torch.dtype) -> str:
-    """A type without its module."""
+    """The name of a type without its module."""
     return str(kind).removeprefix("torch.")

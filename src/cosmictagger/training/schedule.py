@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 START = 1e-4
-"""Where the warm-up begins and the decay ends."""
+"""The rate at the start of the warm-up and the end of the decay."""
 
 FLAT_UNTIL = 21.0
-"""The epoch that the decay begins with."""
+"""The epoch in which the decay starts."""
 
 DECAY = 0.999
 
@@ -21,10 +21,10 @@ class Schedule:
     peak: float
     minibatch_size: int
     events: int
-    """How many events are an epoch."""
+    """Events per epoch."""
 
     def epoch(self, step: int) -> float:
-        """How often the data was seen before a step."""
+        """Epochs completed before a step."""
         return step * self.minibatch_size / self.events
 
     def rate(self, step: int) -> float:

@@ -1,4 +1,4 @@
-"""Network, loss and metrics together: what a device runs for one batch."""
+"""Network, loss and metrics: what a device runs for one batch."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from cosmictagger.training.metrics import batch_metrics, predicted_classes
 
 
 class StepResult(NamedTuple):
-    """What the network made of a batch, compare with the truth."""
+    """The prediction for a batch, its metrics and its loss."""
 
     prediction: Tensor
     """The class of each pixel, plane by plane along the batch."""
 
     metrics: Tensor
-    """The numbers named by `cosmictagger.training.metrics.KEYS`, then those of the heads."""
+    """The metrics named by `cosmictagger.training.metrics.KEYS`, then those of the heads."""
 
     loss: Tensor
 
 
 def run_and_compare(network: UResNet, loss: nn.Module, image: Tensor, label: Tensor, *truths: Tensor) -> StepResult:
-    """Run the network and compare; ``truths`` are the event labels and vertices that its heads need."""
+    """Run the network and compare with the labels; ``truths`` are the event labels and vertices for its heads."""
     return compare(network.outputs(image), loss, label, *truths)
 
 
 def compare(outputs: Outputs, loss: nn.Module, label: Tensor, *truths: Tensor) -> StepResult:
-    """Compare what the network outputs."""
+    """Compare the network's outputs with the labels."""
     labels = stack_planes(label)[:, 0]
     with torch.no_grad():
         prediction = predicted_classes(outputs.scores)
@@ -53,7 +53,7 @@ class TrainingStep(nn.Module):
         self.loss = BalancedLoss(scheme)
 
     def forward(self, image: Tensor, label: Tensor, *truths: Tensor) -> tuple[Tensor, Tensor]:
-        """The metrics, and the loss to go back from."""
+        """The metrics and the loss."""
         _, metrics, loss = run_and_compare(self.network, self.loss, image, label, *truths)
         return metrics, loss
 

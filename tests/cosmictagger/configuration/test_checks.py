@@ -1,4 +1,4 @@
-"""Each combination that cannot be, one by one."""
+"""Every invalid combination is refused."""
 
 import re
 from functools import cache

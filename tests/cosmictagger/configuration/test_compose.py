@@ -1,4 +1,4 @@
-"""Command lines as configurations."""
+"""Composing configurations from command lines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Filled pixels brought to one length."""
+"""Padding filled pixels to one length."""
 
 import numpy as np
 import pytest

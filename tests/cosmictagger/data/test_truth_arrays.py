@@ -1,4 +1,4 @@
-"""What the heads of a network are trained with."""
+"""The truth that trains the heads of a network."""
 
 import numpy as np
 

@@ -44,7 +44,7 @@ def plain(kind=OptimizerKind.adam, precision=Precision.float32, device="cpu", **
 
 
 def losses(device, count=3, *, accumulation=1, joined=False):
-    """Losses of some updates with rates that change; ``joined`` hands over what is accumulated as one batch."""
+    """Losses of some updates with changing rates; ``joined`` passes accumulated batches as one."""
     found = []
     for number in range(count):
         batches = [batch(number * accumulation + extra) for extra in range(accumulation)]

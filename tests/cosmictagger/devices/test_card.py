@@ -1,4 +1,4 @@
-"""A card is made ready beside the building of the network."""
+"""Preparing a card in the background."""
 
 from __future__ import annotations
 

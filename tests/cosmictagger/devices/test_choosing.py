@@ -1,4 +1,4 @@
-"""Which device a configuration gets."""
+"""The device of each compute mode."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Steps of the plain device against a loop written out, and against the engine's."""
+"""Eager steps against an explicit loop and against the engine."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Processes that train processes by torch's DistributedDataParallel, and one that does not come."""
+"""Training with DistributedDataParallel when one process is silent or dies."""
 
 import json
 import os
@@ -38,7 +38,7 @@ executor.train([batch], 1e-3)
 pids = processes.gather(os.getpid())
 if processes.rank == 1:
     signal.pause() if accident == "silence" else os.kill(os.getpid(), signal.SIGKILL)
-# Those who start slowly were waited for; now there is nothing to wait for.
+# The first step waits for slow starts; from here on, a short timeout is enough.
 dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1 if accident == "silence" else 120))
 try:
     executor.train([batch], 1e-3)
@@ -52,7 +52,7 @@ if processes.rank == 0 and accident == "silence":
 
 @pytest.fixture
 def messages(tmp_path):
-    """What three processes say, of which the second comes to grief; its exit code is expected."""
+    """The messages of three processes, of which the second fails."""
 
     def run(accident, ending):
         script = tmp_path / "script.py"

@@ -1,4 +1,4 @@
-"""The engine's device on a processor: state, and going on from it."""
+"""The engine's executor on a CPU, and resuming from its state."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Batches as tensors, however they come."""
+"""Batches of every form as tensors."""
 
 import numpy as np
 import torch

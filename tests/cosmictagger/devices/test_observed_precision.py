@@ -1,4 +1,4 @@
-"""Types that a network computes in, seen and named."""
+"""Observing the types that a network computes in."""
 
 import torch
 

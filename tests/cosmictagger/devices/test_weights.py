@@ -1,4 +1,4 @@
-"""Weights of ours, of the original's wrappers, and of other networks."""
+"""Loading our weights, the original's, and those of other networks."""
 
 import pytest
 import torch

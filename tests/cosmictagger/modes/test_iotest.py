@@ -4,7 +4,7 @@ from cosmictagger.data.loader import Loader
 from cosmictagger.modes.iotest import measure_reading
 
 
-def test_reading_is_measured_and_told_in_the_familiar_lines(few_events):
+def test_reading_is_measured_and_logged_like_the_original(few_events):
     lines = []
     file = EventFile(generated_file(few_events, events=4, seed=2))
     with file, Loader(file, minibatch_size=2, downsample=3) as loader:

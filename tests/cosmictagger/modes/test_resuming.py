@@ -1,4 +1,4 @@
-"""Which checkpoint a training goes on from."""
+"""Choosing the checkpoint to resume from."""
 
 import pytest
 
@@ -20,7 +20,7 @@ class Instance(Processes):
         return [value, [5, 1]]
 
 
-def test_the_own_checkpoint_goes_before_the_one_that_is_asked_for(tmp_path):
+def test_the_runs_checkpoint_takes_precedence_over_the_configured_one(tmp_path):
     own, other = Checkpoints(tmp_path / "own"), Checkpoints(tmp_path / "other")
     other.save(7, state(7))
     assert find_checkpoint(own, "", Processes()) is None
@@ -31,7 +31,7 @@ def test_the_own_checkpoint_goes_before_the_one_that_is_asked_for(tmp_path):
     assert (found.state["global_step"], found.is_own) == (2, True)
 
 
-def test_a_run_does_not_go_on_in_another_order_of_events(tmp_path):
+def test_resuming_with_another_seed_is_refused(tmp_path):
     own = Checkpoints(tmp_path)
     own.save(2, state(2) | {"data": {"train": {"seed": 3}}})
     found = find_checkpoint(own, "", Processes())
@@ -42,7 +42,7 @@ def test_a_run_does_not_go_on_in_another_order_of_events(tmp_path):
     check_seed(9, find_checkpoint(Checkpoints(tmp_path / "new"), str(tmp_path), Processes()))
 
 
-def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
+def test_instances_resume_from_the_newest_common_step(tmp_path):
     mine = Checkpoints(tmp_path, instance=0)
     for step in (1, 5, 10):
         mine.save(step, state(step))
@@ -51,14 +51,14 @@ def test_instances_go_on_from_the_newest_step_that_all_of_them_have(tmp_path):
     assert (found.path.name, found.state["global_step"]) == ("model-5-0.ckpt", 5)
 
 
-def test_instances_that_share_no_step_do_not_begin_anew(tmp_path):
+def test_instances_without_a_common_step_are_refused(tmp_path):
     mine = Checkpoints(tmp_path, instance=0)
     mine.save(3, state(3))
     with pytest.raises(CheckpointError, match=r"No step in .*instance 0: \[3\]; instance 1: \[5, 1\]"):
         find_checkpoint(mine, "", Instance(world=World(rank=0, size=2), per_instance_files=True))
 
 
-def test_instances_that_were_killed_in_their_first_save_begin_anew(tmp_path):
+def test_instances_killed_in_their_first_save_start_over(tmp_path):
     class First(Processes):
         def gather(self, value):
             return [value, []]
@@ -69,7 +69,7 @@ def test_instances_that_were_killed_in_their_first_save_begin_anew(tmp_path):
 
 
 @pytest.mark.parametrize("name", RESTARTS)
-def test_a_launcher_says_that_it_had_to_start_again(monkeypatch, name):
+def test_a_restart_by_a_launcher_is_detected(monkeypatch, name):
     for each in RESTARTS:
         monkeypatch.delenv(each, raising=False)
     assert not is_restarted()

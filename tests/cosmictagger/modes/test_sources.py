@@ -1,4 +1,4 @@
-"""Where events come from, and which of them are kept."""
+"""The sources of events, and which of them are cached."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def loader_for(config, source, order, processes=None, purpose=Purpose.training):
     return device_for(config).loader(config, source, order, processes or Processes(), purpose)
 
 
-def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(config, monkeypatch):
+def test_only_small_files_are_cached(config, monkeypatch):
     with training_events(config) as file:
         assert isinstance(cached(config, file), CachedEvents)
         monkeypatch.setattr(sources, "MAX_CACHED_BYTES", 1000)
@@ -44,7 +44,7 @@ def test_a_small_file_is_decoded_once_and_a_large_one_is_not_kept(config, monkey
     assert cached(config, noise) is noise
 
 
-def test_what_is_kept_gives_the_very_batches_of_the_file(config):
+def test_cached_events_give_the_same_batches_as_the_file(config):
     with training_events(config) as file:
         assert isinstance(file, EventFile)
         ours, theirs = (loader_for(config, source, "random_blocks") for source in (cached(config, file), file))
@@ -60,14 +60,14 @@ def test_processes_get_shares_that_do_not_overlap(config):
     with training_events(config) as file:
         shares = []
         for rank in range(2):
-            loader = loader_for(config, file, "random_blocks", Told(world=World(rank=rank, size=2)))
+            loader = loader_for(config, file, "random_blocks", Unconnected(world=World(rank=rank, size=2)))
             shares.append(next(loader).entries.tolist())
             loader.close()
     assert sorted(shares[0] + shares[1]) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("downsample", "kind"), [(1, PaddedBatch), (5, Batch)])
-def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_images(config, downsample, kind):
+def test_an_ipu_gets_filled_pixels_if_they_are_smaller_than_images(config, downsample, kind):
     data = replace(config.data, downsample=downsample)
     config = replace(config, run=replace(config.run, compute_mode=ComputeMode.IPU), data=data)
     with training_events(config) as file:
@@ -83,8 +83,8 @@ def test_an_ipu_is_sent_filled_pixels_where_they_are_less_than_images(config, do
         validation.close()
 
 
-class Told(Processes):
-    """One of several processes, which agree without talking."""
+class Unconnected(Processes):
+    """One of several processes that do not communicate."""
 
     def broadcast(self, value):
         return value

@@ -1,4 +1,4 @@
-"""The networks as the original writes them, one plane after another."""
+"""The original's networks, which process plane after plane."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from cosmictagger.networks.uresnet import UResNet
 
 
 class Plain:
-    """The network as the original writes it, with the modules of ours as holders of weights alone."""
+    """The original's network, using our modules only for their weights."""
 
     def __init__(self, network: UResNet, options, *, recomputes: bool = False) -> None:
         self.net, self.options, self.recomputes = network, options, recomputes
@@ -104,5 +104,5 @@ class Plain:
 
 @pytest.fixture
 def plain_network() -> type[Plain]:
-    """The class of such networks."""
+    """The class of the original's network."""
     return Plain

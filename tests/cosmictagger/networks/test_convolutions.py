@@ -1,4 +1,4 @@
-"""How accurately convolutions of stacked planes add."""
+"""The accuracy of convolutions of stacked planes."""
 
 import pytest
 import torch

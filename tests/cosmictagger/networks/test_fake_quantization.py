@@ -1,4 +1,4 @@
-"""Integers of eight bits, imitated."""
+"""Simulated 8-bit integers."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def test_weights_take_255_values_in_each_channel_and_keep_their_gradient():
     assert torch.equal(weight.grad, torch.ones_like(weight))
 
 
-def test_torchs_own_imitation_agrees_on_values():
+def test_values_agree_with_torchs_fake_quantization():
     rounding, x = FakeQuantization(), torch.randn(4, 5, 6) * 3
     found = rounding.values(x)
     low, high = x.amin(), x.amax()
@@ -29,7 +29,7 @@ def test_torchs_own_imitation_agrees_on_values():
     torch.testing.assert_close(found, expected)
 
 
-def test_evaluation_keeps_the_range_that_training_saw():
+def test_evaluation_keeps_the_range_of_training():
     rounding = FakeQuantization()
     rounding.values(torch.tensor([-1.0, 1.0]))
     rounding.values(torch.tensor([-2.0, 1.0]))
@@ -39,7 +39,7 @@ def test_evaluation_keeps_the_range_that_training_saw():
     torch.testing.assert_close(rounding.low, torch.tensor(-1.01))
 
 
-def test_a_network_that_is_trained_so_computes_nearly_the_same_and_learns():
+def test_a_quantized_network_gives_similar_results_and_learns():
     torch.manual_seed(0)
     plain = UResNet(SMALL)
     rounded = UResNet(SMALL, quantization_aware=True)

@@ -1,4 +1,4 @@
-"""Heads of the network: options that change nothing where they are off."""
+"""Heads of the network, which change nothing when they are off."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ HEADS = {"event_label": True, "vertex": True}
 
 
 @pytest.mark.parametrize("change", [{}, {"conv_mode": ConvMode.conv_3D}, {"growth_rate": GrowthRate.multiplicative}])
-def test_heads_say_the_kind_of_the_event_and_the_place_of_the_vertex(change):
+def test_heads_give_event_class_and_vertex(change):
     network = UResNet(replace(SMALL, **HEADS, **change))
     said = network(torch.randn(2, 3, 16, 32))
     assert [tuple(each.shape) for each in said["segmentation"]] == [(2, 3, 16, 32)] * 3
@@ -35,7 +35,7 @@ def test_without_heads_nothing_changes():
     assert parameter_count(UResNet(URESNET)) == 18_382_131
 
 
-def test_the_event_head_leaves_the_rest_of_the_network_alone():
+def test_the_event_heads_gradient_stops_at_the_features():
     network = UResNet(replace(SMALL, event_label=True))
     network.outputs(torch.randn(2, 3, 16, 32)).event.sum().backward()
     assert network.initial_convolution.conv.weight.grad is None

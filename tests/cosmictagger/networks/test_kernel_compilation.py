@@ -1,4 +1,4 @@
-"""Kernels compiled beside the capture."""
+"""Compiling kernels in the background."""
 
 import threading
 
@@ -12,7 +12,7 @@ HERE = torch.device("cpu")
 
 
 class Kernel:
-    """Notes what it is compiled for, once it may."""
+    """Records what it is compiled for, once it is released."""
 
     def __init__(self) -> None:
         self.compiled: list[tuple[object, ...]] = []
@@ -37,7 +37,7 @@ def test_each_kernel_is_compiled_once_for_each_kind_of_arguments():
     assert len(kernel.compiled) == 3
 
 
-def test_ordering_does_not_wait_and_finishing_does():
+def test_submitting_does_not_block_and_waiting_does():
     kernel_compiler, kernel = KernelCompiler(), Kernel()
     kernel_compiler.submit(HERE, kernel, torch.float32, WIDTH=8)
     assert not kernel.compiled
@@ -46,7 +46,7 @@ def test_ordering_does_not_wait_and_finishing_does():
     assert kernel.compiled
 
 
-def test_a_kernel_that_cannot_be_compiled_is_left_to_its_call():
+def test_a_compilation_error_is_left_to_the_call():
     kernel_compiler, kernel = KernelCompiler(), Kernel()
     kernel.may_go_on.set()
     kernel_compiler.submit(HERE, kernel, torch.float32)
@@ -57,7 +57,7 @@ def test_a_kernel_that_cannot_be_compiled_is_left_to_its_call():
 
 
 class Orders:
-    """Stands in for the modules with kernels, and notes what is to be prepared."""
+    """Replaces the modules of kernels and records what to prepare."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -66,7 +66,7 @@ class Orders:
         return lambda *arguments: self.given.append(name)
 
 
-def test_a_captured_network_orders_the_kernels_it_will_need(monkeypatch):
+def test_capturing_a_network_submits_its_kernels(monkeypatch):
     orders = Orders()
     monkeypatch.setattr(triton_support, "supports", lambda x: True)
     monkeypatch.setattr(triton_support, "norm_kernels", lambda: orders)

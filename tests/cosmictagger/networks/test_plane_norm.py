@@ -30,7 +30,7 @@ def expected(x, shift, weight, bias, residual, planes, slope):
 @pytest.mark.parametrize("planes", [1, 3])
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("slope", [0.01, 0.0, 1.0])
-def test_each_plane_is_normalised_as_if_it_were_alone(planes, residual, slope):
+def test_each_plane_is_normalised_separately(planes, residual, slope):
     given = inputs(planes, residual=residual)
     leaves = [tensor for tensor in given if tensor is not None]
     y, mean, variance, _ = normalize_planes(*given, planes, slope, 1e-5)
@@ -48,6 +48,6 @@ def test_each_plane_is_normalised_as_if_it_were_alone(planes, residual, slope):
     torch.testing.assert_close(variance, shifted.var((1, 3, 4), correction=0))
 
 
-def test_the_operation_is_described_rightly_to_torch():
+def test_the_operation_passes_torchs_checks():
     given = inputs(3, residual=True, kind=torch.float32)
     torch.library.opcheck(normalize_planes, (*given, 3, 0.01, 1e-5))

@@ -1,4 +1,4 @@
-"""The processor's normalisation against float64: statistics, values and gradients."""
+"""The CPU's normalisation against float64: statistics, values and gradients."""
 
 import math
 
@@ -35,7 +35,7 @@ def ours(x, weight, bias, residual, upstream, planes, slope):
 
 
 def expected(x, weight, bias, residual, upstream, planes, slope, result, kind=torch.float64):
-    """The same by torch, contiguous; which way the activation goes is read from our result, where zero may be missed by a digit."""
+    """The same by torch, contiguous; our result decides the sign for the activation, as zero may be off by a digit."""
     leaves = [each.to(kind).contiguous().requires_grad_() for each in (x, weight, bias, residual) if each is not None]
     parts = leaves[0].unflatten(0, (planes, -1))
     mean, variance = parts.mean((1, 3, 4)), parts.var((1, 3, 4), correction=0)
@@ -69,14 +69,14 @@ NAMES = ("mean", "variance", "values", "gradient of x", "of weight", "of bias", 
     slope=st.sampled_from([0.01, 0.0, 1.0]),
     seed=st.integers(0, 1000),
 )
-def test_digits_are_lost_only_where_the_mean_hides_them(
+def test_digits_are_lost_only_if_the_mean_dominates(
     planes, events, channels, height, width, offset, residual, slope, seed
 ):
     x, *others = arguments((planes * events, channels, height, width), offset=offset, residual=residual, seed=seed)
     found = ours(x, *others, planes, slope)
     truth = expected(x, *others, planes, slope, found[2])
     for name, one, other in zip(NAMES, found, truth, strict=False):
-        # The sums behind the gradients of weight and bias may cancel: what counts is the size of what was added.
+        # Terms of the gradients of weight and bias may cancel, so errors are relative to the size of the terms.
         added = math.sqrt(x.numel()) if name in ("of weight", "of bias") else 1.0
         assert float((one.double() - other).norm()) <= 30 * DIGIT * (1 + abs(offset)) * max(
             float(other.norm()), added
@@ -94,7 +94,7 @@ def test_a_large_image_is_normalised_as_accurately_as_if_it_were_contiguous(offs
         assert off_by(one, exact) <= 2 * off_by(other, exact) + DIGIT, name
 
 
-def test_the_number_of_threads_changes_nothing_that_matters():
+def test_the_number_of_threads_changes_only_rounding():
     values = arguments((3, 8, 320, 512), offset=5.0, residual=True, seed=0)
     threads, results = torch.get_num_threads(), []
     for count in (1, 2):
@@ -111,11 +111,11 @@ def test_bfloat16_is_rounded_once():
     truth = expected(*values, 3, 0.01, found[2])
     assert [each.dtype for each in found[2:4]] == [torch.bfloat16] * 2
     assert max(map(off_by, found[:2], truth[:2])) < 1e-6
-    # Half of bfloat16's last digit is 2e-3 of a number.
+    # Half of bfloat16's last digit is a relative 2e-3.
     assert max(map(off_by, found[2:], truth[2:])) < 3e-3
 
 
-def test_images_that_fill_no_whole_block_are_counted_to_the_last_pixel():
+def test_partial_blocks_are_counted_to_the_last_pixel():
     x, weight, bias, _, upstream = arguments((3, 2, 701, 503), offset=3.0, residual=False, seed=0)
     found = ours(x, weight, bias, None, upstream, 3, 0.01)
     truth = expected(x, weight, bias, None, upstream, 3, 0.01, found[2])

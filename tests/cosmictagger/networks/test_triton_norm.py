@@ -1,4 +1,4 @@
-"""The kernels for cards, run by Triton's interpreter or on a card, against the operations for processors."""
+"""The Triton kernels, in Triton's interpreter or on a card, against the CPU's operations."""
 
 import subprocess
 import sys
@@ -21,7 +21,8 @@ for channels in (8, 24):
         for one, other in zip(found, wanted):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
         gradient, statistics = torch.randn_like(x), torch.stack(wanted[1:])
-        wanted = plane_norm.normalize_planes_backward(gradient, x, wanted[0], weight, bias, statistics, 0.01, 1e-5, residual is not None)
+        given = gradient, x, wanted[0], weight, bias, statistics, 0.01, 1e-5, residual is not None
+        wanted = plane_norm.normalize_planes_backward(*given)
         y = None if residual is None else found[0]
         found = triton_norm.normalize_backward(gradient, x, y, weight, bias, statistics, 0.01, residual is not None)
         for one, other in zip(found, wanted):
@@ -30,6 +31,6 @@ for channels in (8, 24):
 
 
 @pytest.mark.slow
-def test_the_kernels_compute_what_the_processor_does(monkeypatch):
+def test_the_kernels_agree_with_the_cpu(monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)

@@ -122,7 +122,7 @@ def test_stacked_planes_compute_what_one_plane_after_another_would(fields, plain
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
-def test_planes_have_statistics_of_their_own():
+def test_planes_have_their_own_statistics():
     torch.manual_seed(0)
     network = build(replace(SMALL, block_concat=True))
     image = torch.randn(1, 3, 16, 24)

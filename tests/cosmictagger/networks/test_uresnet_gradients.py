@@ -1,7 +1,7 @@
-"""Gradients of the networks on a processor, against float64.
+"""Gradients of the networks on a CPU, against float64.
 
-How far off they may be is judged by the same network written plainly: torch's own batch normalisation, one plane after another,
-with contiguous tensors.
+The tolerance comes from the same network written plainly: torch's own batch normalisation, plane by plane, with
+contiguous tensors.
 """
 
 import os
@@ -20,12 +20,12 @@ from cosmictagger.networks.uresnet import UResNet, build
 from cosmictagger.training.step import TrainingStep
 
 MOST = 2.0
-"""How many times as far from float64 as the plain network."""
+"""The tolerance: this many times the plain network's distance from float64."""
 
 
 @pytest.fixture
 def threads(request):
-    """So many threads, as long as the test runs."""
+    """Set the number of threads during a test."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -37,7 +37,7 @@ def generated_event(downsample):
 
 
 def first_event(downsample):
-    """The first real event where there is one, else a generated one."""
+    """The first real event, if present, else a generated one."""
     place = Path(os.environ.get("COSMICTAGGER_REAL_FILE", ""))
     if not place.is_file():
         return generated_event(downsample)
@@ -46,7 +46,7 @@ def first_event(downsample):
 
 
 def plain_loss(planes, labels):
-    """The focal loss as its definition reads."""
+    """The focal loss by its definition."""
     total = 0
     for scores, label in zip(planes, labels.unbind(1), strict=True):
         entropy = F.cross_entropy(scores, label.long(), reduction="none")
@@ -56,7 +56,7 @@ def plain_loss(planes, labels):
 
 
 def gradient_of(network, loss):
-    """One long vector; a convolution's bias that normalisation cancels is left out: its gradient is zero but for rounding."""
+    """All gradients as one vector, without biases that normalisation cancels: theirs are zero except for rounding."""
     network.zero_grad()
     loss.backward()
     cancelled = {f"{name}.conv.bias" for name, module in network.named_modules() if getattr(module, "norm", None)}
@@ -73,7 +73,7 @@ def plain_gradient(plain_network, options, weights, image, label, kind):
 
 
 def errors(plain_network, options, event):
-    """How far our network and the plain one are from float64, as shares of the whole gradient."""
+    """Relative distances of our network and the plain one from float64."""
     torch.manual_seed(0)
     ours = build(options)
     weights = {name: each.clone() for name, each in ours.state_dict().items()}

@@ -1,4 +1,4 @@
-"""Weights and events compared across processes."""
+"""Comparing weights and events across processes."""
 
 import torch
 
@@ -8,7 +8,7 @@ from pilotage import World
 
 
 class Mirrored(Processes):
-    """Two processes that are in the same state, with events of their own."""
+    """Two processes with the same state and different events."""
 
     def gather(self, value):
         entries, sums = value

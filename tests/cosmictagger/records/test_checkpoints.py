@@ -1,4 +1,4 @@
-"""Checkpoints: whole, indexed, few, and found again."""
+"""Writing, indexing, pruning and finding checkpoints."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_the_newest_five_are_kept_and_indexed(tmp_path):
     assert load(checkpoints.latest())["global_step"] == 100
 
 
-def test_the_checkpoint_written_last_stays_where_abandoned_ones_have_higher_steps(tmp_path):
+def test_the_last_written_checkpoint_outlives_abandoned_higher_steps(tmp_path):
     checkpoints = Checkpoints(tmp_path, keep=3)
     for step in (8, 9, 10):
         checkpoints.save(step, state(step))
@@ -39,7 +39,7 @@ def test_the_checkpoint_written_last_stays_where_abandoned_ones_have_higher_step
     assert kept == [([10, 9, 1], "model-1.ckpt"), ([10, 2, 1], "model-2.ckpt"), ([3, 2, 1], "model-3.ckpt")]
 
 
-def test_a_half_written_file_is_no_checkpoint_and_is_swept_away(tmp_path):
+def test_unfinished_files_are_ignored_and_removed(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(1, state(1))
     for name in ("model-2.ckpt.part", ".model-3.ckpt.0a1b2c3d.part", ".checkpoint.0a1b2c3d.part"):
@@ -58,7 +58,7 @@ def test_an_instance_sweeps_only_its_own_files(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {".model-2-0.ckpt.0a1b2c3d.part", ".checkpoint.0a1b2c3d.part"}
 
 
-def test_a_checkpoint_holds_plain_data_alone(tmp_path):
+def test_a_checkpoint_holds_only_plain_data(tmp_path):
     path = Checkpoints(tmp_path).save(3, state(3))
     assert torch.load(path, weights_only=True)["global_step"] == 3
 
@@ -69,7 +69,7 @@ def test_weights_are_found_by_run_folder_or_file(tmp_path, place):
     assert find(str(tmp_path / place)) == tmp_path / "checkpoints/model-7.ckpt"
 
 
-def test_a_place_without_weights_is_refused(tmp_path):
+def test_a_location_without_weights_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         find(str(tmp_path))
 
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "model-1.ckpt"
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(
-        CheckpointError, match=r"cannot be read as a checkpoint .* remove it to go on from the one before it"
+        CheckpointError, match=r"cannot be read as a checkpoint .* remove it to resume from the previous one"
     ):
         load(path)
     torch.save({"something": 1}, path)
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_named(tmp_path):
         load(path)
 
 
-def test_instances_have_files_of_their_own(tmp_path):
+def test_instances_have_their_own_files(tmp_path):
     first, second = (Checkpoints(tmp_path, keep=2, instance=number) for number in range(2))
     for step in (1, 2, 3):
         first.save(step, {"state_dict": {}, "instance": 0})
@@ -109,7 +109,7 @@ def test_instances_have_files_of_their_own(tmp_path):
     assert find(str(tmp_path)).name == "model-3-0.ckpt"
 
 
-def test_an_instance_without_files_takes_those_of_another_run(tmp_path):
+def test_a_new_instance_uses_files_of_other_instances(tmp_path):
     Checkpoints(tmp_path).save(4, {"state_dict": {}})
     assert Checkpoints(tmp_path, instance=3).latest().name == "model-4.ckpt"
     Checkpoints(tmp_path, instance=0).save(6, {"state_dict": {}})

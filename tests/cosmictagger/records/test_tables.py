@@ -1,4 +1,4 @@
-"""Tables that go on where a run was resumed."""
+"""Tables of resumed runs."""
 
 from cosmictagger.records.tables import MetricTable
 
@@ -15,7 +15,7 @@ def test_a_table_has_a_header_and_five_decimals(tmp_path):
     assert written(tmp_path / "a.csv", [0, 1]) == "step,loss,mIoU\n0,0.00000,1.00000\n1,0.25000,1.00000\n"
 
 
-def test_a_resumed_run_repeats_no_line_and_leaves_none_cut(tmp_path):
+def test_a_resumed_run_has_no_repeated_or_truncated_lines(tmp_path):
     whole = written(tmp_path / "whole.csv", range(6))
     written(tmp_path / "part.csv", range(5))
     with (tmp_path / "part.csv").open("a") as file:
@@ -23,6 +23,6 @@ def test_a_resumed_run_repeats_no_line_and_leaves_none_cut(tmp_path):
     assert written(tmp_path / "part.csv", range(3, 6), resumed_at=3) == whole
 
 
-def test_a_new_run_begins_a_new_table(tmp_path):
+def test_a_new_run_starts_a_new_table(tmp_path):
     written(tmp_path / "a.csv", range(9))
     assert written(tmp_path / "a.csv", [0]) == "step,loss,mIoU\n0,0.00000,1.00000\n"

@@ -1,4 +1,4 @@
-"""What is said about speed at the end of a run."""
+"""The speed summary at the end of a run."""
 
 from cosmictagger.records.throughput import Throughput
 
@@ -17,7 +17,7 @@ def test_the_figure_of_merit_leaves_out_two_iterations_and_all_compilation():
     assert len(lines) == 4
 
 
-def test_the_last_forty_are_told_apart_where_there_are_more():
+def test_the_last_forty_are_listed_if_there_are_more():
     throughput = Throughput(1)
     for seconds in [9.0] * 10 + [0.5] * 40:
         throughput.add(seconds)

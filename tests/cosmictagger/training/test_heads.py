@@ -1,4 +1,4 @@
-"""Losses and numbers of the heads, against sums written out."""
+"""Losses and metrics of the heads, against explicit sums."""
 
 import math
 
@@ -23,7 +23,7 @@ def test_keys_follow_the_heads():
     assert head_keys(Network(event_label=True, vertex=True)) == EVENT_KEYS + VERTEX_KEYS
 
 
-def test_the_kind_of_an_event_is_a_cross_entropy_of_small_weight():
+def test_the_event_class_is_a_cross_entropy_of_small_weight():
     event = torch.tensor([[0.0, 1.0, 2.0, 0.0]])
     loss, numbers = found(None, torch.zeros(1, 3, 2), event)
     entropy = -math.log(math.exp(2) / (2 + math.exp(1) + math.exp(2)))
@@ -33,7 +33,7 @@ def test_the_kind_of_an_event_is_a_cross_entropy_of_small_weight():
 
 
 def sure_of(cell, offsets=(0.5, 0.5)):
-    """Values that say: the vertex is in this cell of a 2 x 2 grid, there."""
+    """Outputs with the vertex in this cell of a 2 x 2 grid, at this offset."""
     values = torch.full((3, 3, 2, 2), -12.0)
     values[:, 0, cell[0], cell[1]] = 12.0
     values[:, 1:] = torch.logit(torch.tensor(offsets)).view(1, 2, 1, 1)
@@ -48,7 +48,7 @@ def test_a_vertex_that_is_found_costs_nothing():
     assert numbers["VertexResolution"] == pytest.approx(0.0, abs=1e-4)
 
 
-def test_a_vertex_in_another_cell_is_missed_by_so_many_pixels():
+def test_a_vertex_in_another_cell_counts_its_distance_in_pixels():
     vertex = torch.tensor([[[5.0, 3.0]] * 3])
     loss, numbers = found(sure_of((0, 0), (0.25, 0.75)), vertex)
     assert numbers["VertexDetection"] == 0
@@ -62,7 +62,7 @@ def test_offsets_cost_their_squares():
     assert float(loss) == pytest.approx(0.3 * 3 * 0.25**2, rel=1e-3)
 
 
-def test_an_event_without_a_vertex_is_no_miss():
+def test_an_event_without_a_vertex_is_not_a_miss():
     loss, numbers = found(torch.full((3, 3, 2, 2), -12.0), torch.full((1, 3, 2), -1.0))
     assert (numbers["VertexDetection"], numbers["VertexResolution"]) == (1, 0)
     assert float(loss) == pytest.approx(0.0, abs=1e-4)

@@ -1,4 +1,4 @@
-"""The loss against its formula, written out."""
+"""The loss against its formula."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_loss_and_gradient_follow_the_formula(scheme, classes):
     torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
 
 
-def test_scores_in_bfloat16_are_weighed_in_float32():
+def test_scores_in_bfloat16_are_weighted_in_float32():
     scores, labels = scores_and_labels()
     half = scores.detach().bfloat16()
     loss = BalancedLoss(LossBalanceScheme.focal)

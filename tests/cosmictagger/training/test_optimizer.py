@@ -1,4 +1,4 @@
-"""The optimizers as they are configured."""
+"""The configured optimizers."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from cosmictagger.errors import CheckpointError
 from cosmictagger.training.optimizer import build_optimizer, check_optimizer_state, set_rate
 
 
-def test_the_configured_optimizer_is_built_and_its_rate_moves():
+def test_the_configured_optimizer_is_built_and_its_rate_can_be_set():
     weight = torch.nn.Parameter(torch.ones(2))
     adam = build_optimizer(OptimizerKind.adam, [weight], 1e-3)
     rmsprop = build_optimizer(OptimizerKind.rmsprop, [weight], 1e-3)
@@ -20,7 +20,7 @@ def test_the_configured_optimizer_is_built_and_its_rate_moves():
 
 
 @pytest.mark.parametrize(("made_by", "asked_for"), [("adam", "rmsprop"), ("rmsprop", "adam")])
-def test_one_optimizer_does_not_go_on_from_the_state_of_the_other(made_by, asked_for):
+def test_the_state_of_another_optimizer_is_refused(made_by, asked_for):
     weight = torch.nn.Parameter(torch.ones(2))
     optimizer = build_optimizer(OptimizerKind[made_by], [weight], 1e-3)
     weight.sum().backward()

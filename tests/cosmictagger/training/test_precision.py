@@ -1,4 +1,4 @@
-"""Each precision does what it says, no more."""
+"""The number types of each precision."""
 
 import torch
 
@@ -6,7 +6,7 @@ from cosmictagger.configuration.choices import Precision
 from cosmictagger.training.precision import NUMBER_TYPES
 
 
-def test_master_weights_are_float32_except_where_float16_is_all():
+def test_only_float16_changes_the_weights():
     assert {
         kind: numbers.weights for kind, numbers in NUMBER_TYPES.items() if numbers.weights is not torch.float32
     } == {Precision.float16: torch.float16}

@@ -1,4 +1,4 @@
-"""A handful of generated events that several tests look at."""
+"""A few generated events for several tests."""
 
 import pytest
 

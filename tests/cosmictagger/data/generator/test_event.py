@@ -72,8 +72,8 @@ def test_the_energy_of_each_particle_lies_in_every_plane(events):
         np.testing.assert_allclose(totals, totals[0], rtol=1e-5)
 
 
-def best_overlap_of_charge_alone(planes):
-    """The neutrino IoU of the best choice of charges: bins taken in the order of their purity."""
+def best_overlap_by_charge(planes):
+    """The neutrino IoU of the best selection by charge: bins in the order of their purity."""
     charge = np.concatenate([plane.charge for plane in planes])
     neutrino = np.concatenate([plane.label for plane in planes]) == NEUTRINO
     edges = np.concatenate([[0.0], np.geomspace(0.01, 5000, 300)])
@@ -86,10 +86,10 @@ def best_overlap_of_charge_alone(planes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("downsample", [0, 1, 2])
-def test_charge_alone_does_not_find_the_neutrino(downsample):
+def test_charge_is_not_enough_to_find_the_neutrino(downsample):
     images = [downsample_event(generate_event(5, entry).images, downsample) for entry in range(60)]
     for number in range(3):
-        assert best_overlap_of_charge_alone([event.planes[number] for event in images]) < 0.3
+        assert best_overlap_by_charge([event.planes[number] for event in images]) < 0.3
 
 
 QUANTILES = {0: (10, 25, 50), COSMIC: (10, 25, 50, 75, 90), NEUTRINO: (10, 25, 50, 75, 90)}

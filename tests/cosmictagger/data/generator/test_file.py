@@ -86,7 +86,7 @@ def test_invalid_arguments_are_refused(tmp_path, wrong):
 
 
 def test_only_one_of_several_processes_generates_the_file(tmp_path):
-    """Both ask at the same moment; the second waits, and finds it."""
+    """Both start at the same time; the second waits and finds the file."""
     made = []
 
     def ask():

@@ -15,7 +15,7 @@ DOWNSAMPLES = [0, 1, 2, 3, 7]
 
 
 def dense_by_hand(path, entry, downsample):
-    """The images of one event with h5py's own reading and one addition at a time."""
+    """The images of one event, read by h5py and summed one pixel at a time."""
     factor = 2**downsample
     image = np.zeros((3, 1280 // factor, 2048 // factor), np.float32)
     label = np.zeros(image.shape, np.uint8)

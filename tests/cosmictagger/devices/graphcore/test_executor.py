@@ -1,4 +1,4 @@
-"""The IPU's device through our drop-in, against the processor's."""
+"""PopTorch's executor through our drop-in, against eager execution on a CPU."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ def pinned(monkeypatch):
 
 @pytest.fixture
 def ipu(small):
-    """Makes devices that begin with the same weights as the processor's."""
+    """Builds executors that start with the same weights as the CPU's."""
     return partial(graphcore_device, small)
 
 
@@ -70,7 +70,7 @@ def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu, c
 
 
 def filled(batch):
-    """The same batch as filled pixels, a few of which come twice."""
+    """The same batch as filled pixels, a few of them repeated."""
     count, size = len(batch.entries), batch.image[0].size
     index = np.tile(np.concatenate([np.arange(size), np.zeros(5)]).astype(np.int32), (count, 1))
     charge, label = (np.take_along_axis(each.reshape(count, -1), index, 1) for each in (batch.image, batch.label))
@@ -148,7 +148,7 @@ def test_half_precision_trains_and_is_what_it_says(small, ipu, precision):
 
 @pytest.mark.long
 def test_replicas_share_each_update(small, ipu):
-    """Two replicas give the mean of the gradients of two halves, which plain torch is made to compute."""
+    """Two replicas give the mean gradient of two halves, computed by torch."""
     ours, theirs = ipu(replicas=2), small.plain()
     half = [small.batch(0, events=2)]
     ours.train(half, 1e-3)

@@ -1,4 +1,4 @@
-"""Names of an optimizer's tensors, there and back."""
+"""Converting optimizer states and back."""
 
 import pytest
 import torch

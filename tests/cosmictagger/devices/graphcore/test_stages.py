@@ -1,4 +1,4 @@
-"""Where a network is cut."""
+"""Splitting a network into stages."""
 
 import pytest
 import torch
