@@ -37,7 +37,7 @@ def test_resuming_with_another_seed_is_refused(tmp_path):
     found = find_checkpoint(own, "", Processes())
     check_seed(3, found)
     check_seed(0, found)
-    with pytest.raises(CheckpointError, match=r"data\.seed=9, and the run began with 3"):
+    with pytest.raises(CheckpointError, match=r"data\.seed=9, but the run started with 3"):
         check_seed(9, found)
     check_seed(9, find_checkpoint(Checkpoints(tmp_path / "new"), str(tmp_path), Processes()))
 
