@@ -3,13 +3,13 @@
 import sys
 from pathlib import Path
 
-# The data set lies beside this folder.
+# The data set is in the folder of the examples, which is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def main() -> int:
     """Run the command line; the status is 0, or 1 for a failure, 2 for a wrong option, 130 for Ctrl-C."""
-    # Imported inside: torch takes a second or two, and Ctrl-C must find us ready even then.
+    # Imported inside: importing torch takes a second or two, and Ctrl-C must work during it.
     try:
         from command_line import complain, parsed
 
@@ -24,8 +24,8 @@ def main() -> int:
             complain(str(error))
             return 1
     except KeyboardInterrupt:
-        # Where Ctrl-C hits an `exec`, as in the making of a dataclass, Python marks the process to die of the signal
-        # even though it is caught here. A fresh `exec` takes the mark away, and the status below is what is seen.
+        # If Ctrl-C arrives during an `exec`, as when a dataclass is created, Python marks the process to die of the
+        # signal although it is caught here. Another `exec` clears the mark, so that the status below is returned.
         exec("")
         print("\nfashion_mnist: interrupted; no half-written file is left.", file=sys.stderr)
         return 130

@@ -1,4 +1,4 @@
-"""Scores through poptorch, for the test set as for a picture of one's own."""
+"""Scores with poptorch, for the test set and for your own pictures."""
 
 import torch
 from model import GarmentClassifier
@@ -10,7 +10,7 @@ import poptorch
 
 
 def scores(model: GarmentClassifier, images: Tensor) -> Tensor:
-    """The logarithms of ten probabilities for each of the pictures, in their order."""
+    """The log-probabilities of the ten classes for each image."""
     options = poptorch.Options()
     batch_size = even_batch_size(len(images))
     loader = poptorch.DataLoader(options, TensorDataset(images), batch_size=batch_size)
@@ -22,9 +22,9 @@ def scores(model: GarmentClassifier, images: Tensor) -> Tensor:
 
 
 def even_batch_size(count: int, at_most: int = 100) -> int:
-    """The largest batch that divides ``count``.
+    """The largest batch size that divides ``count``.
 
-    A compiled program takes batches of one size only, and poptorch.DataLoader drops what does not fill the last one:
-    with 32, the usual choice, 16 of the 10,000 test pictures would never be looked at.
+    A compiled program takes batches of one size, and poptorch.DataLoader drops an incomplete last batch: with a batch
+    size of 32, 16 of the 10,000 test images would be ignored.
     """
     return next(size for size in range(min(at_most, count), 0, -1) if count % size == 0)

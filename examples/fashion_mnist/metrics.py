@@ -1,4 +1,4 @@
-"""How well the network does, class by class."""
+"""Accuracy, overall and for each class."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from examples.datasets.fashion_mnist import CLASSES
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The verdict over a set of pictures."""
+    """The result on a set of images."""
 
     accuracy: float
     confusion: NDArray[np.int64]
-    """Row: what it is. Column: what the network says."""
+    """Rows are true classes, columns are predicted ones."""
 
     @property
     def images(self) -> int:
@@ -24,14 +24,14 @@ class Evaluation:
 
     @property
     def per_class(self) -> list[tuple[str, float]]:
-        """The share of each class that is recognised; NaN where the set has none of it."""
+        """The accuracy of each class; NaN for a class without images."""
         with np.errstate(invalid="ignore"):
             shares = self.confusion.diagonal() / self.confusion.sum(axis=1)
         return list(zip(CLASSES, shares.tolist(), strict=True))
 
 
 def evaluation(labels: Tensor, scores: Tensor) -> Evaluation:
-    """Compare the best score of each picture with its label."""
+    """Compare the best score of each image with its label."""
     predicted = scores.argmax(dim=1)
     return Evaluation(
         accuracy_score(labels, predicted),

@@ -1,8 +1,8 @@
 """The network: two convolutions, two linear layers, and the loss inside.
 
-In PyTorch the loss is usually computed outside of the model. A program that trains on a device by itself needs to know
-the loss as well, so here it is part of ``forward``: with labels the model gives the scores and the loss, without them
-it gives the scores alone. The same class therefore serves training, evaluation and prediction.
+In PyTorch the loss is usually computed outside of the model. A program that trains on a device without Python needs the
+loss as well, so here it is part of ``forward``: with labels the model returns the scores and the loss, without them
+only the scores. The same class is used for training, evaluation and prediction.
 """
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class GarmentClassifier(nn.Module):
-    """From pictures of shape (batch, 1, 28, 28) to the logarithms of ten probabilities."""
+    """From images of shape (batch, 1, 28, 28) to the log-probabilities of ten classes."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The three figures that a run leaves behind."""
+"""The three figures that a run saves."""
 
 import io
 from pathlib import Path
@@ -16,13 +16,13 @@ from pilotage.whole_files import write_whole
 INK, QUIET, ACCENT = "#1f2933", "#9aa5b1", "#2563a8"
 SAMPLES_PER_CLASS = 12
 VERDICT_WIDTH = 1.15
-"""Of the bars, against that of a picture."""
+"""Width of the bar chart relative to a picture."""
 
 
 def save_samples(pictures: LabelledImages, path: Path) -> None:
-    """A row of pictures for each class."""
+    """Save a row of images for each class."""
     figure = Figure(figsize=(9.6, 8.4), layout="constrained")
-    figure.suptitle("What the network learns from", fontsize=15, color=INK)
+    figure.suptitle("Training images", fontsize=15, color=INK)
     grid = figure.subplots(len(CLASSES), SAMPLES_PER_CLASS)
     for row, name in enumerate(CLASSES):
         chosen = pictures.images[pictures.labels == row][:SAMPLES_PER_CLASS]
@@ -35,7 +35,7 @@ def save_samples(pictures: LabelledImages, path: Path) -> None:
 
 
 def save_confusion(result: Evaluation, path: Path) -> None:
-    """What each garment is taken for."""
+    """Save the confusion matrix."""
     figure = Figure(figsize=(8.4, 7.6), layout="constrained")
     axes = figure.subplots()
     display = ConfusionMatrixDisplay(result.confusion, display_labels=CLASSES)
@@ -48,28 +48,31 @@ def save_confusion(result: Evaluation, path: Path) -> None:
         if text.get_text() == "0":
             text.set_alpha(0.25)
     axes.set_title(
-        f"{result.accuracy:.2%} of {result.images:,} test pictures are recognised", fontsize=14, color=INK, pad=12
+        f"{result.accuracy:.2%} of {result.images:,} test images are classified correctly",
+        fontsize=14,
+        color=INK,
+        pad=12,
     )
-    axes.set_xlabel("what the network says", color=INK, labelpad=10)
-    axes.set_ylabel("what it is", color=INK, labelpad=10)
+    axes.set_xlabel("predicted class", color=INK, labelpad=10)
+    axes.set_ylabel("true class", color=INK, labelpad=10)
     _save(figure, path)
 
 
 def save_before_after(predictions: list[Prediction], path: Path) -> None:
-    """For each picture: as it was given, as the network sees it, and what the network makes of it."""
+    """Save each picture, the network's input made from it, and the prediction."""
     figure = Figure(figsize=(10.5, 3.6 * len(predictions)), layout="constrained")
     grid = figure.subplots(len(predictions), 3, squeeze=False, width_ratios=(1, 1, VERDICT_WIDTH))
     for prediction, (before, after, verdict) in zip(predictions, grid, strict=True):
         for axes in (before, after):
             _bare(axes)
-            # Square whatever the picture's shape is, so that all titles of a row are at one height.
+            # Square axes for any picture, so that all titles of a row are at the same height.
             axes.set(box_aspect=1, adjustable="datalim")
         before.imshow(prediction.picture.original)
         before.set_title("before", color=INK)
         before.set_xlabel(prediction.picture.path.name, color=QUIET, fontsize=9)
         after.imshow(prediction.picture.grey, cmap="gray", vmin=0, vmax=255)
         after.set_title("after", color=INK)
-        after.set_xlabel("28 × 28, grey, dark ground", color=QUIET, fontsize=9)
+        after.set_xlabel("28 × 28, grey, dark background", color=QUIET, fontsize=9)
         _draw_verdict(verdict, prediction)
         verdict.set_box_aspect(1 / VERDICT_WIDTH)
     _save(figure, path)
@@ -96,7 +99,7 @@ def _bare(axes: Axes) -> None:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    # Drawn in memory first, so that an interrupted run leaves the old file or none, and never half of one.
+    # Drawn in memory first, so that an interrupted run never leaves a partial file.
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=130)

@@ -1,4 +1,4 @@
-"""Training and scores in ordinary PyTorch: what `train.py` and `evaluate.py` do, without poptorch."""
+"""Training and scores in ordinary PyTorch: the same as `train.py` and `evaluate.py`, without poptorch."""
 
 from time import perf_counter
 
@@ -39,7 +39,7 @@ def train(model: GarmentClassifier, dataset: FashionMNIST, settings: Settings) -
 
 
 def scores(model: GarmentClassifier, images: Tensor) -> Tensor:
-    """The logarithms of ten probabilities for each of the pictures, in their order."""
+    """The log-probabilities of the ten classes for each image."""
     model.eval()
     with torch.no_grad():
         return torch.cat([model(batch) for batch in images.split(100)])

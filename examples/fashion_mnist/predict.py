@@ -1,4 +1,4 @@
-"""Pictures of one's own, brought into the form that the network knows."""
+"""Prepares your own pictures for the network."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,12 @@ from examples.datasets.fashion_mnist.dataset import normalised
 from pilotage.errors import DatasetError
 
 LIGHT_GROUND = 200
-"""A corner brighter than this means a light ground."""
+"""A corner brighter than this means a light background."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A picture before and after."""
+    """A picture before and after preparation."""
 
     path: Path
     original: Image.Image
@@ -26,13 +26,13 @@ class Prepared:
 
     @property
     def tensor(self) -> Tensor:
-        """As the network wants it, of shape (1, 28, 28)."""
+        """The input of the network, of shape (1, 28, 28)."""
         return normalised(torch.tensor(np.asarray(self.grey)))
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the network makes of a picture."""
+    """The prediction for a picture."""
 
     picture: Prepared
     probabilities: tuple[float, ...]
@@ -48,29 +48,29 @@ class Prediction:
 
 
 def prepared(path: Path) -> Prepared:
-    """Read, shrink to 28 x 28, turn grey, and invert where the ground is light."""
+    """Read a picture, shrink it to 28 x 28, convert it to grey, and invert it if its background is light."""
     original = opened(path)
     grey = ImageOps.grayscale(original.resize((SIDE, SIDE)))
-    # The pictures that the network has seen are light garments on black; a catalogue shows the opposite.
+    # The network was trained on light garments on black; catalogues usually show the opposite.
     if grey.getpixel((1, 1)) > LIGHT_GROUND:
         grey = ImageOps.invert(grey)
     return Prepared(path, original, grey)
 
 
 def opened(path: Path) -> Image.Image:
-    """The picture upright, in colour, and on white where it is transparent."""
+    """The picture upright, in colour, with white for transparent parts."""
     try:
         with Image.open(path) as image:
             upright = ImageOps.exif_transpose(image).convert("RGBA")
     except FileNotFoundError:
         raise DatasetError(f"There is no picture {path}.") from None
     except UnidentifiedImageError:
-        raise DatasetError(f"{path} is not a picture that can be read. Give a PNG, a JPEG or the like.") from None
+        raise DatasetError(f"{path} is not a picture in a known format. Use a PNG or a JPEG, for example.") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DatasetError(f"{path} cannot be read: {error}.") from None
     return Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright).convert("RGB")
 
 
 def predictions(pictures: list[Prepared], scores: Tensor) -> list[Prediction]:
-    """Pair each picture with the probabilities behind its scores."""
+    """Pair each picture with its probabilities."""
     return [Prediction(picture, tuple(row.exp().tolist())) for picture, row in zip(pictures, scores, strict=True)]

@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what a training run reports."""
+"""The settings of a run, and the record of a training run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ SHIPPED_PICTURE = HERE / "images" / "trousers.png"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that the command line decides."""
+    """The settings from the command line."""
 
     epochs: int = 5
     batch_size: int = 16
@@ -50,10 +50,10 @@ class TrainingRecord:
 
     images_per_epoch: int
     seconds: float
-    """Spent in the loop; preparing the program comes before it."""
+    """Time in the training loop, without compilation."""
 
     preparation: float
-    """Seconds until the program was ready to run."""
+    """Seconds for compilation."""
 
     @property
     def steps_per_second(self) -> float:

@@ -1,4 +1,4 @@
-"""The words that a run ends with: in colour where `rich` is installed, plain otherwise."""
+"""The summary at the end of a run, in colour if `rich` is installed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ def file_rows(files: dict[str, Path]) -> Rows:
 
 
 def bar(share: float, width: int = 24) -> str:
-    """A share of one as a line of blocks."""
+    """A bar for a number from 0 to 1."""
     return "█" * round(share * width) if share == share else ""
 
 
@@ -51,7 +51,7 @@ def show(title: str, rows: Rows) -> None:
         return
     console = Console()
     console.print()
-    # Soft wrapping leaves long lines to the terminal, so that a path can be copied in one piece.
+    # Soft wrapping keeps long paths in one piece for copying.
     console.print(Text(title, style="bold"), soft_wrap=True)
     for name, value in rows:
         words, blocks = value.rstrip("█"), value[len(value.rstrip("█")) :]

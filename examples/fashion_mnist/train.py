@@ -15,12 +15,12 @@ def train(model: GarmentClassifier, dataset: FashionMNIST, settings: Settings) -
     options = poptorch.Options()
     options.deviceIterations(settings.device_iterations)
 
-    # The loader learns from the options how many micro-batches one call consumes.
+    # The loader reads from the options how many micro-batches one call consumes.
     loader = poptorch.DataLoader(options, dataset, batch_size=settings.batch_size, shuffle=True)
     optimizer = poptorch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     training_model = poptorch.trainingModel(model.train(), options=options, optimizer=optimizer)
 
-    # The first call would compile too. Doing it here keeps the clock below on training alone.
+    # The first call would compile as well. Compiling here keeps it out of the measured time.
     started = perf_counter()
     per_call = loader.combinedBatchSize
     training_model.compile(dataset.images[:per_call], dataset.labels[:per_call])
@@ -30,13 +30,13 @@ def train(model: GarmentClassifier, dataset: FashionMNIST, settings: Settings) -
     for epoch in range(settings.epochs):
         total = 0.0
         for images, labels in tqdm(loader, desc=f"epoch {epoch + 1}/{settings.epochs}", unit="call"):
-            # One call does it all: forward, backward and the update of the weights.
+            # One call does forward, backward and the update of the weights.
             _, loss = training_model(images, labels)
             total += loss
         losses.append(float(total) / len(loader))
     finished = perf_counter()
 
-    # Frees the device for the evaluation. The trained weights are in `model` already.
+    # Frees the device for the evaluation. `model` already has the trained weights.
     training_model.detachFromDevice()
     return TrainingRecord(
         losses=tuple(losses),

@@ -23,9 +23,9 @@ Scores = Callable[[GarmentClassifier, Tensor], Tensor]
 
 
 def run(command: str, settings: Settings) -> None:
-    """Do what the command line asks for."""
+    """Run a command."""
     if not settings.plain:
-        choose()  # refuses a device that is not here before anything is fetched
+        choose()  # raises if the device is missing, before anything is downloaded
     if command == "predict":
         run_predict(settings)
     elif command == "evaluate":
@@ -58,7 +58,7 @@ def run_all(settings: Settings) -> None:
     data = loaded(settings)
     model, record = trained(data, settings)
     result = evaluated(model, data, settings)
-    # Predict with what was written to disk, as somebody would who was only given the file.
+    # Predict with the weights from disk, as a user of the file would.
     own_pictures = predicted(restored(settings), settings)
     summary.show("Training", [("data", data.origin), *summary.training_rows(record, through(settings))])
     summary.show("Evaluation", summary.evaluation_rows(result))
@@ -82,7 +82,7 @@ def trained(data: Splits, settings: Settings) -> tuple[GarmentClassifier, Traini
     per_call = settings.batch_size * settings.device_iterations
     if per_call > len(data.train):
         raise OptionError(
-            f"One call takes {per_call:,} images, but there are {len(data.train):,}. Ask for less at once."
+            f"One call takes {per_call:,} images, but there are only {len(data.train):,}. Reduce the batch size."
         )
     save_samples(data.train, settings.samples)
     torch.manual_seed(settings.seed)
@@ -99,7 +99,7 @@ def trained(data: Splits, settings: Settings) -> tuple[GarmentClassifier, Traini
 
 
 def evaluated(model: GarmentClassifier, data: Splits, settings: Settings) -> Evaluation:
-    """Examine the model on the test set and draw what it confuses."""
+    """Test the model and save its confusion matrix."""
     test = FashionMNIST(data.test)
     result = evaluation(test.labels, scores_of(settings)(model, test.images))
     save_confusion(result, settings.confusion)
@@ -107,7 +107,7 @@ def evaluated(model: GarmentClassifier, data: Splits, settings: Settings) -> Eva
 
 
 def predicted(model: GarmentClassifier, settings: Settings) -> list[Prediction]:
-    """Classify the user's own pictures and draw them before and after."""
+    """Classify the user's own pictures and save them before and after preparation."""
     pictures = [prepared(path) for path in settings.images]
     results = predictions(pictures, scores_of(settings)(model, torch.stack([picture.tensor for picture in pictures])))
     save_before_after(results, settings.before_after)
@@ -120,7 +120,7 @@ def restored(settings: Settings) -> GarmentClassifier:
     try:
         model.load_state_dict(torch.load(settings.classifier, weights_only=True))
     except FileNotFoundError:
-        raise DatasetError(f"There is no {settings.classifier} yet. Run `train` first, or name its --output.") from None
+        raise DatasetError(f"There is no {settings.classifier} yet. Run `train` first, or set --output.") from None
     except (RuntimeError, OSError, EOFError, pickle.UnpicklingError, AttributeError, TypeError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(":.")
         raise DatasetError(f"{settings.classifier} does not hold this network's weights: {reason}.") from None

@@ -14,8 +14,8 @@
 # %% [markdown]
 # # A classifier of garments, trained as one program
 #
-# This walk goes from raw pictures to a network that recognises clothes, and then to pictures of your own. On the way
-# it introduces the programming model of PopTorch, which `poptorch` in this repository runs on ordinary CPUs and GPUs:
+# This tutorial goes from raw images to a network that recognises clothes, and then to pictures of your own. It
+# introduces the programming model of PopTorch, which `poptorch` in this repository runs on ordinary CPUs and GPUs:
 #
 # 1. **load** Fashion-MNIST,
 # 2. **define** a network in PyTorch, with its loss inside,
@@ -25,7 +25,7 @@
 #
 # In plain PyTorch, Python drives each step: it calls the layers one after the other, then the backward pass, then the
 # optimizer. Here the whole step (forward, loss, backward, update of the weights) is captured **once** as a single
-# graph. From then on the device runs that graph by itself, and Python only hands over data and takes back results.
+# graph. From then on the device runs that graph by itself, and Python only passes data in and gets results back.
 #
 # This file is a script in which `# %%` begins a cell; `walkthrough.ipynb` beside it is the same as a notebook.
 
@@ -44,11 +44,11 @@ from tqdm import tqdm
 
 import poptorch
 
-# The data set lies in the folder of the examples, which no wheel installs.
+# The data set is in the folder of the examples, which is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] if "__file__" in globals() else Path.cwd().parents[1]))
 from examples.datasets.fashion_mnist.dataset import FashionMNIST, normalised
 
-# The same seed gives the same weights to begin with, and the same order of the pictures.
+# The same seed gives the same initial weights and the same order of images.
 torch.manual_seed(42)
 
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
@@ -56,8 +56,8 @@ output = Path("output")
 output.mkdir(exist_ok=True)
 
 # %% [markdown]
-# The whole walk takes a minute or two. To see it in seconds, set `WALKTHROUGH_SUBSET` to a number of pictures. With
-# `WALKTHROUGH_DATA` you can name a directory of your own that holds the data, or say `generated` for drawn garments.
+# The whole tutorial takes a minute or two. For a quick look, set `WALKTHROUGH_SUBSET` to a number of images. Set
+# `WALKTHROUGH_DATA` to a directory with the data, or to `generated` for drawn garments.
 
 # %%
 subset = int(os.environ["WALKTHROUGH_SUBSET"]) if "WALKTHROUGH_SUBSET" in os.environ else None
@@ -67,16 +67,16 @@ epochs = 5
 # %% [markdown]
 # ## The data
 #
-# Fashion-MNIST has 60,000 pictures to learn from and 10,000 to be examined on. Each is 28 pixels high and wide, grey,
-# and shows one of ten kinds of garment on black. `FashionMNIST.splits` looks for it on this machine and fetches it
-# otherwise; without a network it draws garments of its own, and says so.
+# Fashion-MNIST has 60,000 training images and 10,000 test images. Each is 28 pixels high and wide, grey, and shows one
+# of ten kinds of garment on black. `FashionMNIST.splits` looks for it on this machine and downloads it otherwise;
+# without a network it generates garments, and prints a warning.
 #
 # Networks learn better from numbers around zero, so the bytes 0…255 become numbers from -1 to 1.
 
 # %%
 train_dataset, test_dataset = FashionMNIST.splits(data, limit=subset)
 classes = train_dataset.classes
-print(f"{len(train_dataset):,} pictures for training, {len(test_dataset):,} for the test")
+print(f"{len(train_dataset):,} training images, {len(test_dataset):,} test images")
 
 # %%
 figure, grid = plt.subplots(3, 5, figsize=(9, 6), layout="constrained")
@@ -89,9 +89,9 @@ figure.savefig(output / "sample_images.png")
 # %% [markdown]
 # ## The network
 #
-# Ordinary PyTorch, with one habit to change: the **loss is computed inside `forward`**. The device has to run the
-# backward pass without asking Python, so the loss must be part of what it was given. With labels, this network returns
-# the scores and the loss; without labels, as in evaluation, the scores alone.
+# Ordinary PyTorch, with one difference: the **loss is computed inside `forward`**. The device runs the backward pass
+# without Python, so the loss must be part of the model. With labels, this network returns
+# the scores and the loss; without labels, as in evaluation, only the scores.
 
 
 # %%
@@ -124,7 +124,7 @@ model.train()
 # %% [markdown]
 # ## Training
 #
-# Three things are wrapped, and everything else stays as it was:
+# Three things are wrapped, and everything else stays the same:
 #
 # | plain PyTorch | poptorch |
 # |---|---|
@@ -132,7 +132,7 @@ model.train()
 # | `torch.optim.SGD(…)` | `poptorch.optim.SGD(…)` (torch's own is accepted as well) |
 # | `model` | `poptorch.trainingModel(model, options, optimizer)` |
 #
-# `poptorch.Options` says how the program is to run. The loader reads it too, because the options decide how many
+# `poptorch.Options` sets how the program runs. The loader reads it too, because the options determine how many
 # samples one call consumes.
 
 # %%
@@ -142,8 +142,8 @@ optimizer = poptorch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
 training_model = poptorch.trainingModel(model, options=options, optimizer=optimizer)
 
 # %% [markdown]
-# The loop is shorter than you may be used to. There is no `zero_grad`, no `backward` and no `step`: the call does all
-# of it. The very first call captures and compiles the program, which is what the bar "Graph compilation" shows.
+# The loop is short. There is no `zero_grad`, no `backward` and no `step`: the call does all
+# of it. The first call captures and compiles the program, as the progress bar "Graph compilation" shows.
 
 # %%
 for _epoch in tqdm(range(epochs), desc="epochs"):
@@ -154,8 +154,8 @@ for _epoch in tqdm(range(epochs), desc="epochs"):
 print(f"mean loss of the last epoch: {total_loss / len(train_loader):.3f}")
 
 # %% [markdown]
-# `model` holds the trained weights now; nothing needs to be copied back. Detaching gives the device free for the
-# evaluation, and what is saved is the ordinary `state_dict` of an ordinary module, which loads anywhere.
+# `model` has the trained weights now; nothing needs to be copied back. Detaching frees the device for the
+# evaluation. The saved file is the ordinary `state_dict` of an ordinary module, which loads anywhere.
 
 # %%
 training_model.detachFromDevice()
@@ -164,9 +164,9 @@ torch.save(model.state_dict(), output / "classifier.pth")
 # %% [markdown]
 # ## Evaluation
 #
-# `poptorch.inferenceModel` is the counterpart without optimizer and without backward pass. A compiled program takes
-# batches of one size, so the loader drops what does not fill the last one. A batch of 100 divides the 10,000 pictures
-# of the test set; for any other number the largest divisor below 100 does.
+# `poptorch.inferenceModel` is the counterpart without optimizer and backward pass. A compiled program takes
+# batches of one size, so the loader drops an incomplete last batch. A batch size of 100 divides the 10,000 images
+# of the test set; for other sizes we use the largest divisor up to 100.
 
 # %%
 batch_size = next(size for size in range(100, 0, -1) if len(test_dataset) % size == 0)
@@ -182,9 +182,9 @@ inference_model.detachFromDevice()
 print(f"accuracy over {len(expected):,} test pictures: {accuracy_score(expected, predicted):.2%}")
 
 # %% [markdown]
-# One number hides a lot. The confusion matrix shows what is taken for what: each row is a kind of garment, and each
-# column what the network says. Trousers are hardly ever mistaken; shirts, however, look a lot like T-shirts, pullovers
-# and coats when they are 28 pixels wide.
+# The confusion matrix shows more than one number: each row is a true class, and each column a predicted one.
+# Trousers are rarely misclassified; shirts look a lot like T-shirts, pullovers
+# and coats at a width of 28 pixels.
 
 # %%
 matrix = confusion_matrix(expected, predicted, labels=range(len(classes)))
@@ -196,8 +196,8 @@ figure.savefig(output / "confusion_matrix.png")
 # %% [markdown]
 # ## A picture of your own
 #
-# The network knows light garments on black, 28 by 28 pixels. A picture from a catalogue is large, coloured and shows
-# the opposite, so it is shrunk, turned grey and, where its corner is light, inverted.
+# The network was trained on light garments on black, 28 by 28 pixels. A catalogue picture is large, coloured and dark
+# on light, so we shrink it, convert it to grey and, if its corner is light, invert it.
 
 # %%
 original = Image.open(here / "images" / "trousers.png").convert("RGB")
@@ -224,8 +224,8 @@ for index in scores[0].argsort(descending=True)[:3]:
     print(f"{classes[index]:<12} {scores[0, index].exp():7.2%}")
 
 # %% [markdown]
-# The same without poptorch: all it takes is the class and the file. On a machine that has neither Pilotage nor
-# poptorch this works too.
+# The same without poptorch: only the class and the file are needed. This also works on a machine without Pilotage and
+# poptorch.
 
 # %%
 model = Classifier()
@@ -237,17 +237,17 @@ print("without poptorch:", classes[plain_scores.argmax()])
 torch.testing.assert_close(plain_scores, scores)
 
 # %% [markdown]
-# Do not expect too much of so small a network. It has only ever seen single garments, upright, flat, on an even
-# ground. A person who wears the trousers, a patterned ground or a tilted camera is outside of its world.
+# Do not expect too much of such a small network. It was trained on single garments, upright and flat, on a plain
+# background. It cannot handle a person wearing the trousers, a patterned background or a tilted camera.
 #
 # ## More options
 #
 # Options are set by calls, which can be chained:
 #
-# - `deviceIterations(n)`: the device runs `n` steps for each call, so Python is asked `n` times less often. The call
+# - `deviceIterations(n)`: the device runs `n` steps per call, so there is less overhead in Python. A call
 #   consumes `n` batches; in training it returns the results of the last one.
 # - `Training.gradientAccumulation(n)`: the gradients of `n` batches are averaged before the weights change.
-# - `replicationFactor(n)`: `n` copies of the model share each step, every one with data of its own.
+# - `replicationFactor(n)`: `n` copies of the model share each step, each with its own data.
 # - `outputMode(mode)`: which results come back: of the last step, of every step, or their sum.
 # - `randomSeed(seed)`: gives the device a random stream of its own, for dropout and the like.
 #

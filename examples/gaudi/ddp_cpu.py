@@ -19,7 +19,7 @@ def main():
     dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
     train(arguments, rank, world_size)
-    # The model is gone by now: one that outlives its group may wait for the group's threads for ever.
+    # The model is deleted by now: one that outlives its group may wait for the group's threads forever.
     dist.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""The classifier of digits trained by several processes, a card for each: torchrun --nproc-per-node=2 ddp_hpu.py."""
+"""The classifier of digits trained by several processes, one card each: torchrun --nproc-per-node=2 ddp_hpu.py."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def main():
     world_size, rank, _ = hccl.initialize_distributed_hpu()
     dist.init_process_group("hccl", rank=rank, world_size=world_size)
     train(arguments, rank, world_size)
-    # The model is gone by now: one that outlives its group may wait for the group's threads for ever.
+    # The model is deleted by now: one that outlives its group may wait for the group's threads forever.
     dist.destroy_process_group()
 
 

@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--autocast", action="store_true", help="compute in bfloat16 where that is safe")
     arguments = parser.parse_args()
 
-    # Before the first import of habana_frameworks, or it may be ignored.
+    # Set it before the first import of habana_frameworks, otherwise it may be ignored.
     os.environ["PT_HPU_LAZY_MODE"] = "1" if arguments.lazy else "0"
     import habana_frameworks.torch.core  # noqa: F401
 

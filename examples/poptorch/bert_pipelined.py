@@ -11,7 +11,7 @@ VOCABULARY, LENGTH, MASK = 32, 16, 0
 
 
 def sentences(count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Rising sequences of tokens with some of them masked: tokens, where they are masked, and what they were."""
+    """Rising sequences of tokens, some of them masked: tokens, mask and original tokens."""
     start, step = torch.randint(1, 16, (count, 1)), torch.randint(1, 3, (count, 1))
     tokens = (start + step * torch.arange(LENGTH)) % (VOCABULARY - 1) + 1
     masked = torch.rand(count, LENGTH) < 0.2

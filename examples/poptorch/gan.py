@@ -1,4 +1,4 @@
-"""A generative adversarial pair: two wrappers train the parts of one model in turn."""
+"""A generative adversarial pair: two wrappers train the parts of one model alternately."""
 
 import argparse
 
@@ -23,7 +23,7 @@ def network(inputs: int, outputs: int) -> nn.Sequential:
 
 
 class CriticStep(nn.Module):
-    """Teaches the critic to tell real points from made ones; the generator only looks on."""
+    """Trains the critic to tell real points from generated ones; the generator is fixed."""
 
     def __init__(self, generator: nn.Module, critic: nn.Module):
         super().__init__()
@@ -38,7 +38,7 @@ class CriticStep(nn.Module):
 
 
 class GeneratorStep(nn.Module):
-    """Teaches the generator to be taken for real; the critic only judges."""
+    """Trains the generator to convince the critic, which is fixed."""
 
     def __init__(self, generator: nn.Module, critic: nn.Module):
         super().__init__()
@@ -63,7 +63,7 @@ def main():
     teach_generator = poptorch.trainingModel(
         GeneratorStep(generator, critic), poptorch.Options(), poptorch.optim.Adam(generator.parameters(), **settings)
     )
-    # Each wrapper owns the weights on its device: what the other one has changed is sent to it.
+    # Each wrapper has its own weights on the device, so changes by the other one must be copied.
     for number in range(arguments.rounds):
         critic_loss = teach_critic(torch.randn(BATCH, NOISE), real_points(BATCH))
         if number:

@@ -1,4 +1,4 @@
-"""A function of the host inside of the graph, printing from the device, and an executable in a file."""
+"""A host function inside the graph, printing from the device, and an executable in a file."""
 
 import argparse
 import tempfile
@@ -12,7 +12,7 @@ import poptorch
 
 
 def median_on_host(values: torch.Tensor) -> torch.Tensor:
-    """Something that is only at hand in NumPy."""
+    """A function that exists only in NumPy."""
     return torch.from_numpy(numpy.median(values.numpy(), axis=1, keepdims=True))
 
 

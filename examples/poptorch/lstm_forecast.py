@@ -13,7 +13,7 @@ LENGTH = 24
 
 
 def waves(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sine waves of any phase and speed, and the value that follows each."""
+    """Sine waves of random phase and frequency, and the next value of each."""
     time = torch.arange(LENGTH + 1)
     phase, speed = 6.28 * torch.rand(count, 1), 0.2 + 0.3 * torch.rand(count, 1)
     values = torch.sin(phase + speed * time) + 0.02 * torch.randn(count, LENGTH + 1)

@@ -31,7 +31,7 @@ STROKES = {
 
 
 def digits(count: int) -> torch.utils.data.TensorDataset:
-    """Seven-segment digits, shifted and covered with noise."""
+    """Seven-segment digits, shifted and with noise."""
     labels = torch.randint(0, 10, (count,))
     images = 0.3 * torch.randn(count, 1, 28, 28)
     for image, label in zip(images, labels, strict=True):

@@ -11,7 +11,7 @@ SIDE, PATCH = 16, 4
 
 
 def shapes(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pictures of horizontal, vertical or crossed bars."""
+    """Images of horizontal, vertical or crossed bars."""
     labels = torch.randint(0, 3, (count,))
     images = 0.2 * torch.randn(count, 1, SIDE, SIDE)
     for image, label in zip(images, labels, strict=True):

@@ -1,4 +1,4 @@
-"""A small network on Fashion-MNIST in plain PyTorch: on a GPU where there is one, on the CPU otherwise.
+"""A small network on Fashion-MNIST in plain PyTorch: on a GPU if there is one, otherwise on the CPU.
 
 This is the script to be ported. `pytorch_ipu.py` is the result, and README.md walks through the differences.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-# The data set lies in the folder of the examples, which no wheel installs.
+# The data set is in the folder of the examples, which is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
@@ -28,8 +28,8 @@ class ClassificationModel(nn.Module):
         self.fc1 = nn.Linear(972, 100)
         self.relu = nn.ReLU()
         self.fc2 = nn.Linear(100, 10)
-        # Odd, and kept on purpose: dim=0 normalises over the pictures of the batch, not over the classes, so a
-        # picture's scores depend on its neighbours. A port has to keep such things; mending them is another change.
+        # A bug that the port keeps on purpose: dim=0 normalises over the images of the batch, not over the classes, so
+        # the scores of an image depend on the rest of its batch. Fixing it is a separate change.
         self.log_softmax = nn.LogSoftmax(dim=0)
 
     def forward(self, x):
@@ -46,7 +46,7 @@ def main(epochs, data, subset):
 
     train_dataset, test_dataset = FashionMNIST.splits(data, limit=subset)
     train_dataloader = torch.utils.data.DataLoader(train_dataset, batch_size=16, shuffle=True, drop_last=True)
-    # 25 divides the 10,000 test pictures, so that all of them are looked at.
+    # 25 divides the 10,000 test images, so that all of them are used.
     test_dataloader = torch.utils.data.DataLoader(test_dataset, batch_size=25, drop_last=True)
 
     model = ClassificationModel()
@@ -83,5 +83,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--data", help="directory of Fashion-MNIST, or 'generated'")
-    parser.add_argument("--subset", type=int, help="use the first N pictures only")
+    parser.add_argument("--subset", type=int, help="use only the first N images")
     main(**vars(parser.parse_args()))

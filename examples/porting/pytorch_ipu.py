@@ -1,4 +1,4 @@
-"""The script `pytorch_gpu.py`, ported to poptorch: each training step is one program that the device runs by itself.
+"""The script `pytorch_gpu.py`, ported to poptorch: each training step is one program on the device.
 
 README.md walks through the differences.
 """
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 import poptorch
 
-# The data set lies in the folder of the examples, which no wheel installs.
+# The data set is in the folder of the examples, which is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
@@ -30,8 +30,8 @@ class ClassificationModel(nn.Module):
         self.fc1 = nn.Linear(972, 100)
         self.relu = nn.ReLU()
         self.fc2 = nn.Linear(100, 10)
-        # Odd, and kept on purpose: dim=0 normalises over the pictures of the batch, not over the classes, so a
-        # picture's scores depend on its neighbours. A port has to keep such things; mending them is another change.
+        # A bug that the port keeps on purpose: dim=0 normalises over the images of the batch, not over the classes, so
+        # the scores of an image depend on the rest of its batch. Fixing it is a separate change.
         self.log_softmax = nn.LogSoftmax(dim=0)
 
     def forward(self, x):
@@ -43,7 +43,7 @@ class ClassificationModel(nn.Module):
 
 
 class ModelWithLoss(nn.Module):
-    """A model and its criterion as one module, so that the model itself need not be touched."""
+    """A model and its criterion as one module, so that the model itself does not change."""
 
     def __init__(self, model, criterion):
         super().__init__()
@@ -59,7 +59,7 @@ class ModelWithLoss(nn.Module):
 
 
 class ModelWithCustomLoss(ModelWithLoss):
-    """The same for a criterion that is no torch loss: `identity_loss` marks where the backward pass starts."""
+    """The same for a custom criterion: `identity_loss` marks where the backward pass starts."""
 
     def forward(self, x, labels=None):
         output = self.model(x)
@@ -70,7 +70,7 @@ class ModelWithCustomLoss(ModelWithLoss):
 
 
 def negative_log_likelihood(output, labels):
-    """What `nn.NLLLoss` computes, written by hand as an example of a custom loss."""
+    """The same as `nn.NLLLoss`, as an example of a custom loss."""
     return -output.gather(1, labels.unsqueeze(1)).mean()
 
 
@@ -80,7 +80,7 @@ def main(epochs, data, subset, custom_loss=False):
 
     train_dataset, test_dataset = FashionMNIST.splits(data, limit=subset)
     train_dataloader = poptorch.DataLoader(opts, train_dataset, batch_size=16, shuffle=True, drop_last=True)
-    # 25 divides the 10,000 test pictures, so that all of them are looked at.
+    # 25 divides the 10,000 test images, so that all of them are used.
     test_dataloader = poptorch.DataLoader(opts, test_dataset, batch_size=25, drop_last=True)
 
     model = ClassificationModel()
@@ -115,6 +115,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--data", help="directory of Fashion-MNIST, or 'generated'")
-    parser.add_argument("--subset", type=int, help="use the first N pictures only")
-    parser.add_argument("--custom-loss", action="store_true", help="train with a loss that is written by hand")
+    parser.add_argument("--subset", type=int, help="use only the first N images")
+    parser.add_argument("--custom-loss", action="store_true", help="train with a custom loss")
     main(**vars(parser.parse_args()))

@@ -46,9 +46,9 @@ def test_every_option_arrives(parsed, monkeypatch) -> None:
         ("all --wibble", "--wibble"),
         ("evaluate --epochs 3", "--epochs"),
         ("predict x.png --subset 3", "--subset"),
-        ("all --plain --tier eager", "--tier belongs to poptorch"),
-        ("all --plain --backend cpu", "--backend belongs to poptorch"),
-        ("train --plain --device-iterations 2", "--device-iterations belongs to poptorch"),
+        ("all --plain --tier eager", "--tier needs poptorch"),
+        ("all --plain --backend cpu", "--backend needs poptorch"),
+        ("train --plain --device-iterations 2", "--device-iterations needs poptorch"),
     ],
 )
 def test_a_wrong_word_gives_one_line_and_status_two(parsed, capsys, words: str, part: str) -> None:

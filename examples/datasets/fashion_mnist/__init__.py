@@ -1,7 +1,6 @@
 """Fashion-MNIST: 70,000 small photographs of ten kinds of garment.
 
-``load`` gives plain arrays and needs numpy alone; ``examples.datasets.fashion_mnist.dataset`` has the same as a
-dataset for torch.
+``load`` returns plain arrays and needs only numpy; ``examples.datasets.fashion_mnist.dataset`` has a dataset for torch.
 """
 
 from examples.datasets.fashion_mnist.arrays import LabelledImages, Splits

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledImages:
-    """Pictures of shape (count, 28, 28), dark ground, and the label of each."""
+    """Images of shape (count, 28, 28) on a dark background, and their labels."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.uint8]
@@ -25,7 +25,7 @@ class LabelledImages:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Splits:
-    """What to learn from and what to be examined on."""
+    """The training set and the test set."""
 
     train: LabelledImages
     test: LabelledImages
@@ -33,4 +33,4 @@ class Splits:
     """Where they come from, for a report."""
 
     generated: bool = False
-    """True where they are drawn by us and are not Fashion-MNIST."""
+    """Whether they are generated and not Fashion-MNIST."""

@@ -1,4 +1,4 @@
-"""A stack of small canvases on which shapes are drawn all at once, each with numbers of its own.
+"""A stack of small canvases on which shapes are drawn at once, each with its own parameters.
 
 A shape is a signed distance: negative inside, positive outside, in units of half a picture. Shapes are joined with
 ``np.minimum``, cut out of one another with ``np.maximum(shape, -hole)``, and turned into grey by ``coverage``.
@@ -35,7 +35,7 @@ class Canvas:
         return self.random.uniform(low, high, (self.count, 1, 1)).astype(np.float32)
 
     def sometimes(self, probability: float) -> Numbers:
-        """One for the given share of the pictures, zero for the others."""
+        """One for a fraction of the pictures, zero for the others."""
         return (self.random.random((self.count, 1, 1)) < probability).astype(np.float32)
 
     def box(self, centre_x: Numbers, centre_y: Numbers, half_width: Numbers, half_height: Numbers) -> Numbers:
@@ -83,7 +83,7 @@ def blended(one: Numbers, other: Numbers, radius: float) -> Numbers:
 
 
 def posed(count: int, random: np.random.Generator) -> Canvas:
-    """Canvases that are each shifted, turned, slanted and stretched a little."""
+    """Canvases that are randomly shifted, rotated, slanted and stretched a little."""
     place = ((np.arange(SIDE, dtype=np.float32) + 0.5) / (SIDE / 2) - 1).astype(np.float32)
     upright = Canvas(
         np.broadcast_to(place[None, None, :], (count, SIDE, SIDE)),

@@ -17,7 +17,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def content_of(stored: bytes, file: DataFile) -> bytes:
-    """Decompress ``stored`` where it is compressed, and make sure that it is ``file`` to the last bit."""
+    """Decompress ``stored`` if necessary, and verify its checksum."""
     try:
         content = gzip.decompress(stored) if stored.startswith(_GZIP_MAGIC) else stored
     except (OSError, EOFError, zlib.error) as error:

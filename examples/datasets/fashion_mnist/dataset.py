@@ -16,7 +16,7 @@ from examples.datasets.fashion_mnist.loading import Say, load, say_on_stderr
 
 
 class FashionMNIST(TensorDataset):
-    """Pictures of shape (1, 28, 28) with their labels, held as two tensors: normalised, or raw bytes."""
+    """Images of shape (1, 28, 28) and their labels, as two tensors: normalised, or raw bytes."""
 
     classes: tuple[str, ...] = CLASSES
 
@@ -30,28 +30,28 @@ class FashionMNIST(TensorDataset):
     def splits(
         cls, data: str | Path | None = None, *, limit: int | None = None, raw: bool = False, say: Say = say_on_stderr
     ) -> tuple[Self, Self]:
-        """The training set and the test set, found as ``load`` finds them.
+        """The training set and the test set, as ``load`` finds them.
 
-        ``raw`` keeps bytes: a quarter of the memory to move, for a model that is `pilotage.Normalized` on the device.
+        ``raw`` keeps bytes, a quarter of the data to move, for a model with `pilotage.Normalized` on the device.
         """
         found = load(data, limit=limit, say=say)
         return cls(found.train, raw=raw), cls(found.test, raw=raw)
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, ...]]:
-        """Several samples at once, each tensor indexed only once."""
+        """Several samples, with one indexing operation per tensor."""
         chosen = torch.as_tensor(indices)
         return list(zip(self.images[chosen], self.labels[chosen], strict=True))
 
     def fetch_batch(self, indices: Sequence[int]) -> list[Tensor]:
-        """A whole batch at once, as collation would make it of single samples."""
+        """A whole batch, as collation would make it from single samples."""
         chosen = torch.as_tensor(indices)
         return [self.images.index_select(0, chosen), self.labels.index_select(0, chosen)]
 
 
 def normalised(grey: Tensor) -> Tensor:
-    """Bytes of shape (..., 28, 28) as numbers from -1 to 1, with a channel axis.
+    """Bytes of shape (..., 28, 28) as floats from -1 to 1, with a channel axis.
 
-    The same three operations in the same order as torchvision's ``ToTensor`` and ``Normalize((0.5,), (0.5,))``, so
-    that the result is the same to the last bit.
+    The same operations as torchvision's ``ToTensor`` and ``Normalize((0.5,), (0.5,))``, so that the result is the same
+    to the last bit.
     """
     return grey.unsqueeze(-3).to(torch.float32).div_(255).sub_(0.5).div_(0.5)

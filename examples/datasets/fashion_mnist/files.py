@@ -1,4 +1,4 @@
-"""The four files that Fashion-MNIST is made of."""
+"""The four files of Fashion-MNIST."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DataFile:
     shape: tuple[int, ...]
 
     sha256: str
-    """Of the content after decompression: sources differ in how they compress it."""
+    """Of the decompressed content, because sources compress it differently."""
 
 
 TRAIN_IMAGES = DataFile(

@@ -1,4 +1,4 @@
-"""Drawn garments that stand in for Fashion-MNIST where it cannot be had."""
+"""Generated garments that replace Fashion-MNIST if it is not available."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from examples.datasets.fashion_mnist.files import SIDE
 from examples.datasets.fashion_mnist.garments import GARMENTS, Garment
 
 CHUNK = 500
-"""Pictures that share one random stream, so that a longer set begins with a shorter one."""
+"""Images per random stream; a longer set starts with the images of a shorter one."""
 
 
 def generate(*, train: int = 60_000, test: int = 10_000, seed: int = 0) -> Splits:
-    """As many drawn garments as wanted, all ten kinds equally often; the same seed draws the same pictures."""
+    """Generated garments, all ten kinds equally often; the same seed gives the same images."""
     return Splits(
         train=garments(train, (seed, 0)),
         test=garments(test, (seed, 1)),
@@ -25,7 +25,7 @@ def generate(*, train: int = 60_000, test: int = 10_000, seed: int = 0) -> Split
 
 
 def garments(count: int, stream: tuple[int, ...]) -> LabelledImages:
-    """The first ``count`` pictures of an endless stream."""
+    """The first ``count`` images of an endless stream."""
     if count == 0:
         return LabelledImages(np.empty((0, SIDE, SIDE), np.uint8), np.empty(0, np.uint8))
     chunks = [_chunk(np.random.default_rng((*stream, index))) for index in range(-(-count // CHUNK))]
@@ -46,7 +46,7 @@ def _pictures(garment: Garment, count: int, random: np.random.Generator) -> NDAr
     canvas = posed(count, random)
     grey = garment(canvas) * _cloth(canvas)
     grey = grey * canvas.draw(0.35, 1.0) + grey * _grain(canvas)
-    # Real photographs have a black ground, so faint traces are cut off.
+    # Real photographs have a black background, so faint traces are removed.
     grey = np.where(grey < 0.02, 0, grey)
     return np.rint(np.clip(grey, 0, 1) * 255).astype(np.uint8)
 

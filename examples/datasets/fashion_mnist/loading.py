@@ -1,4 +1,4 @@
-"""Finding the data set: one source after another, and a drawn stand-in where all of them fail."""
+"""Finds the data set in one source after another, and generates a substitute if all of them fail."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from pilotage.errors import DatasetError, OptionError
 from pilotage.options.environment import cache_directory
 
 GENERATED = "generated"
-"""Asks for the drawn stand-in by name."""
+"""Selects generated data by name."""
 
 Say = Callable[[str], None]
 
 
 def say_on_stderr(line: str) -> None:
-    """Tell the user, and leave standard output to results."""
+    """Print a message on standard error; standard output is for results."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -47,14 +47,14 @@ def load(
     sources: Sequence[Source] | None = None,
     say: Say = say_on_stderr,
 ) -> Splits:
-    """Fashion-MNIST, from ``data`` or from wherever it can be had.
+    """Fashion-MNIST, from ``data`` or from the first source that has it.
 
-    ``data`` is a directory to look into first, or the word ``generated``; ``limit`` is the most pictures wanted of
-    each split; ``sources`` are searched in place of the standard ones. Whoever names a directory gets the real data or
-    a DatasetError; whoever does not may get drawn garments, and is told so.
+    ``data`` is a directory to search first, or the word ``generated``; ``limit`` is the largest number of images in
+    each split; ``sources`` replace the standard ones. With a directory, the result is the real data or a DatasetError;
+    without one, it may be generated garments, with a warning.
     """
     if limit is not None and limit < 1:
-        raise OptionError(f"limit is {limit}. It has to be at least 1, or None for all.")
+        raise OptionError(f"limit is {limit}. It must be at least 1, or None for all.")
     if data == GENERATED:
         return generate(train=limit_of(TRAIN_LABELS, limit), test=limit_of(TEST_LABELS, limit))
     given = [] if data is None else [_checked(Path(data).expanduser())]
@@ -79,7 +79,7 @@ def standard_sources() -> list[Source]:
     cache = cache_directory() / "fashion-mnist"
     return [
         *([Directory(Path(chosen).expanduser())] if chosen else []),
-        Directory(cache, remedy="It is fetched again."),
+        Directory(cache, remedy="Downloading it again."),
         Directory(DEBIAN_DIRECTORY),
         Website(cache),
         DebianPackage(cache),
@@ -87,7 +87,7 @@ def standard_sources() -> list[Source]:
 
 
 def gather(files: Sequence[DataFile], sources: Sequence[Source], say: Say) -> tuple[dict[str, bytes], str]:
-    """The checked content of every file, by name, and the sources that gave it."""
+    """The verified content of every file, by name, and its sources."""
     contents: dict[str, bytes] = {}
     givers: list[str] = []
     complained = False
@@ -107,19 +107,19 @@ def gather(files: Sequence[DataFile], sources: Sequence[Source], say: Say) -> tu
     missing = [file.name for file in files if file.name not in contents]
     if missing:
         raise DatasetError(
-            f"Fashion-MNIST: none of {len(sources)} sources has a sound {' or '.join(missing)}. "
-            f"Connect to a network, install {DEBIAN_PACKAGE}, or ask for data={GENERATED!r}."
+            f"Fashion-MNIST: none of {len(sources)} sources has an intact {' or '.join(missing)}. "
+            f"Connect to a network, install {DEBIAN_PACKAGE}, or use data={GENERATED!r}."
         )
     return contents, " and ".join(givers)
 
 
 def limit_of(file: DataFile, limit: int | None) -> int:
-    """How many entries of ``file`` are wanted."""
+    """The number of entries of ``file`` to use."""
     return file.shape[0] if limit is None else min(limit, file.shape[0])
 
 
 def boxed(text: str) -> str:
-    """The lines of ``text`` in a frame that is hard to miss."""
+    """The lines of ``text`` in a frame."""
     lines = text.splitlines()
     width = max(map(len, lines))
     frame = "═" * (width + 2)
@@ -130,7 +130,7 @@ def _checked(path: Path) -> Directory:
     directory = Directory(path)
     if not path.is_dir():
         raise DatasetError(
-            f"{path} is not a directory. Name one with the four files of Fashion-MNIST, or say {GENERATED!r}."
+            f"{path} is not a directory. Name one with the four files of Fashion-MNIST, or use {GENERATED!r}."
         )
     if not any(any(directory.places(file)) for file in FILES):
         names = ", ".join(f"{file.name}.gz" for file in FILES)
@@ -140,7 +140,7 @@ def _checked(path: Path) -> Directory:
 
 _STAND_IN = """\
 WARNING: this is NOT Fashion-MNIST.
-No source of the real data could be reached (the lines above say why), so ten kinds
-of garment are drawn by a program instead. Everything runs, but the accuracy says
-nothing about Fashion-MNIST. To use the real data, connect to a network, install the
-package dataset-fashion-mnist, or set PILOTAGE_DATA to a directory that holds it."""
+No source of the real data could be reached (see the lines above), so generated
+drawings of ten kinds of garment are used instead. Everything runs, but the accuracy
+says nothing about Fashion-MNIST. To use the real data, connect to a network, install
+the package dataset-fashion-mnist, or set PILOTAGE_DATA to a directory with the files."""

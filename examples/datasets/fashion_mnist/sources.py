@@ -1,4 +1,4 @@
-"""The places where Fashion-MNIST may be found, each behind the same one method."""
+"""The sources of Fashion-MNIST, behind one method."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ DEBIAN_PACKAGE = "dataset-fashion-mnist"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What one source gave: the content of files by name, and a line for everything that went wrong."""
+    """The result of one source: the content of files by name, and a line for each problem."""
 
     contents: Mapping[str, bytes] = field(default_factory=dict)
     complaints: Sequence[str] = ()
 
 
 class Source(Protocol):
-    """Somewhere that files may come from."""
+    """A place that files may come from."""
 
     @property
     def name(self) -> str:
-        """What a report calls it."""
+        """Its name in messages."""
         ...
 
     def fetch(self, wanted: Sequence[DataFile]) -> Findings:
-        """As many of the wanted files as there are, checked; trouble is reported and not raised."""
+        """The wanted files that it has, verified; problems are reported, not raised."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory that holds the files, gzipped or not, as they are distributed or as torchvision lays them out."""
+    """A directory with the files, gzipped or not, as distributed or in torchvision's layout."""
 
     path: Path
-    remedy: str = "It is left as it is and looked for elsewhere."
-    """What a damaged file's complaint ends with."""
+    remedy: str = "Looking for it elsewhere."
+    """The last sentence of the message about a damaged file."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Directory:
         return str(self.path)
 
     def fetch(self, wanted: Sequence[DataFile]) -> Findings:
-        """Read what is there; nothing is ever written."""
+        """Read the files; nothing is written."""
         contents: dict[str, bytes] = {}
         complaints: list[str] = []
         for file in wanted:
@@ -69,11 +69,13 @@ class Directory:
                 except (OSError, DatasetError) as error:
                     complaints.append(f"{place}: {_reason(error)}. {self.remedy}")
         if not contents and not complaints:
-            complaints.append(f"{self.path}: {'nothing of it here' if self.path.is_dir() else 'no such directory'}.")
+            complaints.append(
+                f"{self.path}: {'none of the files is here' if self.path.is_dir() else 'no such directory'}."
+            )
         return Findings(contents, complaints)
 
     def places(self, file: DataFile) -> Iterator[Path]:
-        """The existing paths under which ``file`` may lie here."""
+        """The existing paths of ``file``."""
         for folder in (self.path, self.path / "fashion-mnist", self.path / "FashionMNIST" / "raw"):
             for name in (f"{file.name}.gz", file.name):
                 if (folder / name).is_file():
@@ -82,12 +84,12 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Website:
-    """The server of the data set's authors, or a mirror of it; what it sends is kept in the cache."""
+    """The server of the data set's authors, or a mirror; downloads are kept in the cache."""
 
     cache: Path
     url: str = UPSTREAM
     timeout: float = 10.0
-    """Seconds without an answer after which it is given up."""
+    """Seconds to wait for an answer."""
 
     @property
     def name(self) -> str:
@@ -95,7 +97,7 @@ class Website:
         return self.url
 
     def fetch(self, wanted: Sequence[DataFile]) -> Findings:
-        """Download into memory, check, and only then write."""
+        """Download into memory, verify, then write."""
         contents: dict[str, bytes] = {}
         complaints: list[str] = []
         for file in wanted:
@@ -106,7 +108,7 @@ class Website:
                 contents[file.name] = content_of(stored, file)
             except (OSError, http.client.HTTPException, DatasetError) as error:
                 complaints.append(f"{address}: {_reason(error)}.")
-                # A server that fails once is not asked for the other files: each would cost a time-out.
+                # After one failure do not try the other files: each could cost a timeout.
                 break
             complaints += _keep(self.cache, file, stored)
         return Findings(contents, complaints)
@@ -114,22 +116,22 @@ class Website:
 
 @dataclass(frozen=True, slots=True)
 class DebianPackage:
-    """Debian's package, downloaded and unpacked without being installed, so that it needs no root."""
+    """Debian's package, downloaded and unpacked without installing it, which needs no root."""
 
     cache: Path
     timeout: float = 120.0
-    """Seconds that each command may take."""
+    """Time limit of each command in seconds."""
 
     @property
     def name(self) -> str:
-        """The command that a person would type."""
+        """The command that downloads it."""
         return f"apt-get download {DEBIAN_PACKAGE}"
 
     def fetch(self, wanted: Sequence[DataFile]) -> Findings:
-        """Unpack in a temporary directory and keep the checked files in the cache."""
+        """Unpack in a temporary directory and keep the verified files in the cache."""
         missing = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
         if missing:
-            return Findings(complaints=[f"{self.name}: there is no {missing[0]} here."])
+            return Findings(complaints=[f"{self.name}: {missing[0]} is not installed."])
         with tempfile.TemporaryDirectory(prefix="pilotage-") as name:
             folder = Path(name)
             try:
@@ -137,7 +139,9 @@ class DebianPackage:
                 self._run("dpkg-deb", "-x", str(package), str(folder), folder=folder)
             except DatasetError as error:
                 return Findings(complaints=[f"{self.name}: {error}."])
-            unpacked = Directory(folder / DEBIAN_DIRECTORY.relative_to("/"), remedy="The package does not fit.")
+            unpacked = Directory(
+                folder / DEBIAN_DIRECTORY.relative_to("/"), remedy="The package has other files than expected."
+            )
             found = unpacked.fetch(wanted)
             kept = [
                 complaint
@@ -151,14 +155,14 @@ class DebianPackage:
         try:
             self._apt("download", DEBIAN_PACKAGE, folder=folder)
         except DatasetError:
-            # The machine's package lists may be empty, as in most container images: fetch lists of our own.
+            # The package lists may be empty, as in most container images: download separate lists.
             (folder / "lists" / "partial").mkdir(parents=True)
             own_lists = ("-o", f"Dir::State::Lists={folder / 'lists'}", "-o", f"Dir::Cache={folder}")
             self._apt(*own_lists, "-o", "Acquire::Languages=none", "update", folder=folder)
             self._apt(*own_lists, "download", DEBIAN_PACKAGE, folder=folder)
         packages = sorted(folder.glob(f"{DEBIAN_PACKAGE}_*.deb"))
         if not packages:
-            raise DatasetError("it ended well but left no package")
+            raise DatasetError("it succeeded but there is no package")
         return packages[0]
 
     def _apt(self, *arguments: str, folder: Path) -> None:
@@ -178,12 +182,12 @@ class DebianPackage:
 
 
 def _keep(cache: Path, file: DataFile, stored: bytes) -> list[str]:
-    """Write into the cache; what cannot be kept can still be used, so the failure is only a complaint."""
+    """Write into the cache; a failure is only reported, because the content can still be used."""
     place = cache / f"{file.name}.gz"
     try:
         write_whole(place, stored)
     except OSError as error:
-        return [f"{place}: {_reason(error)}. It could not be kept and will be fetched anew next time."]
+        return [f"{place}: {_reason(error)}. It could not be kept and will be downloaded again next time."]
     return []
 
 

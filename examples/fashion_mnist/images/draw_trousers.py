@@ -1,4 +1,4 @@
-"""Draw the picture that the tutorial predicts first: a pair of jeans on a light ground.
+"""Draw the picture that the tutorial predicts first: a pair of jeans on a light background.
 
 python examples/fashion_mnist/images/draw_trousers.py
 """

@@ -111,7 +111,7 @@ def test_a_named_directory_never_ends_in_drawn_garments(tmp_path: Path) -> None:
     for file in FILES:
         (tmp_path / file.name).write_bytes(b"cut")
     lines: list[str] = []
-    with pytest.raises(DatasetError, match="has a sound"):
+    with pytest.raises(DatasetError, match="has an intact"):
         load(tmp_path, sources=[], say=lines.append)
     assert len(lines) == len(FILES)
 

@@ -48,7 +48,7 @@ def test_a_directory_gives_what_lies_in_it(miniature, tmp_path: Path, compressed
 
 
 def test_a_missing_or_empty_directory_says_so_in_one_line(miniature, tmp_path: Path) -> None:
-    assert Directory(tmp_path).fetch(miniature.files).complaints == [f"{tmp_path}: nothing of it here."]
+    assert Directory(tmp_path).fetch(miniature.files).complaints == [f"{tmp_path}: none of the files is here."]
     missing = tmp_path / "missing"
     assert Directory(missing).fetch(miniature.files).complaints == [f"{missing}: no such directory."]
 
@@ -176,4 +176,4 @@ def test_the_reason_of_apt_is_passed_on_in_one_line(miniature, tmp_path: Path, m
 def test_a_system_without_apt_says_so(miniature, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = DebianPackage(tmp_path / "cache").fetch(miniature.files)
-    assert found.complaints == [f"apt-get download {DEBIAN_PACKAGE}: there is no apt-get here."]
+    assert found.complaints == [f"apt-get download {DEBIAN_PACKAGE}: apt-get is not installed."]
