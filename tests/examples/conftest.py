@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "examples" / "fashion_mnist"
-# Where `examples.datasets` is found, as by the scripts that use it.
+# For `examples.datasets`.
 sys.path.append(str(ROOT))
 
 
 @pytest.fixture
 def tutorial_module(monkeypatch) -> Iterator[Callable[[str], ModuleType]]:
-    """Imports a module of the tutorial as its own scripts do, and forgets it again."""
+    """Imports a module of the tutorial as its own scripts do, and removes it again."""
     monkeypatch.syspath_prepend(TUTORIAL)
     before = set(sys.modules)
     yield importlib.import_module
@@ -29,19 +29,19 @@ def tutorial_module(monkeypatch) -> Iterator[Callable[[str], ModuleType]]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Variables for a process of its own: few threads, no window, nobody's cache."""
+    """Environment of a test process: one thread, no window, an empty cache."""
     return os.environ | {
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "Agg",
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        # The documents are British and so are we; the pictures in the output need UTF-8 whatever the machine speaks.
+        # The output contains block characters, which need UTF-8 in any locale.
         "PYTHONIOENCODING": "utf-8",
     }
 
 
 @pytest.fixture
 def run(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Starts a Python program in an empty directory and waits for its end."""
+    """Runs a Python program in an empty directory."""
 
     def start(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

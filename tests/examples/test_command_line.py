@@ -1,4 +1,4 @@
-"""What the tutorial says to wrong words."""
+"""The command line of the tutorial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def parsed(tutorial_module):
     return tutorial_module("command_line").parsed
 
 
-def test_the_main_job_is_five_epochs_of_batches_of_sixteen(parsed) -> None:
+def test_the_default_is_five_epochs_with_batches_of_sixteen(parsed) -> None:
     command, settings = parsed(["all"])
     assert command == "all"
     assert (settings.epochs, settings.batch_size, settings.device_iterations, settings.seed) == (5, 16, 1, 42)
@@ -23,7 +23,7 @@ def test_the_main_job_is_five_epochs_of_batches_of_sixteen(parsed) -> None:
     assert settings.images[0].is_file()
 
 
-def test_every_option_arrives(parsed, monkeypatch) -> None:
+def test_every_option_is_passed_on(parsed, monkeypatch) -> None:
     monkeypatch.setattr(os, "environ", dict(os.environ))
     words = "train --epochs 2 --batch-size 8 --device-iterations 3 --seed 7 --subset 99 --data d --output o"
     _, settings = parsed([*words.split(), "--backend", "cpu", "--tier", "eager"])
@@ -51,7 +51,7 @@ def test_every_option_arrives(parsed, monkeypatch) -> None:
         ("train --plain --device-iterations 2", "--device-iterations needs poptorch"),
     ],
 )
-def test_a_wrong_word_gives_one_line_and_status_two(parsed, capsys, words: str, part: str) -> None:
+def test_a_wrong_argument_gives_one_line_and_status_two(parsed, capsys, words: str, part: str) -> None:
     with pytest.raises(SystemExit) as ended:
         parsed(words.split())
     said = capsys.readouterr()

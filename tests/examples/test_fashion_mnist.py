@@ -20,7 +20,7 @@ ARTEFACTS = {"classifier.pth", "sample_images.png", "confusion_matrix.png", "ima
 
 
 @pytest.mark.slow
-def test_one_command_leaves_everything_behind_and_equals_plain_pytorch(run, tmp_path: Path) -> None:
+def test_one_command_writes_all_files_and_equals_plain_pytorch(run, tmp_path: Path) -> None:
     through_poptorch = run(TUTORIAL, "all", *SMALL)
     assert through_poptorch.returncode == 0, through_poptorch.stderr
     assert set(os.listdir(tmp_path / "output")) == ARTEFACTS
@@ -47,7 +47,7 @@ def test_one_command_leaves_everything_behind_and_equals_plain_pytorch(run, tmp_
 
 @pytest.fixture
 def weights(tutorial_module, tmp_path: Path):
-    """Trains in this process and gives the weights that were saved."""
+    """Trains in this process and returns the saved weights."""
 
     def train(*words: str) -> dict[str, torch.Tensor]:
         settings = tutorial_module("command_line").parsed(["train", *SMALL, "--output", str(tmp_path), *words])[1]
@@ -121,9 +121,7 @@ def test_evaluate_and_predict_work_from_the_saved_file(run, tmp_path: Path) -> N
         ("train --data missing --backend abacus", "No backend named 'abacus'"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(
-    tutorial_module, tmp_path: Path, monkeypatch, words: str, part: str
-) -> None:
+def test_errors_are_one_line(tutorial_module, tmp_path: Path, monkeypatch, words: str, part: str) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     (tmp_path / "words.png").write_text("not a picture")
@@ -157,7 +155,7 @@ def test_a_failure_ends_with_one_line_and_not_with_a_traceback(run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [(), ("--plain",)], ids=["poptorch", "plain"])
-def test_interrupted_training_leaves_no_part_of_a_file_and_no_process(tmp_path: Path, environment, how) -> None:
+def test_interrupted_training_leaves_no_partial_file_and_no_process(tmp_path: Path, environment, how) -> None:
     command = [
         sys.executable,
         str(TUTORIAL),

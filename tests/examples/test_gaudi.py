@@ -1,4 +1,4 @@
-"""Scripts for Gaudi against the plain scripts that they came from."""
+"""Gaudi scripts compared with the plain scripts they were made from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for line in sys.argv[1:]:
 
 @pytest.fixture
 def printed(tmp_path):
-    """Runs scripts one after the other in one process, or in each of several, and returns the lines that each printed."""
+    """Runs scripts one after the other, in one process or in several, and returns the lines that each printed."""
 
     def start(*scripts: str, processes: int = 0) -> list[list[str]]:
         program = tmp_path / "in_turn.py"
@@ -40,7 +40,7 @@ def printed(tmp_path):
     return start
 
 
-def test_digits_and_letters_are_learnt_with_the_losses_of_the_plain_scripts(printed):
+def test_gaudi_scripts_give_the_losses_of_the_plain_scripts(printed):
     card, host, fused, graphed, plain = printed(
         "mnist_hpu.py --epochs 2 --lazy",
         "mnist_cpu.py --epochs 2",
@@ -54,7 +54,7 @@ def test_digits_and_letters_are_learnt_with_the_losses_of_the_plain_scripts(prin
     assert fused == graphed == plain
 
 
-def test_two_processes_train_with_the_losses_of_the_plain_script(printed):
+def test_two_processes_give_the_losses_of_the_plain_script(printed):
     card, host = printed("ddp_hpu.py --epochs 2", "ddp_cpu.py --epochs 2", processes=2)
     assert len(host) == 2
     assert card == host

@@ -1,4 +1,4 @@
-"""What the tutorial reports about a trained network."""
+"""The metrics of a trained network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_accuracy_and_confusion_agree_with_counting(tutorial_module) -> None:
         assert share == pytest.approx((predicted == labels)[labels == index].double().mean().item())
 
 
-def test_a_class_that_is_not_in_the_set_has_no_share(tutorial_module) -> None:
+def test_a_class_without_images_has_no_accuracy(tutorial_module) -> None:
     metrics = tutorial_module("metrics")
     result = metrics.evaluation(torch.zeros(4, dtype=torch.int64), torch.eye(10)[:4])
     assert result.accuracy == 0.25
@@ -46,7 +46,7 @@ def test_bars_are_as_long_as_their_share(tutorial_module) -> None:
     assert [len(bar(share)) for share in (0, 0.5, 1, float("nan"))] == [0, 12, 24, 0]
 
 
-def test_the_test_batch_drops_no_picture(tutorial_module) -> None:
+def test_the_test_batch_size_drops_no_image(tutorial_module) -> None:
     even_batch_size = tutorial_module("evaluate").even_batch_size
     assert even_batch_size(10_000) == 100
     for count in (*range(1, 300), 9_973, 9_984, 60_000):

@@ -9,7 +9,7 @@ from PIL import Image
 
 
 @pytest.mark.parametrize("size", [(60, 60), (90, 40), (30, 100)])
-def test_the_titles_of_a_picture_and_of_what_is_made_of_it_are_at_one_height(
+def test_the_titles_before_and_after_are_at_the_same_height(
     tutorial_module, tmp_path: Path, monkeypatch, size: tuple[int, int]
 ) -> None:
     predict, pictures = tutorial_module("predict"), tutorial_module("pictures")

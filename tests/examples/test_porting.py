@@ -39,7 +39,7 @@ def test_each_script_runs_by_itself(run, script: tuple[str, ...]) -> None:
     assert "Eval accuracy: " in done.stdout
 
 
-def test_the_readme_shows_the_real_difference() -> None:
+def test_the_readme_shows_the_actual_difference() -> None:
     plain, port = ((PORTING / name).read_text().splitlines() for name in ("pytorch_gpu.py", "pytorch_ipu.py"))
     changed = {
         line[0] + line[1:].strip() for line in difflib.ndiff(plain, port) if line[0] in "+-" and line[1:].strip()

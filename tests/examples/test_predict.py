@@ -1,4 +1,4 @@
-"""Pictures of one's own."""
+"""Preparing and classifying the user's own pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def predict(tutorial_module):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "CMYK", "LA"])
-def test_a_light_ground_becomes_dark_and_a_dark_one_stays(predict, tmp_path: Path, mode: str) -> None:
+def test_a_light_background_becomes_dark_and_a_dark_one_stays(predict, tmp_path: Path, mode: str) -> None:
     for ground, garment in ((255, 0), (0, 255)):
         image = Image.new("L", (100, 80), ground)
         image.paste(garment, (30, 20, 70, 60))
@@ -30,7 +30,7 @@ def test_a_light_ground_becomes_dark_and_a_dark_one_stays(predict, tmp_path: Pat
         assert grey[14, 14] > 250
 
 
-def test_a_transparent_ground_counts_as_light(predict, tmp_path: Path) -> None:
+def test_a_transparent_background_counts_as_light(predict, tmp_path: Path) -> None:
     image = Image.new("RGBA", (56, 56), (0, 0, 0, 0))
     image.paste((10, 10, 10, 255), (14, 14, 42, 42))
     image.save(tmp_path / "cut-out.png")
@@ -65,7 +65,7 @@ def test_a_picture_of_the_test_set_passes_through_unchanged(predict, tmp_path: P
         ("cut", "cannot be read"),
     ],
 )
-def test_what_is_no_picture_is_named_in_one_line(predict, tmp_path: Path, content, part: str) -> None:
+def test_an_unreadable_picture_is_named_in_one_line(predict, tmp_path: Path, content, part: str) -> None:
     path = tmp_path / "wrong.png"
     if content == "cut":
         Image.effect_noise((64, 64), 50).save(path)
@@ -78,7 +78,7 @@ def test_what_is_no_picture_is_named_in_one_line(predict, tmp_path: Path, conten
     assert "\n" not in str(caught.value)
 
 
-def test_a_directory_is_no_picture(predict, tmp_path: Path) -> None:
+def test_a_directory_is_not_a_picture(predict, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="cannot be read"):
         predict.prepared(tmp_path)
 

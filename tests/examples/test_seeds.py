@@ -1,4 +1,4 @@
-"""The code of the two published tutorials, as typed, where the documents are present (PILOTAGE_SEEDS names them)."""
+"""The code of the two published tutorials, if the documents are present (in PILOTAGE_SEEDS)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def after(diff: str) -> str:
-    """What a reader has once a shown difference is applied: the new lines and those that stay."""
+    """The result of a diff: its new and its unchanged lines."""
     kept = [re.sub(r"^\+", " ", line) for line in diff.splitlines() if not line.startswith("-")]
     return textwrap.dedent("\n".join(kept)) + "\n"
 
 
 def applied(source: str, diff: str) -> str:
-    """``source`` with its one line that ``diff`` takes away replaced by the one that it brings."""
+    """``source`` with the one line that ``diff`` removes replaced by the one that it adds."""
     old, new = (next(line[1:].strip() for line in diff.splitlines() if line.startswith(sign)) for sign in ("-", "+"))
     changed, count = re.subn(rf"^( *){re.escape(old)}$", lambda match: match[1] + new, source, flags=re.MULTILINE)
     assert count == 1
@@ -90,7 +90,7 @@ print(f"Eval accuracy: {100 * correct / len(test_dataset):.2f}%")
 
 
 def ported_script(text: str, *, custom_loss: bool) -> str:
-    """The script that a reader of the porting document ends up with."""
+    """The script that results from the porting document."""
     model_class = next(block for block in blocks(text, "") if "class ClassificationModel" in block)
     diffs = blocks(text, "diff")
     (options,) = (after(diff) for diff in diffs if "poptorch.Options()" in diff)

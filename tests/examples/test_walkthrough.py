@@ -50,7 +50,7 @@ def test_the_script_runs(run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-# The kernel's own machinery warns about things that are not ours to change.
+# The notebook kernel emits warnings that we cannot change.
 @pytest.mark.filterwarnings("default")
 def test_the_notebook_runs(tmp_path: Path, environment, monkeypatch) -> None:
     from nbclient import NotebookClient

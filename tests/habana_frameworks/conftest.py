@@ -1,4 +1,4 @@
-"""Programs that use the emulated device, each in a process of its own: a device stays known to torch until the end."""
+"""Programs that use the emulated device, each in its own process, because a device cannot be unregistered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Alone = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def alone(tmp_path) -> Alone:
-    """Runs a function that imports all it needs in a fresh process, with the environment that is given."""
+    """Runs a function with its own imports in a new process with the given environment variables."""
 
     def run(program: Callable[[], Any], **environment: str) -> subprocess.CompletedProcess[str]:
         source = textwrap.dedent(inspect.getsource(program)) + f"\n{program.__name__}()\n"

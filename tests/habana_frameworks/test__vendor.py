@@ -1,4 +1,4 @@
-"""The drop-in steps aside for the vendor's own software, and only for that."""
+"""The drop-in refuses to be imported beside the vendor's own software, and only then."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def import_beside(tmp_path):
-    """Imports the drop-in where a stand-in for another distribution is installed."""
+    """Imports the drop-in beside a stand-in for another distribution."""
 
     def run(distribution: str) -> subprocess.CompletedProcess[str]:
         information = tmp_path / f"{distribution.replace('-', '_')}-1.24.0.dist-info"
@@ -27,20 +27,20 @@ def import_beside(tmp_path):
 
 
 @pytest.mark.parametrize("distribution", ["habana-torch-plugin", "habana_torch_plugin"])
-def test_beside_the_vendors_bridge_the_import_is_refused_with_the_remedy(import_beside, distribution):
+def test_beside_the_vendors_bridge_the_import_fails_with_instructions(import_beside, distribution):
     ran = import_beside(distribution)
     assert ran.returncode != 0
     assert "ImportError: habana-torch-plugin is installed here" in ran.stderr
     assert "Uninstall pilotage-dropins" in ran.stderr
 
 
-def test_the_media_loader_is_no_bridge(import_beside):
+def test_the_media_loader_does_not_count_as_the_bridge(import_beside):
     ran = import_beside("habana-media-loader")
     assert (ran.returncode, ran.stdout.strip()) == (0, "False"), ran.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the CUDA device here is taken first")
-def test_the_engine_takes_no_emulated_card_unasked_and_starts_none():
+def test_the_engine_does_not_use_or_start_the_emulated_card_by_default():
     program = """
 import sys
 from pilotage.devices.registry import choose
@@ -53,7 +53,7 @@ print(choose().reason, 'torch.hpu' in sys.modules)
 def test_the_engine_is_not_fooled_by_the_empty_package_of_the_media_loader(tmp_path):
     (tmp_path / "habana_frameworks/mediapipe").mkdir(parents=True)
     (tmp_path / "habana_frameworks/mediapipe/__init__.py").write_text("")
-    # The drop-ins' own folder is left out of the path, so the empty package is what an import finds.
+    # The drop-ins' folder is not on the path, so the import finds the empty package.
     program = f"""
 import sys, torch
 sys.path[:] = [{str(tmp_path)!r}] + [place for place in sys.path if not place.endswith("dropins/src")]
@@ -67,7 +67,7 @@ print(backend.problem(asked=False), backend.problem(), examine_habana().facts["m
     assert ran.stdout.strip() == "; ".join([*["habana_frameworks.torch is not installed"] * 2, "namespace"]), ran.stderr
 
 
-def test_beside_the_vendors_bridge_the_engine_says_why_it_cannot_use_the_drop_in(tmp_path):
+def test_beside_the_vendors_bridge_the_engine_reports_why_the_drop_in_does_not_work(tmp_path):
     information = tmp_path / "habana_torch_plugin-1.24.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: habana-torch-plugin\nVersion: 1.24.0\n")
@@ -78,7 +78,7 @@ backend = HpuBackend()
 unasked, asked = backend.problem(asked=False), backend.problem()
 print(unasked == asked, asked)
 """
-    # Torch starts nothing of ours by itself there, and is imported as ever.
+    # There, torch imports normally and starts nothing of the drop-in.
     environment = os.environ | {"PT_HPU_GPU_MIGRATION": "1", "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert ran.stdout.startswith(

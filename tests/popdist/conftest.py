@@ -1,4 +1,4 @@
-"""Scripts that poprun starts, as its users would."""
+"""Scripts started by poprun."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def without_a_launcher(monkeypatch):
 
 @pytest.fixture
 def poprun(tmp_path) -> Callable[..., list[Any]]:
-    """Runs a script in several instances; returns what each has left by `answer(value)`."""
+    """Runs a script in several instances; returns what each passed to `answer(value)`."""
 
     def run(script: str, *options: str, instances: int = 2) -> list[Any]:
         file = tmp_path / "script.py"

@@ -5,7 +5,7 @@ import pytest
 import popdist
 
 
-def test_alone_there_is_nobody_to_meet():
+def test_a_single_instance_needs_no_connection():
     popdist.init()
     popdist.initializeBackend()
     assert popdist.isBackendInitialized()
@@ -29,5 +29,5 @@ answer([before, met, popdist.isBackendInitialized(), popdist.getNumInstances(), 
 
 
 @pytest.mark.slow
-def test_instances_meet_and_part(poprun):
+def test_instances_connect_and_disconnect(poprun):
     assert poprun(SCRIPT, "--num-replicas=4") == [[False, True, False, 2, 4]] * 2

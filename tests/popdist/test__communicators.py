@@ -5,12 +5,12 @@ import pytest
 import popdist
 
 
-def test_alone_a_function_is_called_on_the_one_instance():
+def test_a_single_instance_calls_the_function():
     assert popdist.execute_on_instances({0}, divmod, 7, 2) == (3, 1)
 
 
 @pytest.mark.parametrize("instances", [set(), {1}, {-1, 0}])
-def test_instances_that_are_not_there_are_refused(instances):
+def test_unknown_instances_are_refused(instances):
     with pytest.raises(RuntimeError, match="those from 0 to 0"):
         popdist.execute_on_instances(instances, print)
     with pytest.raises(RuntimeError, match="those from 0 to 0"):
@@ -55,7 +55,7 @@ answer(results)
 
 
 @pytest.mark.slow
-def test_instances_talk_all_together_or_some_among_themselves(poprun):
+def test_instances_communicate_all_together_or_in_groups(poprun):
     first, second, third = poprun(SCRIPT, instances=3)
     assert first["pair"] == third["pair"] == [0, 2]
     assert "instance, 1, has no communicator 5" in second["pair"]

@@ -7,7 +7,7 @@ from pilotage.distributed.environments.poprun import poprun_variables
 from pilotage.distributed.world import World
 
 
-def test_the_rank_is_the_number_of_the_instance_at_the_time_of_asking(monkeypatch):
+def test_the_rank_is_read_when_it_is_used(monkeypatch):
     assert popdist.rank == 0
     for name, value in poprun_variables(World(rank=2, size=3)).items():
         monkeypatch.setenv(name, value)
@@ -15,7 +15,7 @@ def test_the_rank_is_the_number_of_the_instance_at_the_time_of_asking(monkeypatc
     assert not hasattr(popdist, "ranks")
 
 
-def test_without_poprun_an_instance_is_alone():
+def test_without_poprun_there_is_a_single_instance():
     assert not popdist.isPopdistEnvSet()
     assert (popdist.getInstanceIndex(), popdist.getNumInstances(), popdist.getLocalInstanceIndex()) == (0, 1, 0)
     assert (popdist.getNumTotalReplicas(), popdist.getNumLocalReplicas(), popdist.getNumIpusPerReplica()) == (1, 1, 1)
@@ -23,7 +23,7 @@ def test_without_poprun_an_instance_is_alone():
     assert popdist.checkNumIpusPerReplica(4)
 
 
-def test_under_poprun_every_number_is_that_of_the_environment(monkeypatch):
+def test_under_poprun_every_number_comes_from_the_environment(monkeypatch):
     world = World(rank=3, size=4, local_rank=1, replicas_per_instance=2, stages_per_replica=4)
     for name, value in poprun_variables(world).items():
         monkeypatch.setenv(name, value)
@@ -37,7 +37,7 @@ def test_under_poprun_every_number_is_that_of_the_environment(monkeypatch):
         popdist.getDeviceId(2)
 
 
-def test_instances_are_counted_only_where_they_are_alike(monkeypatch):
+def test_instances_have_an_index_only_if_they_are_uniform(monkeypatch):
     monkeypatch.setenv("POPDIST_NUM_TOTAL_REPLICAS", "3")
     monkeypatch.setenv("POPDIST_UNIFORM_REPLICAS_PER_INSTANCE", "0")
     assert popdist.getNumTotalReplicas() == 3

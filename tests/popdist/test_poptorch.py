@@ -19,11 +19,11 @@ def test_without_poprun_it_is_one_process_with_one_replica():
     assert options.replication_factor == 1
 
 
-def test_under_poprun_replicas_device_and_process_are_given(monkeypatch):
+def test_under_poprun_replicas_device_and_process_are_set(monkeypatch):
     world = World(rank=2, size=4, local_rank=1, replicas_per_instance=3, stages_per_replica=2)
     for name, value in poprun_variables(world).items():
         monkeypatch.setenv(name, value)
-    # poprun itself may run under an mpirun of a site, whose numbers then do not count.
+    # poprun itself may run under mpirun, whose variables must be ignored.
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     options = popdist.poptorch.Options(ipus_per_replica=2).clone()
@@ -46,7 +46,7 @@ def test_under_poprun_replicas_device_and_process_are_given(monkeypatch):
         ("Distributed.configureProcessId", (0, 1)),
     ],
 )
-def test_what_poprun_decides_cannot_be_set(method, arguments):
+def test_settings_of_poprun_cannot_be_changed(method, arguments):
     subject = popdist.poptorch.Options()
     for name in method.split("."):
         subject = getattr(subject, name)
@@ -101,7 +101,7 @@ answer(train(options, shuffle=True))
 
 
 @pytest.mark.slow
-def test_two_instances_train_as_eager_would_on_the_samples_of_both(poprun):
+def test_two_instances_train_as_eager_pytorch_on_the_samples_of_both(poprun):
     (mine, seen), (theirs, others) = poprun(SCRIPT, "--num-replicas=4")
     assert mine == theirs
     scope: dict[str, object] = {}
@@ -126,7 +126,7 @@ def test_two_instances_train_as_eager_would_on_the_samples_of_both(poprun):
     torch.testing.assert_close(torch.tensor(mine), model.layer.weight.detach(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_process_that_is_told_of_others_says_how_to_start_them():
+def test_a_process_that_expects_others_explains_how_to_start_them():
     options = poptorch.Options().runOn("cpu", tier="graph").showCompilationProgressBar(False)
     options.Distributed.configureProcessId(0, 2)
     scope: dict[str, object] = {}

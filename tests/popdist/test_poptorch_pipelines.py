@@ -47,7 +47,8 @@ def train(options, stages, accumulation, instances, instance=slice(None)):
     options.outputMode(poptorch.OutputMode.Sum)
     options.runOn("cpu", tier="graph")
     model = Layers(stages)
-    wrapped = poptorch.trainingModel(model, options, poptorch.optim.AdamW(model.parameters(), lr=0.02, eps=1e-2, max_grad_norm=0.5))
+    optimizer = poptorch.optim.AdamW(model.parameters(), lr=0.02, eps=1e-2, max_grad_norm=0.5)
+    wrapped = poptorch.trainingModel(model, options, optimizer)
     losses = []
     for x, y in zip(*data(4, accumulation, instances)):
         outputs = wrapped(x[:, instance].reshape(-1, 6), y[:, instance].flatten())
@@ -103,7 +104,7 @@ def assert_close(mine, theirs):
         pytest.param(2, 1, 1, "ShardedExecution", marks=pytest.mark.long),
     ],
 )
-def test_stages_train_and_infer_as_one_process_does(tmp_path, stages, instances, accumulation, strategy):
+def test_stages_train_and_infer_as_one_process(tmp_path, stages, instances, accumulation, strategy):
     script = SCRIPT.format(stages=stages, accumulation=accumulation, strategy=strategy, folder=str(tmp_path))
     ran = poprun(
         tmp_path,
@@ -130,14 +131,16 @@ def test_stages_train_and_infer_as_one_process_does(tmp_path, stages, instances,
 
 
 @pytest.mark.long
-def test_another_number_of_stages_than_poprun_was_told_gives_one_clear_line(tmp_path):
+def test_a_number_of_stages_that_differs_from_popruns_is_one_clear_error(tmp_path):
     script = SCRIPT.format(stages=2, accumulation=4, strategy="PipelinedExecution", folder=str(tmp_path))
-    # The model has two stages still.
+    # The model still has two stages.
     script = script.replace("ipus_per_replica=2", "ipus_per_replica=3")
     ran = poprun(tmp_path, script, "--ipus-per-replica=3")
     assert ran.returncode == 1
-    said = "The model has 2 stages, but poprun was started with --ipus-per-replica 3. Start it with --ipus-per-replica 2, or "
-    told = [line for line in ran.stderr.splitlines() if said in line]
-    # In the traceback of the first stage, and in what poprun tells of the process that was the first to fail.
+    said = (
+        "The model has 2 stages, but poprun was started with --ipus-per-replica 3. Start it with --ipus-per-replica 2"
+    )
+    told = [line for line in ran.stderr.splitlines() if f"{said}, or " in line]
+    # In the traceback of the first stage, and in poprun's report about the first failed process.
     assert len(told) == 2, ran.stderr
     assert "failed too" not in ran.stderr

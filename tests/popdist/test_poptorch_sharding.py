@@ -43,7 +43,7 @@ answer([train(False), train(True)])
 
 
 @pytest.mark.slow
-def test_each_instance_has_a_share_of_the_state_and_all_train_as_before(poprun):
+def test_each_instance_has_a_part_of_the_state_and_training_is_unchanged(poprun):
     answers = poprun(SCRIPT)
     for whole, shared in answers:
         assert shared["weights"] == whole["weights"] == answers[0][0]["weights"]

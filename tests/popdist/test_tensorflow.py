@@ -5,7 +5,7 @@ import pytest
 import popdist.tensorflow
 
 
-def test_a_configuration_of_tensorflow_is_refused_in_one_line():
+def test_configuring_tensorflow_is_refused():
     with pytest.raises(RuntimeError, match=r"Graphcore's TensorFlow.*popdist\.poptorch\.Options") as raised:
         popdist.tensorflow.set_ipu_config(object(), ipus_per_replica=1)
     assert "\n" not in str(raised.value)

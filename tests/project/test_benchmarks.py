@@ -1,4 +1,4 @@
-"""The benchmarks can be started; what they find is no test's business."""
+"""The benchmarks can be started; their results are not tested."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def benchmarks():
 
 
 @pytest.mark.parametrize("name", benchmarks())
-def test_each_benchmark_measures(name):
+def test_each_benchmark_has_a_measure_function(name):
     assert callable(importlib.import_module(f"benchmarks.{name}").measure)
 
 
-def test_none_is_forgotten():
+def test_all_benchmarks_are_listed():
     helpers = {"__init__", "__main__", "baselines", "comparison", "regression", "report", "separate_processes"}
     modules = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - helpers
     assert modules == set(benchmarks())

@@ -39,5 +39,5 @@ def test_a_recipe_has_at_most_five_steps(task):
     ("name", "path"),
     re.findall(r"`([A-Z_]{4,}|[A-Z][a-z]+[A-Za-z]+|backends\(\))`[^`\n]*in `([^`]+\.py)`", TEXT),
 )
-def test_a_recipe_names_what_its_file_holds(name, path):
+def test_names_in_recipes_are_in_their_files(name, path):
     assert name.removesuffix("()") in (ROOT / path).read_text()

@@ -1,4 +1,4 @@
-"""The files around the sources: Makefile, metadata, change log, documents."""
+"""The files around the sources: Makefile, metadata, changelog, documents."""
 
 import re
 import subprocess
@@ -30,11 +30,11 @@ def project(folder: str) -> dict:
     return tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
 
 
-def test_make_alone_lists_every_promised_target():
+def test_make_without_a_target_lists_all_targets():
     assert targets() >= PROMISED_TARGETS
 
 
-def test_every_listed_target_is_a_real_one():
+def test_every_listed_target_exists():
     for target in targets():
         assert make("--dry-run", target).strip()
 
@@ -54,7 +54,7 @@ def collected(*arguments: str) -> list[str]:
     return [line for line in ran.stdout.splitlines() if "::" in line]
 
 
-def test_the_parts_of_the_tests_make_the_whole_and_share_nothing():
+def test_the_parts_of_the_tests_are_complete_and_disjoint():
     parts = [collected(f"--part={number}/3") for number in (1, 2, 3)]
     assert sorted(test for part in parts for test in part) == sorted(collected())
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -62,14 +62,14 @@ def test_the_parts_of_the_tests_make_the_whole_and_share_nothing():
 
 
 @pytest.mark.parametrize("part", ["0/3", "4/3", "third"])
-def test_an_impossible_part_is_refused(part):
+def test_an_invalid_part_is_refused(part):
     command = [sys.executable, "-m", "pytest", "--collect-only", f"--part={part}", __file__]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode != 0
     assert "Write K/N with K from 1 to N" in ran.stderr
 
 
-def test_both_distributions_carry_one_version_and_belong_together():
+def test_both_distributions_have_the_same_version():
     core, dropins = project("."), project("dropins")
     assert core["version"] == dropins["version"] == pilotage.__version__
     assert f"pilotage=={core['version']}" in dropins["dependencies"]
@@ -83,13 +83,13 @@ def test_torch_is_never_required_so_that_a_vendors_build_is_kept():
             assert not requirement.startswith("torch"), requirement
 
 
-def test_the_pinned_torch_lies_in_the_range():
+def test_the_pinned_torch_is_in_the_supported_range():
     (pinned,) = re.findall(r"^torch==2\.(\d+)\.\d+$", (ROOT / "requirements-torch.txt").read_text(), re.MULTILINE)
     low, high = re.fullmatch(r"torch>=2\.(\d+),<2\.(\d+)", *project(".")["optional-dependencies"]["torch"]).groups()
     assert int(low) <= int(pinned) < int(high)
 
 
-def test_the_change_log_keeps_its_form():
+def test_the_changelog_has_the_right_format():
     text = (ROOT / "CHANGELOG.md").read_text()
     assert text.startswith("# Changelog\n")
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)

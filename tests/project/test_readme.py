@@ -1,4 +1,4 @@
-"""The first screen of the README, held to what it says."""
+"""The example on the first screen of the README."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ def test_the_example_is_twelve_lines_long():
 
 
 @pytest.mark.slow
-def test_the_example_runs_as_it_is_printed_and_learns(tmp_path):
+def test_the_example_runs_as_printed_and_learns(tmp_path):
     ran = subprocess.run([sys.executable, "-c", example()], capture_output=True, text=True, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     (share,) = re.findall(r"(\d+)% right", ran.stdout)

@@ -1,4 +1,4 @@
-"""`make setup` in a copy of the tree, on an interpreter that brings a vendor's torch, without a network."""
+"""`make setup` in a copy of the tree, with an interpreter that has a vendor's torch, without a network."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ NEEDED = ("src", "dropins", "tools", "Makefile", "pyproject.toml", "requirements
 
 def make_setup(tree: Path, python: object) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "MAKE", "MFLAGS"))}
-    # pip reads "0" here as "do not isolate builds": what builds the distributions is borrowed too.
+    # pip reads "0" here as "do not isolate builds", so the build tools come from this environment too.
     environment = inherited | {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     command = ["make", "setup", f"PYTHON={python}"]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
@@ -49,7 +49,7 @@ def vendors_python(tmp_path) -> Path:
 
 
 @pytest.mark.slow
-def test_setup_keeps_a_vendors_torch_and_the_second_time_does_nothing(tree, vendors_python):
+def test_setup_keeps_a_vendors_torch_and_a_second_run_does_nothing(tree, vendors_python):
     first = make_setup(tree, vendors_python)
     assert first.returncode == 0, first.stdout + first.stderr
     assert f"keeping the torch 2.6.0+vendor that {vendors_python} brings" in first.stdout

@@ -1,4 +1,4 @@
-"""House rules of the sources that no linter knows."""
+"""House rules for the sources that a linter cannot check."""
 
 import ast
 import importlib
@@ -29,7 +29,7 @@ ACROSS_PARTS = (
     "tests/poptorch/test_model_libraries.py",
     "tests/poptorch/test_traps.py",
 )
-"""Tests of several parts together, which have no single source."""
+"""Tests of several parts together, without a single source."""
 OPTIONAL = (
     "IPython",
     "PIL",
@@ -64,16 +64,16 @@ def label(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_no_file_is_longer_than_one_idea():
+def test_no_file_is_longer_than_400_lines():
     files = [*MODULES, *(ROOT / "tests").rglob("*.py")]
     assert not [label(path) for path in files if len(path.read_text().splitlines()) > 400]
 
 
-def test_every_module_says_what_it_is():
+def test_every_module_has_a_docstring():
     assert not [label(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
 
 
-def test_the_public_names_are_there_and_each_is_named_once():
+def test_public_names_exist_and_are_listed_once():
     modules = [importlib.import_module(name_of(path)) for path in MODULES if "__all__ = " in path.read_text()]
     assert modules
     for module in modules:
@@ -82,7 +82,7 @@ def test_the_public_names_are_there_and_each_is_named_once():
 
 
 @pytest.mark.parametrize("package", ["pilotage", "poptorch", "popdist", "habana_frameworks"])
-def test_the_front_door_lists_all_that_it_shows(package):
+def test_every_public_name_of_a_package_is_listed(package):
     module = importlib.import_module(package)
     shown = {name for name, value in vars(module).items() if not name.startswith("_") and is_ours(value)}
     assert shown <= set(module.__all__)
@@ -92,7 +92,7 @@ def is_ours(value: object) -> bool:
     return str(getattr(value, "__module__", "")).split(".")[0] in ROOTS
 
 
-def test_file_names_say_what_is_in_the_file():
+def test_no_file_has_a_vague_name():
     vague = [label(path) for path in every_file() if path.stem in NAMES_THAT_SAY_NOTHING]
     assert not vague
 
@@ -114,7 +114,7 @@ def has_a_source(test: Path) -> bool:
     return any((folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file() for name in names if name)
 
 
-def test_no_file_knows_the_machine_it_was_written_on():
+def test_no_file_contains_a_path_of_a_developers_machine():
     home = re.compile(r"(?<![\w.])/(?:home/(?!user/)\w+|root|work|Users/\w+)/[\w.]")
     found = []
     for path in every_file():
@@ -124,13 +124,13 @@ def test_no_file_knows_the_machine_it_was_written_on():
     assert not found
 
 
-def test_only_the_options_and_the_distributed_part_read_the_environment():
+def test_only_options_and_distributed_read_the_environment():
     reading = re.compile(r"\bos\.(environ|getenv|putenv)|from os import .*(environ|getenv)")
     readers = {label(path) for path in CORE if reading.search(path.read_text()) and "distributed" not in path.parts}
     assert readers == {"src/pilotage/options/environment.py"}
 
 
-def test_only_some_parts_ask_which_device_it_is():
+def test_only_some_folders_compare_device_names():
     knowing = {"devices", "execution", "strategies", "compiler"}
     assert not [label(path) for path in CORE if not knowing & set(path.parts) and compares_device_names(path)]
 
@@ -150,9 +150,9 @@ PICKLING = re.compile(
 )
 
 
-def test_nothing_that_another_process_or_a_file_sends_is_unpickled():
+def test_nothing_from_files_or_other_processes_is_unpickled():
     found = [f"{label(path)}: {match[0]}" for path in MODULES for match in PICKLING.finditer(path.read_text())]
-    # Batches that the user's own loader workers send to the process that has started them, as torch's loader does it.
+    # Batches that the user's loader workers send to their parent process, as in torch's loader.
     assert found == ["src/pilotage/data/sharing_mode.py: import pickle"]
     loading = re.compile(r"\btorch\.load\((?![^\n]*weights_only=True)")
     assert not [label(path) for path in MODULES if loading.search(path.read_text())]
@@ -170,7 +170,7 @@ def test_importing_pilotage_imports_no_torch():
     assert run_python(program) == "[]"
 
 
-def test_the_core_imports_with_torch_and_numpy_alone():
+def test_the_core_imports_with_only_torch_and_numpy():
     names = [name_of(path) for path in CORE if path.stem != "__main__"]
     program = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL!r})); import importlib\n"
     program += f"print(len([importlib.import_module(name) for name in {names!r}]))"

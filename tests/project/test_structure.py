@@ -95,12 +95,12 @@ def label(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_no_folder_holds_more_modules_than_a_reader_can_survey():
+def test_no_folder_has_more_than_20_modules():
     modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
     assert {label(folder) for folder, count in modules.items() if count > LARGEST_FOLDER} == LARGE_FOLDERS
 
 
-def test_a_large_class_says_why():
+def test_a_large_class_gives_a_reason():
     found = {
         node.name
         for path in MODULES
@@ -131,7 +131,7 @@ def assigned(methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterator[
             yield each.attr
 
 
-def test_no_long_block_stands_twice():
+def test_no_long_block_is_repeated():
     places = defaultdict(list)
     for path in MODULES:
         lines = code(path)

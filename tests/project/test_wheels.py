@@ -1,4 +1,4 @@
-"""What is built installs into an empty environment and leaves a vendor's torch alone."""
+"""The wheels install into an empty environment and keep a vendor's torch."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd="/", env=environment)
 
 
-def test_the_wheels_carry_types_and_a_licence_and_nothing_else_of_the_tree(wheels):
+def test_the_wheels_contain_only_their_packages_with_types_and_a_licence(wheels):
     assert [wheel.name.split("-")[0] for wheel in wheels] == ["pilotage", "pilotage_dropins"]
     for wheel, packages in zip(
         wheels,
@@ -70,11 +70,11 @@ def test_the_wheels_carry_types_and_a_licence_and_nothing_else_of_the_tree(wheel
         assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 
-def test_wheels_in_an_empty_environment_import_poptorch_and_please_the_doctor(wheels, tmp_path):
+def test_poptorch_and_the_doctor_work_from_wheels_in_an_empty_environment(wheels, tmp_path):
     python = empty_environment(tmp_path / "empty")
     installed = pip_install(python, "--no-deps", *wheels)
     assert installed.returncode == 0, installed.stderr
-    # torch and numpy are borrowed from the environment of the tests: they are too large to be copied.
+    # torch and numpy come from the environment of the tests, because they are too large to copy.
     (site_packages(python) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     imported = run(python, "-c", "import poptorch, pilotage; print(poptorch.__file__); print(pilotage.__file__)")
@@ -88,7 +88,7 @@ def test_wheels_in_an_empty_environment_import_poptorch_and_please_the_doctor(wh
     assert poptorch["facts"] == {"maker": "pilotage", "folder": str(site_packages(python) / "poptorch")}
 
 
-def test_without_torch_the_doctor_says_so_and_the_monitor_works(wheels, tmp_path):
+def test_without_torch_the_doctor_reports_it_and_the_monitor_works(wheels, tmp_path):
     python = empty_environment(tmp_path / "bare")
     install_by_hand(python, "numpy", "2.0.0", "__version__ = '2.0.0'")
     assert pip_install(python, *wheels).returncode == 0
@@ -113,7 +113,7 @@ def test_installing_pilotage_keeps_a_vendors_torch(wheels, tmp_path):
     doctor = run(tmp_path / "vendor/bin/pilotage", "doctor")
     assert "2.6.0+vendor, vendor's build 'vendor'; outside torch>=2.11,<2.14" in doctor.stdout
 
-    # The same question asked of pip with torch as a requirement: it would have tried to replace it.
+    # With torch as a requirement, pip would have tried to replace it.
     refused = pip_install(python, f"{wheels[0]}[torch]")
     assert refused.returncode != 0
     assert "torch<2.14,>=2.11" in refused.stderr

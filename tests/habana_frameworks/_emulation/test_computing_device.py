@@ -1,4 +1,4 @@
-"""What computes for the emulated card."""
+"""The device that computes for the emulated card."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from habana_frameworks._emulation import computing_device
 HAS_CUDA = torch.cuda.is_available()
 
 
-def test_the_processor_computes_unless_another_is_asked_for(monkeypatch):
+def test_the_cpu_computes_by_default(monkeypatch):
     monkeypatch.delenv("PILOTAGE_HPU_ON", raising=False)
     computing_device.check()
     assert (computing_device.name(), computing_device.generator()) == ("the CPU", torch.default_generator)
@@ -31,14 +31,14 @@ def test_cuda_without_a_card_is_refused(monkeypatch):
     ("choice", "has_cuda", "is_asked_for"),
     [("", False, True), ("", True, False), ("cpu", True, True), ("cuda", True, True), ("off", False, False)],
 )
-def test_beside_a_cuda_card_the_device_waits_until_it_is_used(monkeypatch, choice, has_cuda, is_asked_for):
+def test_beside_a_cuda_card_the_device_is_registered_only_when_used(monkeypatch, choice, has_cuda, is_asked_for):
     monkeypatch.setenv("PILOTAGE_HPU_ON", choice)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
     assert computing_device.is_asked_for() is is_asked_for
 
 
 @pytest.mark.slow
-def test_switched_off_nobody_who_looks_for_a_gaudi_finds_one(alone):
+def test_with_off_libraries_find_no_gaudi(alone):
     def program():
         import pytest
         import torch
@@ -54,7 +54,7 @@ def test_switched_off_nobody_who_looks_for_a_gaudi_finds_one(alone):
 
 
 @pytest.mark.slow
-def test_a_device_that_waited_is_known_once_a_part_of_the_bridge_is_used(alone):
+def test_a_delayed_device_is_registered_when_a_part_of_the_bridge_is_used(alone):
     def program():
         import torch
 
@@ -82,7 +82,7 @@ def test_id_and_local_rank_choose_among_several_cuda_cards(monkeypatch, environm
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_CUDA, reason="there is no CUDA device here")
-def test_on_cuda_a_network_trains_as_on_the_processor(alone):
+def test_a_network_trains_on_cuda_as_on_the_cpu(alone):
     def program():
         import torch
         from torch import nn

@@ -8,7 +8,7 @@ from habana_frameworks._emulation import computing_device
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 
 
-def test_random_numbers_come_from_what_computes_or_from_the_processor(monkeypatch):
+def test_random_numbers_come_from_the_computing_device_or_from_the_cpu(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cpu")
     monkeypatch.setenv("PILOTAGE_HPU_RANDOM", "cuda")
     with pytest.raises(ValueError, match=r"PILOTAGE_HPU_RANDOM is 'cuda', but cpu computes. Unset it"):
@@ -21,7 +21,7 @@ def test_random_numbers_come_from_what_computes_or_from_the_processor(monkeypatc
 
 @pytest.mark.slow
 @needs_cuda
-def test_attention_and_batch_norm_choose_as_cuda_and_compute_as_the_processor(alone):
+def test_attention_and_batch_norm_use_cudas_kernels_and_match_the_cpu(alone):
     def program():
         import torch
         from torch.nn import functional
@@ -59,7 +59,7 @@ def test_attention_and_batch_norm_choose_as_cuda_and_compute_as_the_processor(al
 
 @pytest.mark.slow
 @needs_cuda
-def test_the_processor_can_draw_for_the_card(alone):
+def test_the_cpu_can_draw_random_numbers_for_the_card(alone):
     def program():
         import torch
         from torch.nn import functional

@@ -1,11 +1,11 @@
-"""Tensors on the emulated device: they say where they are and hold what the CPU computes."""
+"""Tensors on the emulated device: they report their device and have the values of the CPU."""
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_emulation_says_so_in_one_line(alone):
+def test_the_emulation_is_announced_in_one_line(alone):
     def program():
         import habana_frameworks.torch.core
         import habana_frameworks.torch.hpu  # noqa: F401
@@ -14,7 +14,7 @@ def test_the_emulation_says_so_in_one_line(alone):
     assert len([line for line in lines if "the device hpu is emulated on the CPU (eager mode)" in line]) == 1
 
 
-def test_nothing_is_known_of_the_device_before_the_import(alone):
+def test_the_device_does_not_exist_before_the_import(alone):
     def program():
         import torch
 
@@ -92,7 +92,7 @@ def test_a_transformer_trains_to_the_last_bit_as_on_the_cpu(alone):
     alone(program)
 
 
-def test_tensors_come_to_the_card_by_every_way(alone):
+def test_every_way_to_move_tensors_to_the_card_works(alone):
     def program():
         import copy
 
@@ -175,7 +175,7 @@ def test_tensors_of_two_devices_are_not_mixed(alone):
         for mix in mixed:
             with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
                 mix()
-        # As on other devices: single numbers and indices may come from the host.
+        # As on other devices, scalars and indices may come from the host.
         assert (card * torch.tensor(2.0))[torch.tensor([0, 2])].sum().item() == 12
         for wrong in (lambda: torch.ones(1, device="hpu:1"), lambda: host.hpu(1), lambda: torch.hpu.set_device(1)):
             with pytest.raises(RuntimeError, match="one emulated Gaudi card"):

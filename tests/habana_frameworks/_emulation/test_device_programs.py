@@ -1,4 +1,4 @@
-"""Programs of the engine on the emulated card: asked for by name, labelled, and equal to the processor."""
+"""Programs of the engine on the emulated card: selected by name, labelled, and equal to the CPU."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "poptorch").glob("*.py"))
 
 
-def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the_card_is_emulated(alone):
+def test_a_poptorch_program_gives_the_results_of_the_cpu_and_reports_the_emulation(alone):
     def program():
         import torch
         from torch import nn
@@ -50,7 +50,7 @@ def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the
         assert card_losses == host_losses == eager_losses
         assert all(torch.equal(card[name], host[name]) for name in host)
 
-        # As on a host with the vendor's bridge, whose compiler the emulated backend of the same name stands for.
+        # As on a host with the vendor's bridge, whose compiler backend is emulated under the same name.
         HpuBackend._is_emulated = False
         compiled_losses, compiled, training = train("hpu", "graph")
         assert training.engine.session.device == "hpu"
@@ -63,7 +63,7 @@ def test_a_poptorch_program_gives_the_results_of_the_processor_and_says_that_the
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch counts the CUDA device here")
-def test_a_device_made_known_after_a_backward_pass_is_refused_and_after_anything_else_works(alone):
+def test_registering_the_device_fails_only_after_a_backward_pass(alone):
     def program():
         import os
 
@@ -93,7 +93,7 @@ def test_a_device_made_known_after_a_backward_pass_is_refused_and_after_anything
 
 @pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_each_program_for_poptorch_prints_on_the_emulated_card_what_it_prints_on_the_processor(example, tmp_path):
+def test_each_poptorch_example_prints_the_same_on_the_emulated_card_and_on_the_cpu(example, tmp_path):
     def printed(backend):
         environment = {"PILOTAGE_BACKEND": backend, "PILOTAGE_TIER": "graph", "OMP_NUM_THREADS": "1"}
         command = [sys.executable, str(example)]

@@ -1,4 +1,4 @@
-"""What lazy mode would have gathered, and what it says of mark_step."""
+"""The graphs of lazy mode, and its reports about mark_step."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_graphs_are_counted_with_their_lines_and_new_shapes_compile_again(alone,
     assert [line.rpartition("/")[2].partition(":")[0] for line in (busy, idle)] == ["program.py", "program.py"]
 
 
-def test_what_ends_graphs_too_seldom_or_too_often_is_reported_with_its_line(alone, tmp_path):
+def test_missing_and_excessive_marks_are_reported_with_their_lines(alone, tmp_path):
     def program():
         import warnings
 
@@ -83,7 +83,7 @@ def test_what_ends_graphs_too_seldom_or_too_often_is_reported_with_its_line(alon
     assert ran.stderr.count("Missing mark_step at ") == 2
 
 
-def test_marks_change_no_result_and_eager_mode_misses_none(alone):
+def test_marks_change_no_results_and_eager_mode_does_not_report_missing_ones(alone):
     def program():
         import torch
 
@@ -106,7 +106,7 @@ def test_marks_change_no_result_and_eager_mode_misses_none(alone):
     assert "Lazy mode" not in ran.stderr
 
 
-def test_a_mode_set_after_the_import_is_warned_of(alone):
+def test_changing_the_mode_after_the_import_warns(alone):
     def program():
         import os
         import warnings

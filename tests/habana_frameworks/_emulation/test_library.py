@@ -1,4 +1,4 @@
-"""The library is built once into a cache of the user's own, and checked before it is loaded."""
+"""The library is built once into the user's cache, and checked before it is loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if not os.path.exists({kept!r}):
 else:
     shutil.copyfile({kept!r}, target)
 """
-"""Compiles once and remembers the result, as ccache does."""
+"""Compiles once and caches the result, like ccache."""
 
 INTRUDER = """
 #include <fcntl.h>
@@ -63,7 +63,7 @@ class Home:
 
 @pytest.fixture(scope="session")
 def compiler(tmp_path_factory):
-    """A compiler that writes down how often it was called."""
+    """A compiler that logs its calls."""
     folder = tmp_path_factory.mktemp("compiler")
     script = folder / "remembering-g++"
     script.write_text(
@@ -84,24 +84,24 @@ def built(tmp_path_factory, compiler):
 
 @pytest.fixture
 def home(tmp_path, built, compiler):
-    """A copy of it, to be treated badly."""
+    """A copy of it, to be damaged."""
     shutil.copytree(built.place, tmp_path / "home")
     return Home(tmp_path / "home", compiler)
 
 
-def test_without_a_compiler_the_import_says_what_is_missing(tmp_path):
+def test_without_a_compiler_the_import_names_what_is_missing(tmp_path):
     ran = load(XDG_CACHE_HOME=str(tmp_path), CXX="no-such-compiler", PATH="/usr/bin", HOME=str(tmp_path))
     assert ran.returncode != 0
     assert "'no-such-compiler' was not found. Install g++" in ran.stderr
 
 
-def test_a_compiler_that_fails_is_quoted_and_nothing_is_left(tmp_path):
+def test_the_output_of_a_failing_compiler_is_shown_and_nothing_is_left(tmp_path):
     ran = load(XDG_CACHE_HOME=str(tmp_path), CXX="false", PATH="/usr/bin", HOME=str(tmp_path))
     assert "ImportError: /usr/bin/false could not build the emulated Gaudi device" in ran.stderr
     assert list((tmp_path / "pilotage/gaudi").iterdir()) == []
 
 
-def test_it_is_built_once_and_sealed(home):
+def test_the_library_is_built_once_and_sealed(home):
     ran = home.load()
     assert (ran.returncode, ran.stderr) == (0, "")
     (entry,) = home.gaudi.iterdir()
@@ -112,7 +112,7 @@ def test_it_is_built_once_and_sealed(home):
 
 
 @pytest.mark.parametrize("length", [0, 4096])
-def test_one_that_is_cut_short_is_built_again(home, length):
+def test_a_truncated_library_is_built_again(home, length):
     os.truncate(home.library, length)
     ran = home.load()
     assert ran.returncode == 0, ran.stderr
@@ -122,7 +122,7 @@ def test_one_that_is_cut_short_is_built_again(home, length):
 
 
 @pytest.mark.parametrize("way", ["content", "rights", "owner", "link"])
-def test_one_that_somebody_else_wrote_is_not_executed(tmp_path, home, way):
+def test_a_library_written_by_another_user_is_not_executed(tmp_path, home, way):
     canary, library = tmp_path / "canary", home.library
     (tmp_path / "intruder.c").write_text(INTRUDER % canary)
     intruder = tmp_path / "intruder.so"
@@ -144,7 +144,7 @@ def test_one_that_somebody_else_wrote_is_not_executed(tmp_path, home, way):
     assert intruder.exists()
 
 
-def test_processes_that_start_together_build_it_once(tmp_path, built, compiler):
+def test_processes_that_start_together_build_the_library_once(tmp_path, built, compiler):
     home = Home(tmp_path, compiler)
     before = (compiler.parent / "log").read_text().count("built")
     runs = [
@@ -156,7 +156,7 @@ def test_processes_that_start_together_build_it_once(tmp_path, built, compiler):
     assert [path.is_dir() for path in home.gaudi.iterdir()] == [True]
 
 
-def test_a_build_that_was_killed_leaves_nothing_once_another_one_is_done(tmp_path, built, compiler):
+def test_leftovers_of_a_killed_build_are_removed_by_the_next_one(tmp_path, built, compiler):
     home = Home(tmp_path, compiler)
     os.mkfifo(tmp_path / "begun")
     stuck = tmp_path / "stuck-g++"
@@ -172,7 +172,7 @@ def test_a_build_that_was_killed_leaves_nothing_once_another_one_is_done(tmp_pat
     assert [path.is_dir() and not path.name.startswith(".") for path in home.gaudi.iterdir()] == [True]
 
 
-def test_without_a_cache_it_is_built_for_the_process(built, compiler):
+def test_without_a_cache_the_library_is_built_for_the_process(built, compiler):
     environment = {**Home(Path("/proc/none"), compiler).environment, "HOME": "/proc/none"}
     ran = load(**environment)
     assert ran.returncode == 0, ran.stderr

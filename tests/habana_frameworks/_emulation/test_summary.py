@@ -1,4 +1,4 @@
-"""The figures of lazy mode, from graphs that are given by hand."""
+"""The figures of lazy mode, for given graphs."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_known_operations_on_new_shapes_compile_again_and_the_rest_comes_from_th
     }
 
 
-def test_an_empty_graph_is_an_idle_mark_and_none_at_the_end_of_the_program():
+def test_an_empty_graph_is_an_idle_mark_except_at_the_end_of_the_program():
     summary = Summary()
     summary.count(graph(operations=0), Ending.MARK, "train.py:1")
     summary.count(graph(operations=0), Ending.EXIT, "after the last mark_step")
@@ -36,7 +36,7 @@ def test_an_empty_graph_is_an_idle_mark_and_none_at_the_end_of_the_program():
 
 
 @pytest.mark.parametrize(("graphs", "operations", "is_excessive"), [(10, 2, True), (10, 3, False), (9, 2, False)])
-def test_marks_for_next_to_nothing_are_excessive_if_there_are_many(graphs, operations, is_excessive):
+def test_many_marks_with_hardly_any_work_are_excessive(graphs, operations, is_excessive):
     summary = Summary()
     for _ in range(graphs):
         summary.count(graph(operations), Ending.MARK, "train.py:7")
@@ -44,7 +44,7 @@ def test_marks_for_next_to_nothing_are_excessive_if_there_are_many(graphs, opera
     assert any(text.startswith("Excessive mark_step at train.py:7") for text in texts(summary)) == is_excessive
 
 
-def test_reading_a_value_is_never_excessive_but_counted():
+def test_reading_a_value_is_counted_but_never_excessive():
     summary = Summary()
     for _ in range(20):
         summary.count(graph(1), Ending.READING, "train.py:9")
@@ -52,7 +52,7 @@ def test_reading_a_value_is_never_excessive_but_counted():
     assert summary.as_data()["excessive_marks"] == []
 
 
-def test_updates_are_told_apart_by_the_marks_before_them():
+def test_updates_are_counted_by_the_marks_before_them():
     summary = Summary()
     for marks in (0, 0, 1):
         summary.count_missing("train.py:5", marks)

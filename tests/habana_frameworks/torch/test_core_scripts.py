@@ -5,7 +5,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-def test_a_script_for_gaudi_gives_the_losses_of_the_script_for_the_cpu_that_it_came_from(alone):
+def test_a_gaudi_script_gives_the_losses_of_its_cpu_version(alone):
     def program():
         import contextlib
         import os
@@ -19,7 +19,7 @@ def test_a_script_for_gaudi_gives_the_losses_of_the_script_for_the_cpu_that_it_c
 
         load_habana_module()
 
-        # As the port of CosmicTagger begins: the card is chosen by variables, then the group is made.
+        # Like the port of CosmicTagger: variables select the card, then the process group is created.
         import habana_frameworks.torch.distributed.hccl  # noqa: F401
 
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}

@@ -1,4 +1,4 @@
-"""How scripts start the bridge and ask for its mode."""
+"""Starting the bridge explicitly, and its mode."""
 
 import pytest
 
@@ -6,7 +6,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("mode", "is_lazy"), [("0", "False"), ("1", "True")])
-def test_the_bridge_is_started_by_hand_and_says_its_mode(alone, mode, is_lazy):
+def test_the_bridge_can_be_started_explicitly_and_reports_its_mode(alone, mode, is_lazy):
     def program():
         import torch
 

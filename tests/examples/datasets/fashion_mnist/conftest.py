@@ -15,7 +15,7 @@ from pilotage.errors import DatasetError
 
 @dataclass(frozen=True)
 class Miniature:
-    """A few small files of the real format, with digests of their own."""
+    """A few small files of the real format, with their digests."""
 
     files: list[DataFile]
     contents: dict[str, bytes]
@@ -44,7 +44,7 @@ def miniature() -> Miniature:
 
 @pytest.fixture(scope="session")
 def real_directory() -> Path:
-    """A directory on this machine that holds the real data; nothing is fetched for a test."""
+    """A directory with the real data on this machine; tests download nothing."""
     from examples.datasets.fashion_mnist.files import FILES
     from examples.datasets.fashion_mnist.loading import gather, standard_sources
     from examples.datasets.fashion_mnist.sources import Directory

@@ -44,7 +44,7 @@ def test_several_items_at_once_equal_one_by_one() -> None:
         assert torch.equal(label, dataset[index][1])
 
 
-def test_a_whole_batch_is_what_collation_makes_of_single_samples() -> None:
+def test_a_whole_batch_equals_the_collation_of_single_samples() -> None:
     dataset = drawn()
     chosen = [3, 1, 1, 39]
     images, labels = default_collate([dataset[index] for index in chosen])

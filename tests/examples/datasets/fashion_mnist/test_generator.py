@@ -36,13 +36,13 @@ def test_seed_and_split_each_change_the_pictures() -> None:
     assert len(set(drawn)) == 4
 
 
-def test_all_kinds_come_equally_often_and_no_two_pictures_are_alike() -> None:
+def test_all_classes_are_equally_frequent_and_all_images_differ() -> None:
     train = generate(train=2 * CHUNK, test=0).train
     assert np.array_equal(np.bincount(train.labels), np.full(10, CHUNK // 5))
     assert len({image.tobytes() for image in train.images}) == len(train)
 
 
-def test_pictures_are_light_garments_on_a_black_ground() -> None:
+def test_images_are_light_garments_on_black() -> None:
     images = generate(train=CHUNK, test=0).train.images
     assert images.dtype == np.uint8
     covered = (images > 0).mean(axis=(1, 2))

@@ -14,7 +14,7 @@ from pilotage.errors import DatasetError, OptionError
 pytestmark = pytest.mark.slow
 
 
-def test_the_sources_stand_in_the_promised_order(tmp_path: Path, monkeypatch) -> None:
+def test_the_sources_are_in_the_documented_order(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PILOTAGE_DATA", str(tmp_path / "mine"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cache = tmp_path / "cache" / "pilotage" / "fashion-mnist"
@@ -67,7 +67,7 @@ def test_files_of_several_sources_complete_each_other(miniature, tmp_path: Path)
     assert (damaged / "images.gz").read_bytes() == b"cut"
 
 
-def test_a_sound_first_source_is_silent_and_the_last(miniature, tmp_path: Path) -> None:
+def test_an_intact_first_source_is_enough(miniature, tmp_path: Path) -> None:
     class Never:
         name = "never"
 
@@ -79,7 +79,7 @@ def test_a_sound_first_source_is_silent_and_the_last(miniature, tmp_path: Path) 
     assert contents == miniature.contents
 
 
-def test_with_no_source_left_garments_are_drawn_and_the_user_is_told_in_a_box(tmp_path: Path, capsys) -> None:
+def test_without_any_source_garments_are_generated_with_a_warning(tmp_path: Path, capsys) -> None:
     splits = load(limit=20, sources=[Directory(tmp_path / "missing")])
     assert splits.generated
     assert len(splits.train) == len(splits.test) == 20
@@ -90,14 +90,14 @@ def test_with_no_source_left_garments_are_drawn_and_the_user_is_told_in_a_box(tm
     assert "NOT Fashion-MNIST" in told.err
 
 
-def test_drawn_garments_asked_for_by_name_come_without_a_warning(capsys) -> None:
+def test_generated_garments_by_name_come_without_a_warning(capsys) -> None:
     splits = load(GENERATED, limit=7)
     assert splits.generated
     assert len(splits.train) == 7
     assert capsys.readouterr().err == ""
 
 
-def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="missing is not a directory"):
         load(tmp_path / "missing")
 
@@ -107,7 +107,7 @@ def test_a_directory_without_the_data_is_an_error(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_named_directory_never_ends_in_drawn_garments(tmp_path: Path) -> None:
+def test_a_named_directory_never_gives_generated_garments(tmp_path: Path) -> None:
     for file in FILES:
         (tmp_path / file.name).write_bytes(b"cut")
     lines: list[str] = []
@@ -125,7 +125,7 @@ def test_a_box_has_straight_sides() -> None:
     assert len({len(line) for line in boxed("one\nlonger line\n\nlast").splitlines()}) == 1
 
 
-def test_the_real_data_is_whole(real_directory: Path) -> None:
+def test_the_real_data_is_complete(real_directory: Path) -> None:
     splits = load(real_directory, sources=[], say=pytest.fail)
     assert not splits.generated
     assert splits.origin == str(real_directory)

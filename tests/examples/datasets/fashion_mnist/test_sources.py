@@ -40,14 +40,14 @@ def serve() -> Iterator[Callable[[Path], str]]:
 
 @pytest.mark.parametrize("compressed", [True, False])
 @pytest.mark.parametrize("below", ["", "fashion-mnist", "FashionMNIST/raw"])
-def test_a_directory_gives_what_lies_in_it(miniature, tmp_path: Path, compressed: bool, below: str) -> None:
+def test_a_directory_gives_its_files(miniature, tmp_path: Path, compressed: bool, below: str) -> None:
     miniature.write_to(tmp_path / below, compressed=compressed)
     found = Directory(tmp_path).fetch(miniature.files)
     assert found.contents == miniature.contents
     assert not found.complaints
 
 
-def test_a_missing_or_empty_directory_says_so_in_one_line(miniature, tmp_path: Path) -> None:
+def test_a_missing_or_empty_directory_is_reported_in_one_line(miniature, tmp_path: Path) -> None:
     assert Directory(tmp_path).fetch(miniature.files).complaints == [f"{tmp_path}: none of the files is here."]
     missing = tmp_path / "missing"
     assert Directory(missing).fetch(miniature.files).complaints == [f"{missing}: no such directory."]
@@ -66,7 +66,7 @@ def test_a_damaged_file_is_named_and_left_alone(miniature, tmp_path: Path) -> No
     assert damaged.read_bytes() == before
 
 
-def test_a_sound_plain_file_beside_a_damaged_compressed_one_is_taken(miniature, tmp_path: Path) -> None:
+def test_an_intact_plain_file_replaces_a_damaged_compressed_one(miniature, tmp_path: Path) -> None:
     miniature.write_to(tmp_path)
     miniature.write_to(tmp_path, compressed=False)
     (tmp_path / "images.gz").write_bytes(b"\x1f\x8bnonsense")
@@ -101,7 +101,7 @@ def test_a_server_that_fails_is_asked_only_once(miniature, tmp_path: Path, serve
     assert "the server answers 404" in found.complaints[0]
 
 
-def test_a_server_that_is_not_there_gives_one_line(miniature, tmp_path: Path) -> None:
+def test_an_unreachable_server_gives_one_line(miniature, tmp_path: Path) -> None:
     # Port 9 is "discard", which nothing on a development machine listens on.
     found = Website(tmp_path, "http://127.0.0.1:9/", timeout=1).fetch(miniature.files)
     assert not found.contents
@@ -109,7 +109,7 @@ def test_a_server_that_is_not_there_gives_one_line(miniature, tmp_path: Path) ->
     assert "\n" not in found.complaints[0]
 
 
-def test_a_cache_that_cannot_be_written_still_gives_the_data(miniature, tmp_path: Path, serve) -> None:
+def test_a_read_only_cache_still_gives_the_data(miniature, tmp_path: Path, serve) -> None:
     url = serve(miniature.write_to(tmp_path / "site"))
     (tmp_path / "cache").write_text("a file where the directory should be")
     found = Website(tmp_path / "cache", url).fetch(miniature.files)
@@ -131,7 +131,7 @@ def debian_package(miniature, folder: Path) -> Path:
 
 
 def apt_that(script: str, folder: Path) -> str:
-    """A search path on which apt-get answers without a network."""
+    """A search path with a stand-in for apt-get that needs no network."""
     folder.mkdir()
     (folder / "apt-get").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "apt-get").chmod(0o755)
@@ -166,14 +166,14 @@ def test_empty_package_lists_are_fetched_without_touching_the_system(miniature, 
 
 
 @needs_dpkg
-def test_the_reason_of_apt_is_passed_on_in_one_line(miniature, tmp_path: Path, monkeypatch) -> None:
+def test_apts_error_is_reported_in_one_line(miniature, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", apt_that("echo noise; echo 'E: No such thing.' >&2; exit 100", tmp_path / "bin"))
     found = DebianPackage(tmp_path / "cache").fetch(miniature.files)
     assert found.complaints == [f"apt-get download {DEBIAN_PACKAGE}: E: No such thing."]
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_system_without_apt_says_so(miniature, tmp_path: Path, monkeypatch) -> None:
+def test_a_missing_apt_is_reported(miniature, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = DebianPackage(tmp_path / "cache").fetch(miniature.files)
     assert found.complaints == [f"apt-get download {DEBIAN_PACKAGE}: apt-get is not installed."]

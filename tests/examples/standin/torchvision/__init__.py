@@ -1,4 +1,4 @@
-"""As much of torchvision as the seed documents use, for machines on which it cannot be imported.
+"""The parts of torchvision that the tutorials use, for machines without it.
 
 STANDIN_IMAGES says how many pictures each split has; they are the drawn ones, so that nothing is downloaded.
 """

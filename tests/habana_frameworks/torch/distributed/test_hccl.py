@@ -52,7 +52,7 @@ open(f"agrees-{rank}", "w").close()
 
 
 @pytest.mark.slow
-def test_collectives_and_data_parallel_training_give_what_gloo_gives(tmp_path):
+def test_collectives_and_data_parallel_training_give_the_results_of_gloo(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
@@ -63,7 +63,7 @@ def test_collectives_and_data_parallel_training_give_what_gloo_gives(tmp_path):
 
 
 @pytest.mark.slow
-def test_alone_a_process_has_the_world_to_itself(alone):
+def test_a_single_process_is_a_world_of_one(alone):
     def program():
         import habana_frameworks.torch.distributed.hccl as hccl
 

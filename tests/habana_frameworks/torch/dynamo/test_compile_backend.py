@@ -4,7 +4,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_a_compiled_network_trains_as_the_eager_one_on_the_processor(alone):
+def test_a_compiled_network_trains_as_an_eager_one_on_the_cpu(alone):
     def program():
         import pytest
         import torch

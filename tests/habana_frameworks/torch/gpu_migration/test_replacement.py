@@ -1,11 +1,11 @@
-"""Scripts for CUDA on the emulated card, with their source untouched."""
+"""Unmodified CUDA scripts on the emulated card."""
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_script_for_cuda_trains_on_the_card_as_on_the_processor_and_each_call_is_logged(alone):
+def test_a_cuda_script_trains_on_the_card_as_on_the_cpu_and_each_call_is_logged(alone):
     def program():
         import torch
         from torch import nn
@@ -45,7 +45,7 @@ def test_a_script_for_cuda_trains_on_the_card_as_on_the_processor_and_each_call_
     assert "program.py:" in ran.stderr
 
 
-def test_each_way_to_name_a_gpu_leads_to_the_one_card(alone):
+def test_each_way_to_name_a_gpu_gives_the_card(alone):
     def program():
         import os
 
@@ -73,7 +73,7 @@ def test_each_way_to_name_a_gpu_leads_to_the_one_card(alone):
             made.append(torch.ones(1))
         torch.save(batch, "saved.pt")
         made.append(torch.load("saved.pt", map_location="cuda"))
-        # A file that was written where there is a GPU says so of each tensor.
+        # A file written on a GPU contains the device of each tensor.
         torch.serialization.register_package(1, lambda storage: "cuda:0", lambda storage, location: None)
         torch.save(torch.ones(2), "from_cuda.pt")
         made.append(torch.load("from_cuda.pt"))

@@ -1,11 +1,11 @@
-"""Fused kernels against the formulas that they stand for."""
+"""Fused kernels compared with their formulas."""
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-def test_attention_rotation_and_normalisation_are_what_the_formulas_say(alone):
+def test_attention_rotation_and_normalisation_match_their_formulas(alone):
     def program():
         from itertools import product
 
@@ -33,7 +33,7 @@ def test_attention_rotation_and_normalisation_are_what_the_formulas_say(alone):
                 *card, given, 0.0, causal, valid_sequence_lengths=lengths.to("hpu"), padding_side=side
             ).cpu()
             for number, length in enumerate(lengths.tolist()):
-                # What a sequence without its padding gives, by torch's own function.
+                # The result of torch's own function for the sequence without padding.
                 own = slice(6 - length, 6) if side == "left" else slice(0, length)
                 kept = torch.ones(length, length, dtype=torch.bool).tril() if causal else None
                 if mask is not None and kept is not None:

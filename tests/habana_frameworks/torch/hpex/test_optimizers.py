@@ -1,11 +1,11 @@
-"""Fused optimizers against torch's own, and against LAMB written down in double precision."""
+"""Fused optimizers compared with torch's own, and with LAMB in double precision."""
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-def test_fused_optimizers_train_as_torchs_own(alone):
+def test_fused_optimizers_match_torchs_own(alone):
     def program():
         import torch
         from torch import nn

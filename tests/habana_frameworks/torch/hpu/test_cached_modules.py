@@ -1,11 +1,11 @@
-"""Modules that train and infer as HPU graphs, as they do without."""
+"""Modules that train and infer as HPU graphs."""
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-def test_training_through_graphs_gives_the_losses_and_weights_of_eager_training(alone):
+def test_training_with_graphs_gives_the_losses_and_weights_of_eager_training(alone):
     def program():
         import torch
         from torch import nn

@@ -1,11 +1,11 @@
-"""HPU graphs: captured once, replayed on what the tensors hold."""
+"""HPU graphs: captured once, replayed on the current contents of tensors."""
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_captured_training_step_replays_as_the_eager_one(alone):
+def test_a_replayed_training_step_equals_an_eager_one(alone):
     def program():
         import torch
 
@@ -45,7 +45,7 @@ def test_a_captured_training_step_replays_as_the_eager_one(alone):
     alone(program)
 
 
-def test_a_wrapped_module_infers_as_before_for_each_shape(alone):
+def test_a_wrapped_module_gives_the_same_results_for_each_shape(alone):
     def program():
         import torch
 

@@ -5,7 +5,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-def test_memory_is_counted_as_it_comes_and_goes(alone):
+def test_allocated_and_freed_memory_is_counted(alone):
     def program():
         import torch
 
@@ -26,7 +26,7 @@ def test_memory_is_counted_as_it_comes_and_goes(alone):
     alone(program)
 
 
-def test_memory_can_be_read_as_a_table_and_given_back(alone):
+def test_memory_is_summarised_in_a_table_and_released(alone):
     def program():
         import torch
 
@@ -66,7 +66,7 @@ def test_the_properties_are_those_of_the_computing_device(alone):
     alone(program)
 
 
-def test_the_module_is_torch_hpu_and_answers_for_one_card(alone):
+def test_the_module_is_torch_hpu_and_has_one_card(alone):
     def program():
         import torch
 
