@@ -29,7 +29,7 @@ def main() -> None:
         right.plot([*rows], values, mark, color=color)
     right.axvspan(1024, 8192, color="0.93", zorder=0)
     right.text(1100, 3, "beyond the fit", fontsize=8, color="0.4")
-    right.set(xlabel="ranks", ylabel="efficiency, %", ylim=(0, 105), title="Each rank, as a part of one alone")
+    right.set(xlabel="ranks", ylabel="efficiency, %", ylim=(0, 105), title="Each rank, relative to a single one")
     target = Path(__file__).parents[1] / "docs/images/scaling.png"
     figure.savefig(target, dpi=110)
     print(target)

@@ -249,7 +249,7 @@ torch.testing.assert_close(plain_scores, scores)
 # - `Training.gradientAccumulation(n)`: the gradients of `n` batches are averaged before the weights change.
 # - `replicationFactor(n)`: `n` copies of the model share each step, each with its own data.
 # - `outputMode(mode)`: which results come back: of the last step, of every step, or their sum.
-# - `randomSeed(seed)`: gives the device a random stream of its own, for dropout and the like.
+# - `randomSeed(seed)`: gives the device its own random stream, for dropout and other random operations.
 #
 # None of them changes what is computed on each sample. Four steps in one call, for example, end in the same weights as
 # four calls:

@@ -13,5 +13,5 @@ __all__: list[str] = []
 
 _vendor.refuse_beside_vendor_package()
 
-# The vendor's media loader puts packages of its own under this name.
+# The vendor's media loader installs packages under this name.
 __path__ = extend_path(__path__, __name__)

@@ -70,7 +70,7 @@ def _graphed(function: Any, sample_args: Sequence[Any], allow_unused_input: bool
         given, _ = pytree.tree_flatten((args, {}))
         if _signatures(given) != expected:
             raise RuntimeError(
-                f"Shapes are fixed: the graph was captured for {expected}, not {_signatures(given)}. Capture another one."
+                f"Shapes are fixed: the graph was captured for {expected}, not for {_signatures(given)}."
             )
         return captured(given)
 
