@@ -64,7 +64,7 @@ class DataLoader(Loader):
             shuffle=shuffle,
             drop_last=drop_last,
             batch_sampler=batch_sampler,
-            share=_share_of(options) if is_divided else None,
+            shard=_shard_of(options) if is_divided else None,
             shuffle_seed=options.random_seed if options.exists("random_seed") else None,
             piece_size=self._rebatched_size and (rebatched_worker_size or self._rebatched_size),
             num_workers=num_workers,
@@ -196,7 +196,7 @@ def _check_divisible(
         )
 
 
-def _share_of(options: Options) -> Shard:
+def _shard_of(options: Options) -> Shard:
     return Shard(process=options.Distributed.processId, processes=options.Distributed.numProcesses)
 
 
