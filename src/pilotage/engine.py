@@ -9,9 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pilotage.cache.directories import OLD_EMULATION_FILES as OLD_EMULATION_FILES
     from pilotage.cache.limits import Limits as Limits
     from pilotage.cache.limits import tidy as tidy
-    from pilotage.cache.places import EARLIER_NAMES as EARLIER_NAMES
     from pilotage.cache.sealed import SealedFolder as SealedFolder
     from pilotage.cache.sealed import seal as seal
     from pilotage.cache.store import Store as Store
@@ -167,7 +167,7 @@ _NAMES = {
     "pilotage.distributed.world": "World",
     # Cache
     "pilotage.cache.limits": "Limits tidy",
-    "pilotage.cache.places": "EARLIER_NAMES",
+    "pilotage.cache.directories": "OLD_EMULATION_FILES",
     "pilotage.cache.sealed": "SealedFolder seal",
     "pilotage.cache.store": "Store name_of",
     # Errors and events

@@ -1,28 +1,28 @@
 """Every error that Pilotage raises on purpose.
 
 PilotageError
-├── OptionError           a setting that cannot be
-├── BackendError          the device asked for is not there, or failed
+├── OptionError           an invalid or contradictory setting
+├── BackendError          the requested device is missing or failed
 ├── TorchVersionError     this torch lacks a name that Pilotage needs
 ├── CaptureError          the module cannot become a static program
 │   ├── DataDependentError    Python control flow or a shape depends on data
 │   ├── LossError             no loss, or more than one, to start backward from
-│   └── BufferBroadcastError  replicas that are promised equal buffers would get different ones
+│   └── BufferBroadcastError  replicas would get different buffers where equal ones are guaranteed
 ├── InputError            the arguments of a call do not fit the program
-│   ├── MissingArgumentError     forward needs one that is not given
-│   ├── UnexpectedArgumentError  forward does not take one that is given
+│   ├── MissingArgumentError     the call lacks an argument of forward
+│   ├── UnexpectedArgumentError  the call has an argument that forward does not take
 │   └── BatchDimensionError      the leading dimension cannot be cut into micro-batches
-├── NotCompiledError      asked of an executor that has no program yet
-├── AttachmentError       attached or detached at the wrong moment
-├── TornStateError        a call was broken off in the middle of an update, and nothing has repaired the weights
-├── LostModelError        a wrapped model would leave its device unnoticed
+├── NotCompiledError      the executor has no program yet
+├── AttachmentError       attached or detached at the wrong time
+├── TornStateError        an update was interrupted, so the weights are inconsistent
+├── LostModelError        a wrapped model would lose its trained weights
 ├── NonFiniteLossError    training produced NaN or infinity
 ├── DeviceMemoryError     the program does not fit
-├── ProgramFileError      a stored program is cut short, altered, or of another version
-├── DistributedError      instances cannot find, hear or follow each other
-├── DatasetError          a data set is missing, cut short or corrupt
+├── ProgramFileError      a stored program is truncated, altered or of another version
+├── DistributedError      instances cannot find, reach or keep up with each other
+├── DatasetError          a data set is missing, truncated or corrupt
 └── FetchError            the process that loads data in the background failed
-    └── FetchStartError       it never delivered a first item
+    └── FetchStartError       it never delivered its first item
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ __all__ = [
 
 
 class PilotageError(Exception):
-    """The root of the tree above."""
+    """The base class of all errors of Pilotage."""
 
 
 class OptionError(PilotageError, ValueError):
-    """A setting that cannot be."""
+    """An invalid or contradictory setting."""
 
 
 class BackendError(PilotageError, RuntimeError):
-    """The device asked for is not there, or failed."""
+    """The requested device is missing or failed."""
 
 
 class TorchVersionError(PilotageError, ImportError):
@@ -83,7 +83,7 @@ class LossError(CaptureError):
 
 
 class BufferBroadcastError(CaptureError):
-    """Replicas that are promised equal buffers would get different ones."""
+    """Replicas would get different buffers where equal ones are guaranteed."""
 
 
 class InputError(PilotageError, ValueError):
@@ -91,11 +91,11 @@ class InputError(PilotageError, ValueError):
 
 
 class MissingArgumentError(InputError):
-    """The module's forward needs an argument that the call does not give."""
+    """The call lacks an argument that the module's forward needs."""
 
 
 class UnexpectedArgumentError(InputError):
-    """The call gives an argument that the module's forward does not take, or gives one twice."""
+    """The call has an argument that the module's forward does not take, or the same one twice."""
 
 
 class BatchDimensionError(InputError):
@@ -103,19 +103,19 @@ class BatchDimensionError(InputError):
 
 
 class NotCompiledError(PilotageError, RuntimeError):
-    """Something was asked of an executor that has no program yet."""
+    """The executor has no program yet."""
 
 
 class AttachmentError(PilotageError, RuntimeError):
-    """An executor was attached or detached at the wrong moment."""
+    """An executor was attached or detached at the wrong time."""
 
 
 class TornStateError(PilotageError, RuntimeError):
-    """A call was broken off in the middle of an update, and nothing has repaired the weights since."""
+    """An update was interrupted, and the weights have not been repaired since."""
 
 
 class LostModelError(PilotageError, RuntimeError):
-    """A wrapped model was about to leave its device unnoticed."""
+    """A wrapped model would have lost its trained weights unnoticed."""
 
 
 class NonFiniteLossError(PilotageError, ArithmeticError):
@@ -127,15 +127,15 @@ class DeviceMemoryError(PilotageError, RuntimeError):
 
 
 class ProgramFileError(PilotageError, RuntimeError):
-    """A stored program is cut short, altered, or of another version."""
+    """A stored program is truncated, altered or of another version."""
 
 
 class DistributedError(PilotageError, RuntimeError):
-    """The instances of a job cannot find, hear or follow each other."""
+    """The instances of a job cannot find, reach or keep up with each other."""
 
 
 class DatasetError(PilotageError, RuntimeError):
-    """A data set is missing, cut short or corrupt."""
+    """A data set is missing, truncated or corrupt."""
 
 
 class FetchError(PilotageError, RuntimeError):
@@ -143,4 +143,4 @@ class FetchError(PilotageError, RuntimeError):
 
 
 class FetchStartError(FetchError):
-    """The process that loads data in the background never delivered a first item."""
+    """The process that loads data in the background never delivered its first item."""

@@ -1,4 +1,4 @@
-"""What happens while programs are compiled and run, as values that listeners receive.
+"""Events during compilation and execution, as values for listeners.
 
 Progress bars, logs, reports and proofs listen; the engine never prints.
 """
@@ -12,19 +12,19 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackendChosen:
-    """A backend was picked for a program."""
+    """A backend was chosen for a program."""
 
     backend: str
     device: str
     tier: str
     reason: str
     program: str | None = None
-    """What the user calls the program."""
+    """The name that the user gave the program."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompilationProgress:
-    """A part of the compilation is done."""
+    """Part of the compilation is done."""
 
     fraction: float
     """Between 0 and 1; 1 exactly once, at the end."""
@@ -33,7 +33,7 @@ class CompilationProgress:
     """What comes next, or "done"."""
 
 
-# Not frozen: one is made in every call, and to make a frozen one takes three times as long.
+# Not frozen: every call creates one, and creating a frozen one takes three times as long.
 @dataclass(kw_only=True, slots=True)
 class StepsRun:
     """One host call has finished."""
@@ -47,27 +47,27 @@ class StepsRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Warned:
-    """The user should know something, though the result is right."""
+    """A warning for the user; the result is still right."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Noted:
-    """Something that explains how the program runs."""
+    """Information about how the program runs."""
 
     message: str
     can_be_changed: bool = False
-    """Whether it is about the machine, and the user may want to do something about it."""
+    """Whether the user can do something about it, such as changing the machine's setup."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TierChanged:
-    """A program goes on in another tier."""
+    """A program continues in another tier."""
 
     tier: str
     updates: int
-    """Updates that were done before."""
+    """Updates before the change."""
 
     reason: str
 
@@ -77,6 +77,6 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 def tell_all(listeners: Sequence[Listener], event: Event) -> None:
-    """Let each listener know."""
+    """Send an event to all listeners."""
     for listener in listeners:
         listener(event)

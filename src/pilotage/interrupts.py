@@ -1,9 +1,9 @@
-"""Signals that wait until what is under way is whole again.
+"""Delay signals until the work in progress is consistent.
 
-Python runs a signal's handler between any two instructions of the main thread, and Ctrl-C raises there. In the middle of an
-update, of a copy of the weights or of a capture that would leave half of each. Inside of ``with INTERRUPTS`` handlers wait;
-`Interrupts.let_in` runs those that do at a moment that is safe, and so does the end of the block. The handlers are the
-program's own and are back in their place afterwards.
+Python runs signal handlers between any two instructions of the main thread, and Ctrl-C raises there. In the middle of
+an update, a copy of the weights or a capture, that would leave it half done. Inside ``with INTERRUPTS`` handlers wait;
+`Interrupts.let_in` runs the waiting ones at a safe point, and so does the end of the block. The handlers are the
+program's own, and are restored afterwards.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ Handler = Callable[[int, FrameType | None], Any]
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGCHLD", "SIGUSR1", "SIGUSR2")
 _NUMBERS = tuple(int(getattr(signal, name)) for name in _NAMES if hasattr(signal, name))
-"""Signals that programs and libraries raise exceptions for; torch's data loaders do for a worker that has died."""
+"""Signals whose handlers may raise; torch's data loaders raise for a worker that died."""
 
-_PATIENCE = 2.0
-"""Seconds after which the same signal, if it comes again, is not made to wait any longer."""
+_MAX_DELAY = 2.0
+"""Seconds after which a repeated signal is no longer delayed."""
 
 
 class Interrupts:
-    """Holds signals back in the main thread; elsewhere Python delivers none, and nothing is done."""
+    """Delays signals in the main thread; does nothing in others, where Python delivers none."""
 
     def __init__(self) -> None:
         self._main = main_thread().ident
         self._depth = 0
         self._found: list[Any] = []
-        """What handled each of the signals when they were last held."""
+        """The handlers of all signals when the block was last entered."""
         self._numbers: list[int] = []
-        """The signals among them that have a handler in Python, with their handlers and with ours."""
+        """The signals with a Python handler, then their handlers and ours."""
         self._theirs: list[Handler] = []
         self._ours: list[Handler] = []
         self._waiting: dict[int, Handler] = {}
         self._since = 0.0
         self._open_at = 0
-        """The depth at which signals are let in at once; 0 where there is none."""
+        """The depth at which signals are delivered at once; 0 for none."""
 
-    # Once or twice in every call: what could be functions of their own is written out.
+    # Runs once or twice in every call, hence the inlined code.
 
     def __enter__(self) -> None:
-        """Let signals wait from here on."""
+        """Delay signals from here on."""
         if get_ident() != self._main:
             return
         if self._depth == 0:
             found = list(map(getsignal, _NUMBERS))
             if found != self._found:
-                self._look_at(found)
+                self._set_handlers(found)
             self._open_at = 0
             try:
-                # One call of C: no handler can run between two of these.
+                # A single C call: no handler can run in between.
                 list(map(set_handler, self._numbers, self._ours))
             except BaseException:
                 list(map(set_handler, self._numbers, self._theirs))
@@ -68,7 +68,7 @@ class Interrupts:
         self._depth += 1
 
     def __exit__(self, *exception: object) -> None:
-        """Put the handlers back, and run those that have waited."""
+        """Restore the handlers, and run the waiting ones."""
         if self._depth == 0 or get_ident() != self._main:
             return
         self._depth -= 1
@@ -78,13 +78,13 @@ class Interrupts:
             self._deliver()
 
     def let_in(self) -> None:
-        """Run the handlers that wait: what is under way may be left at this point."""
+        """Run the waiting handlers: the work may be left at this point."""
         if self._waiting and get_ident() == self._main:
             self._deliver()
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Let signals in at any moment of the block, which takes long and changes nothing; what it holds itself is held."""
+        """Deliver signals at once inside the block, which takes long and changes nothing; inner blocks delay again."""
         if get_ident() != self._main:
             yield
             return
@@ -95,7 +95,7 @@ class Interrupts:
         finally:
             self._open_at = before
 
-    def _look_at(self, found: list[Any]) -> None:
+    def _set_handlers(self, found: list[Any]) -> None:
         own = self._note
         theirs = {number: each for number, each in zip(_NUMBERS, found, strict=True) if callable(each) and each != own}
         self._numbers, self._theirs, self._ours = list(theirs), list(theirs.values()), [own] * len(theirs)
@@ -108,16 +108,16 @@ class Interrupts:
             list(map(set_handler, self._numbers, self._theirs))
             raise
         if present != self._ours:
-            # Whoever has set another handler meanwhile keeps it.
+            # Keep handlers that were set inside the block.
             for number, handler in zip(self._numbers, present, strict=True):
                 if handler != self._note:
                     set_handler(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         now, handler = time.monotonic(), self._theirs[self._numbers.index(number)]
-        is_impatient = number in self._waiting and now - self._since > _PATIENCE
+        is_overdue = number in self._waiting and now - self._since > _MAX_DELAY
         is_open = self._depth > 0 and self._depth == self._open_at
-        if is_open or is_impatient:
+        if is_open or is_overdue:
             self._waiting.pop(number, None)
             handler(number, frame)
             return
@@ -134,8 +134,8 @@ class Interrupts:
             if self._waiting:
                 self._deliver()
 
-    def start_again(self) -> None:
-        """In a process that was forked: its only thread is the main one, and nobody else holds anything."""
+    def reset_after_fork(self) -> None:
+        """In a forked process: its only thread is the main one, and no block is active."""
         if get_ident() == self._main:
             return
         self._main = get_ident()
@@ -146,6 +146,6 @@ class Interrupts:
 
 
 INTERRUPTS = Interrupts()
-"""Signals belong to the process, and so does this."""
+"""One per process, as signals are."""
 
-os.register_at_fork(after_in_child=INTERRUPTS.start_again)
+os.register_at_fork(after_in_child=INTERRUPTS.reset_after_fork)

@@ -1,7 +1,7 @@
-"""What the engine says, as log lines.
+"""Events as log lines.
 
-Lines go to the logger ``pilotage``. Where the application has set up logging, it decides what becomes of them;
-otherwise they go to standard error from the level INFO on, or from the one that PILOTAGE_LOG_LEVEL names.
+Lines go to the logger ``pilotage``. If the application has not set up logging, they go to standard error, from the
+level in PILOTAGE_LOG_LEVEL on, by default INFO.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ logger = logging.getLogger("pilotage")
 
 
 def log_event(event: Event) -> None:
-    """Listener that writes down which device was chosen and why, and what the user should know."""
+    """A listener that logs the choice of device, tier changes, warnings and notes."""
     match event:
         case BackendChosen():
-            _say(logging.INFO, f"Running {_named(event.program)}on {event.device}, tier {event.tier}: {event.reason}.")
+            _log(logging.INFO, f"Running {_named(event.program)}on {event.device}, tier {event.tier}: {event.reason}.")
         case TierChanged():
-            _say(logging.INFO, f"Going on in the tier {event.tier} after update {event.updates}: {event.reason}.")
+            _log(logging.INFO, f"Continuing in tier {event.tier} after update {event.updates}: {event.reason}.")
         case Noted():
-            _say(logging.INFO if event.can_be_changed else logging.DEBUG, event.message)
+            _log(logging.INFO if event.can_be_changed else logging.DEBUG, event.message)
         case Warned():
-            _say(logging.WARNING, event.message)
+            _log(logging.WARNING, event.message)
         case _:
             pass
 
@@ -35,7 +35,7 @@ def _named(program: str | None) -> str:
     return "" if program is None else f"{program!r} "
 
 
-def _say(level: int, text: str) -> None:
+def _log(level: int, text: str) -> None:
     if not logger.hasHandlers():
         _install()
     logger.log(level, text)
@@ -44,13 +44,13 @@ def _say(level: int, text: str) -> None:
 def _install() -> None:
     handler = _StandardError()
     handler.setFormatter(_Line())
-    handler.addFilter(_OnceEach())
+    handler.addFilter(_WithoutRepetition())
     logger.addHandler(handler)
     logger.setLevel(environment.log_level())
 
 
 class _StandardError(logging.StreamHandler[TextIO]):
-    """Writes to standard error as it is at that moment, whoever has replaced it."""
+    """Writes to the current `sys.stderr`, also after it was replaced."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -72,15 +72,15 @@ class _Line(logging.Formatter):
         return f"[{moment}] [{record.name}] [{record.levelname.lower()}] {record.getMessage()}"
 
 
-class _OnceEach(logging.Filter):
-    """Lets the same text through once."""
+class _WithoutRepetition(logging.Filter):
+    """Passes each text only once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: set[str] = set()
+        self._seen: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        is_new = text not in self._said
-        self._said.add(text)
+        is_new = text not in self._seen
+        self._seen.add(text)
         return is_new

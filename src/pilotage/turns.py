@@ -1,6 +1,6 @@
-"""Threads that take turns.
+"""Locks that threads take in turns, and that keep interrupts out.
 
-The order in which a thread takes several: an executor's own, then the one of the weights, then `PROCESS_WIDE`.
+A thread takes several in this order: the executor's, the weights', then `PROCESS_WIDE`.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from weakref import WeakSet
 
 from pilotage.interrupts import INTERRUPTS
 
-_LOOK_AROUND = 0.05
-"""Seconds after which a thread that waits lets signals in."""
+_SIGNAL_INTERVAL = 0.05
+"""Seconds after which a waiting thread lets signals in."""
 
 
 class Turn:
-    """One thread at a time, as often as it likes, and no interrupt before its turn is over."""
+    """A reentrant lock that delays interrupts until it is released."""
 
     def __init__(self) -> None:
         self.lock = RLock()
-        """For whoever needs no protection from interrupts; not of turns that may be joined."""
+        """For users that need no protection from interrupts; not for turns that may be joined."""
         self._taken: list[RLock] = []
-        self._again = 0
-        """How often the thread whose turn it is has asked for it again."""
+        self._depth = 0
+        """How many more times its holder has taken it."""
         self._joined: WeakSet[Turn] = WeakSet()
-        """Those that are one turn with this one."""
+        """The turns that use the lock of this one."""
         _ALL.add(self)
 
     def __enter__(self) -> None:
-        """Wait for the turn."""
+        """Take the turn; wait for it if necessary."""
         lock = self.lock
         if self._taken and lock._is_owned():  # type: ignore[attr-defined]
-            self._again += 1
+            self._depth += 1
             return
         INTERRUPTS.__enter__()
         try:
@@ -50,47 +50,47 @@ class Turn:
 
     def _wait(self, tried: RLock) -> None:
         if tried._is_owned():  # type: ignore[attr-defined]
-            # Taken just now, and joined to another turn at the same moment.
+            # Acquired just as another thread joined this turn to another one.
             tried.release()
-        while not self._take(_LOOK_AROUND):
+        while not self._take(_SIGNAL_INTERVAL):
             INTERRUPTS.let_in()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the turn."""
+        """Release the turn."""
         self.give()
 
     def take(self, seconds: float) -> bool:
-        """Wait for the turn for a while; tells whether it has come. `give` ends it."""
+        """Try to take the turn for some seconds; returns whether that worked. `give` releases it."""
         if self._taken and self.is_mine:
-            self._again += 1
+            self._depth += 1
             return True
         INTERRUPTS.__enter__()
         try:
-            has_come = self._take(seconds)
+            is_taken = self._take(seconds)
         except BaseException:
             INTERRUPTS.__exit__()
             raise
-        if not has_come:
+        if not is_taken:
             INTERRUPTS.__exit__()
-        return has_come
+        return is_taken
 
     def give(self) -> None:
-        """End the turn; signals that have waited are let in."""
-        if self._again:
-            self._again -= 1
+        """Release the turn; delayed signals are delivered."""
+        if self._depth:
+            self._depth -= 1
             return
         self._taken.pop().release()
         INTERRUPTS.__exit__()
 
     @property
     def is_mine(self) -> bool:
-        """Whether it is this thread's turn."""
+        """Whether this thread holds the turn."""
         return bool(self.lock._is_owned())  # type: ignore[attr-defined]
 
     def join(self, other: Turn) -> None:
-        """Be one turn with another from now on; waits until nobody is left in the old one."""
+        """Use the lock of another turn from now on; waits until the old lock is free."""
         with _JOINING, self:
             if self.lock is not other.lock:
                 for each in (self, *self._joined):
@@ -107,15 +107,15 @@ class Turn:
         self._taken.append(lock)
         return True
 
-    def start_again(self) -> None:
-        """In a process that was forked: a turn of a thread that is not there any more would never end."""
+    def reset_after_fork(self) -> None:
+        """In a forked process: release a turn whose holder was a thread of the parent."""
         if not self.is_mine:
             self.lock._at_fork_reinit()  # type: ignore[attr-defined]
-            self._taken, self._again = [], 0
+            self._taken, self._depth = [], 0
 
 
 class TakesTurns(Protocol):
-    """What several threads may use."""
+    """An object that several threads may use."""
 
     turn: Turn
 
@@ -127,7 +127,7 @@ _Method = Callable[Concatenate[_Self, _Arguments], _Result]
 
 
 def in_turn(method: _Method[_Self, _Arguments, _Result]) -> _Method[_Self, _Arguments, _Result]:
-    """A method that one thread calls at a time, and that no interrupt leaves half done."""
+    """A method that holds the turn of its object: one thread at a time, not interrupted half-way."""
 
     @wraps(method)
     def called(self: _Self, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -140,14 +140,14 @@ def in_turn(method: _Method[_Self, _Arguments, _Result]) -> _Method[_Self, _Argu
 _ALL: WeakSet[Turn] = WeakSet()
 
 
-def _start_again() -> None:
+def _reset_all_after_fork() -> None:
     for turn in _ALL:
-        turn.start_again()
+        turn.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_start_again)
+os.register_at_fork(after_in_child=_reset_all_after_fork)
 
 _JOINING = Turn()
 
 PROCESS_WIDE = Turn()
-"""For what a process has once: torch's tracer, its random generators, and the tables of a module that is lent other tensors."""
+"""For state that a process has once: torch's tracer, its generators, and modules that are lent other tensors."""

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, after a crash of the machine too."""
+"""Write files that are complete or absent, even after a crash of the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 UNFINISHED = ".part"
-"""Ends the name of a file that is still being written."""
+"""The suffix of a file that is being written."""
 
 
 def write_whole(
@@ -20,13 +20,13 @@ def write_whole(
     mode: int = 0o666,
     durable: bool = True,
 ) -> None:
-    """Write beside the path, force it to the disk, and only then give it its name.
+    """Write to a temporary file next to the path, sync it to disk, then rename it.
 
-    ``content`` is what to write, or a function that writes it. ``durable=False`` skips forcing it to the disk: for
-    files that are of no use after a crash.
+    ``content`` is the bytes, or a function that writes them. ``durable=False`` skips the sync, for files that are
+    useless after a crash.
     """
     _make_folder(path.parent, durable)
-    # A name of its own for each writer: two processes may write the same file at once, and the last one wins.
+    # A unique name: if two processes write the same file at once, the last one wins.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}{UNFINISHED}")
     try:
         handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -47,12 +47,12 @@ def write_whole(
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk: a new name survives a crash only when its folder does."""
+    """Sync the names in a folder to disk: a new file survives a crash only if its folder is synced."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some network file systems sync names by themselves and refuse to be asked.
+        # Some network file systems sync names themselves and reject the request.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:

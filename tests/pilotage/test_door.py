@@ -125,7 +125,7 @@ def test_several_inputs_come_before_the_target():
 def test_an_optimizer_of_another_module_is_refused():
     with (
         pytest.raises(OptionError, match="holds no parameter of the module"),
-        pytest.warns(UserWarning, match="no parameters"),
+        pytest.warns(UserWarning, match="not parameters"),
     ):
         pilotage.training(nn.Linear(2, 2), torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1))
 

@@ -95,7 +95,7 @@ def test_a_handler_that_is_set_meanwhile_stays():
 
 
 def test_a_signal_that_comes_again_after_a_while_does_not_wait(monkeypatch):
-    monkeypatch.setattr(interrupts, "_PATIENCE", 0.0)
+    monkeypatch.setattr(interrupts, "_MAX_DELAY", 0.0)
     reached = []
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
         signal.raise_signal(signal.SIGINT)

@@ -1,1 +1,1 @@
-"""Compiled code on disk: folders that are sealed when they are written and checked before they are used."""
+"""Compiled code on disk: folders that are sealed when written and verified before use."""

@@ -1,4 +1,4 @@
-"""What lies in a cache, and in which state."""
+"""The items in a cache, and their states."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ DAMAGED_NAME = "its name is not the digest of what it was compiled for"
 
 
 class State(StrEnum):
-    """What is known about something in a cache."""
+    """The state of an item in a cache."""
 
     READY = "ready"
     IN_USE = "in use"
-    """A running program has loaded it."""
+    """Loaded by a running program."""
     BUILDING = "building"
-    """A running process works on it."""
+    """A running process is building it."""
     OUTDATED = "outdated"
-    """Written by an older version, and never used again."""
+    """Written by an older version; no longer used."""
     LEFTOVER = "leftover"
-    """Of a build that was interrupted."""
+    """Left by an interrupted build."""
     DAMAGED = "damaged"
     FOREIGN = "foreign"
-    """A link, or something that others own or could have changed; never executed."""
+    """A link, or a file that others own or could have changed; never executed."""
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it should not be there."""
+        """Whether something went wrong."""
         return self in (State.LEFTOVER, State.DAMAGED, State.FOREIGN)
 
     @property
     def is_useless(self) -> bool:
-        """Whether nobody will use it."""
+        """Whether it will never be used."""
         return self.is_wrong or self is State.OUTDATED
 
 
@@ -54,26 +54,26 @@ class Item:
     state: State
     size: int
     used: float
-    """When it was last used, in seconds since 1970."""
+    """The time of the last use, in seconds since 1970."""
 
     detail: str = ""
-    """What is wrong with it."""
+    """The problem, if any."""
 
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """What it is called in its directory."""
+        """Its name in the directory."""
         return self.path.name
 
     @property
     def created(self) -> float | None:
-        """When it was complete, in seconds since 1970."""
+        """When it was completed, in seconds since 1970."""
         return float(self.manifest["created"]) if "created" in self.manifest else None
 
     @property
     def about(self) -> Mapping[str, str]:
-        """What it is, for people."""
+        """A description for people."""
         return _texts(self.manifest.get("about"))
 
     @property
@@ -83,7 +83,7 @@ class Item:
 
 
 def take_inventory(store: Store, *, verify: bool = False) -> list[Item]:
-    """Everything that lies in a cache; every file is read and compared with its digest where that is asked for."""
+    """All items in a cache; ``verify`` also compares every file with its digest."""
     entries = [_entry(path, verify=verify) for path in store.entries()]
     return [*entries, *(_leftover(path) for path in store.leftovers())]
 
@@ -115,7 +115,7 @@ def _leftover(path: Path) -> Item:
 
 
 def _short(error: ProgramFileError, path: Path) -> str:
-    """What is wrong, without the name of the folder."""
+    """The problem, without the name of the folder."""
     text = str(error.__cause__ or error)
     return text.replace(f"{path}{os.sep}", "").removeprefix(f"{path} ").rstrip(".")
 
@@ -126,7 +126,7 @@ def _used(path: Path) -> float:
 
 def _modified(path: Path) -> float:
     try:
-        # A clock that was set back must not make something old for ever new.
+        # After the clock is set back, an old file must not look new forever.
         return min(path.lstat().st_mtime, time.time())
     except OSError:
         return 0.0

@@ -1,4 +1,4 @@
-"""How much compiled code is kept, and for how long."""
+"""Limits on the size and age of a cache."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from pilotage.options import environment
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What one cache directory may hold."""
+    """The limits of one cache directory."""
 
     size: int | None
-    """Bytes; None for any."""
+    """Bytes; None for no limit."""
 
     age: float | None
-    """Seconds since an entry was last used; None for any."""
+    """Seconds since the last use of an entry; None for no limit."""
 
     @classmethod
-    def chosen(cls) -> Self:
-        """What the user asks for: PILOTAGE_CACHE_SIZE and PILOTAGE_CACHE_AGE."""
+    def from_environment(cls) -> Self:
+        """Read PILOTAGE_CACHE_SIZE and PILOTAGE_CACHE_AGE."""
         return cls(size=environment.cache_size(), age=environment.cache_age())
 
     def surplus(self, items: Iterable[Item], *, now: float, keep: str | None = None) -> list[Item]:
-        """What has to go: what is too old, then what was not used for the longest time; never the entry to keep."""
+        """The items to remove: those that are too old, then the least recently used; never the entry to keep."""
         entries = sorted((item for item in items if _counts(item)), key=lambda item: item.used)
         total = sum(item.size for item in entries)
-        gone: list[Item] = []
+        surplus: list[Item] = []
         for item in entries:
             is_old = self.age is not None and now - item.used > self.age
             is_too_much = self.size is not None and total > self.size
             if (is_old or is_too_much) and item.name != keep and item.state is not State.IN_USE:
-                gone.append(item)
+                surplus.append(item)
                 total -= item.size
-        return gone
+        return surplus
 
 
 def tidy(store: Store, limits: Limits, *, keep: str | None = None) -> None:
-    """Remove leftovers that nobody works on, and what the limits leave no room for."""
+    """Remove abandoned leftovers, and entries beyond the limits."""
     store.sweep()
     now = time.time()
     for item in limits.surplus(take_inventory(store), now=now, keep=keep):
         store.remove(item.name)
-    remove_old_notes(store, limits, now)
+    remove_old_thread_counts(store, limits, now)
 
 
-def remove_old_notes(store: Store, limits: Limits, now: float) -> None:
-    """Remove what was noted about programs that are not here, once it is old."""
-    for name, path in store.notes():
+def remove_old_thread_counts(store: Store, limits: Limits, now: float) -> None:
+    """Remove old thread counts of programs that are not in the cache."""
+    for name, path in store.thread_counts():
         try:
             is_old = limits.age is not None and now - path.lstat().st_mtime > limits.age
             if is_old and not store.folder(name).exists():
@@ -62,5 +62,5 @@ def remove_old_notes(store: Store, limits: Limits, now: float) -> None:
 
 
 def _counts(item: Item) -> bool:
-    # What has no readable manifest may be somebody else's, in a directory that is not ours alone.
+    # A folder without a readable manifest may not be ours, if the directory is not used by Pilotage only.
     return item.state in (State.READY, State.IN_USE, State.OUTDATED)

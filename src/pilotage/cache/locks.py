@@ -1,4 +1,4 @@
-"""Advisory locks: who compiles, who builds, who uses what. They end with their process, however it ends."""
+"""Advisory locks on what is being built or used; the kernel releases them when the process ends."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import Self
 
 _DAY = 86400.0
-"""Where a file system has no locks, a build that was not touched for this long counts as abandoned."""
+"""On a file system without locks, a build that was not touched for this long counts as abandoned."""
 
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool | None:
-    """Lock without waiting; False where somebody else holds a lock, None where the file system has none."""
+    """Lock without waiting; False if another process holds the lock, None if the file system has no locks."""
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
@@ -32,7 +32,7 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool | None:
 
 
 def is_same(path: Path, descriptor: int) -> bool:
-    """Whether a path still leads to the open file."""
+    """Whether a path still refers to the open file."""
     try:
         there = path.lstat()
     except OSError:
@@ -42,12 +42,12 @@ def is_same(path: Path, descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def only_one(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting for whoever holds it; it is removed in the end."""
+    """Hold a lock file, after waiting for other holders; the file is removed at the end."""
     descriptor = _locked(path)
     try:
         yield
     finally:
-        # Removed while it is locked: whoever waits for it sees that it is gone, and makes another one.
+        # Removed while locked: a process that waits for it notices, and creates a new one.
         if is_same(path, descriptor):
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -59,11 +59,11 @@ def _locked(path: Path) -> int:
         try:
             descriptor = _opened(path)
         except FileNotFoundError:
-            # Its holder has removed it since we looked; where the folder is missing, there is nothing to wait for.
+            # The holder has just removed it; if the whole folder is missing, waiting is pointless.
             if not path.parent.is_dir():
                 raise
             continue
-        # Without locks in the file system two processes do the same work, and each puts a whole folder in place.
+        # On a file system without locks two processes do the same work, and each installs a complete folder.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if is_same(path, descriptor):
@@ -78,7 +78,7 @@ def _opened(path: Path) -> int:
     try:
         descriptor = os.open(path, flags, 0o600)
     except PermissionError:
-        # Left by another user, root for example; in a directory of ours it can be replaced.
+        # Created by another user, such as root; in our own directory it can be replaced.
         path.unlink()
         descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -88,7 +88,7 @@ def _opened(path: Path) -> int:
 
 
 def _remove_obstacle(path: Path) -> None:
-    """Clear the name of a lock file; a link goes, not what it leads to."""
+    """Remove whatever has the name of the lock file; links are not followed."""
     if path.is_dir() and not path.is_symlink():
         path.rmdir()
     else:
@@ -97,18 +97,18 @@ def _remove_obstacle(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BuildFolder:
-    """A new folder that is locked for as long as this process works on it."""
+    """A new folder, locked while this process works on it."""
 
     path: Path
     descriptor: int
 
     @classmethod
     def new(cls, parent: Path, prefix: str) -> Self:
-        """Create one; only its owner can enter it."""
+        """Create a folder that only its owner can enter."""
         while True:
             path = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            # Somebody who tidies up may have found it before it was locked.
+            # A cleanup in another process may have removed it before it was locked.
             if try_lock(descriptor) is not False and is_same(path, descriptor):
                 return cls(path, descriptor)
             os.close(descriptor)
@@ -122,7 +122,7 @@ class BuildFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the folder, unless it was moved to its final place, and give up the lock."""
+        """Remove the folder, unless it was moved to its final name, and release the lock."""
         if is_same(self.path, self.descriptor):
             shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.descriptor)
@@ -130,7 +130,7 @@ class BuildFolder:
 
 @contextlib.contextmanager
 def abandoned(path: Path) -> Iterator[bool]:
-    """Whether nobody works on a build folder, a lock file or a temporary file; nobody can begin to meanwhile."""
+    """Yield whether nobody works on a folder or file; nobody can start to inside the block."""
     try:
         facts = path.lstat()
         if not stat.S_ISDIR(facts.st_mode) and not stat.S_ISREG(facts.st_mode):
@@ -138,7 +138,7 @@ def abandoned(path: Path) -> Iterator[bool]:
             return
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        # What we may not even open was not made by us.
+        # We did not create a file that we cannot open.
         yield error.errno in (errno.EACCES, errno.ELOOP)
         return
     try:
@@ -150,7 +150,7 @@ def abandoned(path: Path) -> Iterator[bool]:
 
 
 def remove_abandoned(path: Path) -> bool:
-    """Remove something unless somebody works on it; a link goes, not what it leads to. Tells whether it is gone."""
+    """Remove a path unless somebody works on it; links are not followed. Returns whether it is gone."""
     with abandoned(path) as is_free:
         if is_free and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Opening files that only this user can have written; never follows a link, never waits for a FIFO."""
+"""Files and directories that only this user can write; never follows a link, never waits for a FIFO."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from pilotage.errors import ProgramFileError
+from pilotage.errors import OptionError, ProgramFileError
 
 _CHUNK = 2**20
 
@@ -20,7 +20,7 @@ class ForeignFileError(ProgramFileError):
 
 @contextlib.contextmanager
 def opened(path: str | Path, *, within: int | None = None, is_directory: bool = False) -> Iterator[int]:
-    """The descriptor of a private file or directory; ``within`` is the descriptor of the directory it lies in."""
+    """Open a private file or directory; ``within`` is the descriptor of its parent directory."""
     descriptor = open_private(path, within=within, is_directory=is_directory)
     try:
         yield descriptor
@@ -29,10 +29,10 @@ def opened(path: str | Path, *, within: int | None = None, is_directory: bool = 
 
 
 def open_private(path: str | Path, *, within: int | None = None, is_directory: bool = False) -> int:
-    """Open a file or directory for reading; raises ForeignFileError or ProgramFileError where it is not what it should be."""
+    """Open a private file or directory for reading; raises ForeignFileError or ProgramFileError if it is not one."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        # Opening a device can have effects of its own, so the kind is checked before and after.
+        # Opening a device can have side effects, so check the kind before and after.
         refuse_other_kind(path, os.stat(path, dir_fd=within, follow_symlinks=False), is_directory=is_directory)
         descriptor = os.open(path, flags, dir_fd=within)
     except OSError as error:
@@ -48,7 +48,7 @@ def open_private(path: str | Path, *, within: int | None = None, is_directory: b
 
 
 def refuse_other_kind(path: str | Path, facts: os.stat_result, *, is_directory: bool) -> None:
-    """Raise where something is not the regular file or the directory that it should be."""
+    """Raise unless the path is a regular file, or a directory if ``is_directory``."""
     if stat.S_ISLNK(facts.st_mode):
         raise ForeignFileError(f"{path} is a symbolic link")
     is_right = stat.S_ISDIR(facts.st_mode) if is_directory else stat.S_ISREG(facts.st_mode)
@@ -57,7 +57,7 @@ def refuse_other_kind(path: str | Path, facts: os.stat_result, *, is_directory: 
 
 
 def rights_problem(facts: os.stat_result) -> str | None:
-    """Why somebody else could have written this, if so; root could do so anywhere."""
+    """Why another user could have written this; None if nobody could, apart from root."""
     if facts.st_uid not in {os.geteuid(), 0}:
         return f"belongs to another user (uid {facts.st_uid})"
     if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -66,7 +66,7 @@ def rights_problem(facts: os.stat_result) -> str | None:
 
 
 def read_bytes(descriptor: int, limit: int) -> bytes:
-    """Everything in an open file, from its start; raises where it is larger than the limit."""
+    """Read a whole open file; raises if it is larger than the limit."""
     content, offset = bytearray(), 0
     while piece := os.pread(descriptor, _CHUNK, offset):
         content += piece
@@ -77,7 +77,7 @@ def read_bytes(descriptor: int, limit: int) -> bytes:
 
 
 def digest_of(descriptor: int, limit: int) -> str:
-    """The SHA-256 of an open file; reads no more than the limit and a little."""
+    """The SHA-256 of an open file; stops shortly after the limit."""
     digest, offset = hashlib.sha256(), 0
     while offset <= limit and (piece := os.pread(descriptor, _CHUNK, offset)):
         digest.update(piece)
@@ -86,6 +86,54 @@ def digest_of(descriptor: int, limit: int) -> str:
 
 
 def read_private(path: Path, limit: int) -> bytes:
-    """Everything in a private file."""
+    """Read a whole private file."""
     with opened(path) as descriptor:
         return read_bytes(descriptor, limit)
+
+
+def private_directory(path: Path) -> Path:
+    """Create a directory that only this user can write to, or check one that exists.
+
+    Compiled code is executed and libraries are loaded by path, which is only safe if nobody else can write there.
+    """
+    path = path.expanduser().absolute()
+    try:
+        _make(path)
+    except OSError as error:
+        raise OptionError(
+            f"Compiled code cannot be kept in {path}: {error.strerror}. Choose another directory."
+        ) from error
+    return checked_directory(path)
+
+
+def checked_directory(path: Path) -> Path:
+    """The real path of an existing directory; raises if another user could write to it or replace it."""
+    path = path.expanduser().resolve()
+    for place in (path, *path.parents):
+        if problem := _problem(place, is_own=place == path):
+            raise OptionError(
+                f"Compiled code is not kept in {path}: {place} {problem}, and compiled code is executed without "
+                f"further checks. Use a private directory, or run: chmod go-w {place}."
+            )
+    return path
+
+
+def _make(path: Path) -> None:
+    """Create a directory and its missing parents, all private whatever the umask is."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(0, "it is not a directory", str(path))
+
+
+def _problem(place: Path, *, is_own: bool) -> str | None:
+    facts = place.stat()
+    trusted = {os.geteuid()} if is_own else {os.geteuid(), 0}
+    if facts.st_uid not in trusted:
+        return "belongs to another user"
+    # In a directory with the sticky bit, such as /tmp, users cannot replace each other's files.
+    is_sticky = bool(facts.st_mode & stat.S_ISVTX) and not is_own
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
+        return "can be written to by others"
+    return None

@@ -1,4 +1,4 @@
-"""A folder of files with a manifest that lists the size and the SHA-256 of each of them, and of itself."""
+"""Sealed folders: a manifest lists the size and SHA-256 of every file, and its own digest."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pilotage.cache.private_files import (
 from pilotage.errors import ProgramFileError
 
 MANIFEST = "manifest.json"
-_LARGEST_MANIFEST = 2**24
-_NAMED = 5
-"""So many damaged files are named in a message."""
+_MAX_MANIFEST_BYTES = 2**24
+_MAX_NAMED = 5
+"""How many damaged files a message names."""
 
 _LOCK_ATTEMPTS, _LOCK_PAUSE = 20, 0.01
 
@@ -37,27 +37,26 @@ class UnsealedError(ProgramFileError):
 
 
 class SealedFolder:
-    """A folder that was found to be as it was written.
+    """A folder whose files were verified.
 
-    It holds a shared lock, so that nobody who tidies up removes it while it is in use. What is read through it is
-    checked once more. Libraries are loaded by their path: nobody else can write to a private directory between the
-    check and the loading.
+    It holds a shared lock, so that no cleanup removes the folder while it is in use. Files that are read through it are
+    verified again. Libraries are loaded by path, which is safe because only this user can write to the directory.
     """
 
     def __init__(self, folder: Path, text: bytes, manifest: Mapping[str, Any], descriptor: int) -> None:
         self.folder = folder
         self.text = text
-        """The manifest as it was written."""
+        """The text of the manifest."""
         self.manifest = manifest
         weakref.finalize(self, os.close, descriptor)
 
     def files(self) -> Collection[str]:
-        """The names of its files, besides the manifest."""
+        """The names of its files, except the manifest."""
         files: Mapping[str, Any] = self.manifest["files"]
         return files.keys()
 
     def read(self, name: str) -> bytes:
-        """The content of a file; it is these bytes that were checked."""
+        """Read a file and verify these bytes."""
         size, digest = self.manifest["files"][name]
         with _naming(self.folder), opened(self.folder / name) as descriptor:
             content = read_bytes(descriptor, size)
@@ -67,7 +66,7 @@ class SealedFolder:
 
 
 def seal(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder that is complete."""
+    """Write the manifest of a complete folder."""
     make_private(folder)
     files: dict[str, list[Any]] = {}
     for path in sorted(folder.rglob("*")):
@@ -82,22 +81,22 @@ def seal(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Take the rights of everybody else away, whatever the umask has left them; a build has no links in it."""
+    """Remove all rights of other users; raises if the folder contains a link."""
     for path in (folder, *folder.rglob("*")):
         refuse_other_kind(path, path.lstat(), is_directory=path.is_dir())
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What a folder says about itself; its files are not looked at."""
+    """Read the manifest of a folder; its files are not verified."""
     with _naming(folder), opened(folder, is_directory=True) as within, opened(MANIFEST, within=within) as descriptor:
-        return _parsed(read_bytes(descriptor, _LARGEST_MANIFEST))
+        return _parsed(read_bytes(descriptor, _MAX_MANIFEST_BYTES))
 
 
 def read_sealed(folder: Path) -> SealedFolder | None:
-    """Check everything in a folder; None where it is being removed.
+    """Verify a folder; None if it is being removed.
 
-    Raises ForeignFileError where somebody else could have written to it, and ProgramFileError where it is damaged.
+    Raises ForeignFileError if another user could have written to it, and ProgramFileError if it is damaged.
     """
     with _naming(folder), opened(folder, is_directory=True) as within:
         descriptor = open_private(MANIFEST, within=within)
@@ -105,7 +104,7 @@ def read_sealed(folder: Path) -> SealedFolder | None:
             if not _in_use(descriptor):
                 os.close(descriptor)
                 return None
-            text = read_bytes(descriptor, _LARGEST_MANIFEST)
+            text = read_bytes(descriptor, _MAX_MANIFEST_BYTES)
             manifest = _parsed(text)
             _check_files(within, manifest["files"])
         except BaseException:
@@ -115,7 +114,7 @@ def read_sealed(folder: Path) -> SealedFolder | None:
 
 
 def note_use(folder: Path) -> None:
-    """Remember that a folder was used just now; a cache that cannot be written to remembers nothing."""
+    """Record that a folder was used now; does nothing in a read-only cache."""
     try:
         os.utime(folder / MANIFEST, follow_symlinks=False)
     except OSError:
@@ -123,7 +122,7 @@ def note_use(folder: Path) -> None:
 
 
 def _in_use(descriptor: int) -> bool:
-    """Share the lock of a manifest; somebody who removes or lists the folder holds it for a moment."""
+    """Take a shared lock on a manifest; a process that removes or lists the folder holds it briefly."""
     for _ in range(_LOCK_ATTEMPTS):
         locked = try_lock(descriptor, shared=True)
         if locked is not False:
@@ -136,7 +135,7 @@ def _parsed(text: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
         if "seal" not in manifest and {"parts", "tuning", "digests"} <= manifest.keys():
-            raise UnsealedError(f"{MANIFEST} has no seal, as those of older versions")
+            raise UnsealedError(f"{MANIFEST} has no seal: an older version wrote it")
         stated = manifest.pop("seal", None)
         if stated != _digest(manifest):
             raise ProgramFileError(f"{MANIFEST} is not what was written")
@@ -150,7 +149,7 @@ def _check_form(manifest: Mapping[str, Any]) -> None:
     float(manifest["created"])
     for size, digest in manifest["files"].values():
         if not isinstance(size, int) or not isinstance(digest, str):
-            raise TypeError("files are listed with their size and digest")
+            raise TypeError("files must be listed with their size and digest")
 
 
 def _check_files(within: int, files: Mapping[str, list[Any]]) -> None:
@@ -162,15 +161,15 @@ def _check_files(within: int, files: Mapping[str, list[Any]]) -> None:
         size, digest = files.get(name, [-1, ""])
         if os.fstat(descriptor).st_size != size or digest_of(descriptor, size) != digest:
             changed.append(name)
-        if len(changed) > _NAMED:
+        if len(changed) > _MAX_NAMED:
             break
     if changed := sorted({*changed, *missing}):
-        names = ", ".join(changed[:_NAMED]) + (" and more" if len(changed) > _NAMED else "")
+        names = ", ".join(changed[:_MAX_NAMED]) + (" and more" if len(changed) > _MAX_NAMED else "")
         raise ProgramFileError(f"{names} is not what was written")
 
 
 def _walk(within: int, prefix: str, folders: set[str], changed: list[str]) -> Iterator[tuple[str, int]]:
-    """All files below a directory with their descriptors, except for its manifest; unknown directories are not entered."""
+    """All files below a directory with their descriptors, except the manifest; skips unknown directories."""
     for name in sorted(os.listdir(within)):
         path = f"{prefix}{name}"
         if path == MANIFEST:
@@ -188,7 +187,7 @@ def _walk(within: int, prefix: str, folders: set[str], changed: list[str]) -> It
 
 @contextlib.contextmanager
 def _naming(folder: Path) -> Iterator[None]:
-    """Put the folder's name in front of what is wrong with it."""
+    """Prefix errors with the name of the folder."""
     try:
         yield
     except (ForeignFileError, UnsealedError) as error:

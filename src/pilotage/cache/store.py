@@ -1,9 +1,9 @@
-"""A directory of sealed folders, each under the digest of what it was built for.
+"""A directory of sealed folders, each named after the digest of what it was built for.
 
 <root>/<digest>/manifest.json     what it was built for, and a digest of every other file
 <root>/<digest>.lock              held by the process that builds it
-<root>/<digest>.threads           how many threads a program runs best in
-<root>/.<digest>.<letters>/       a build that is not complete, locked by its builder
+<root>/<digest>.threads           the best number of threads for the program
+<root>/.<digest>.<letters>/       an incomplete build, locked by its builder
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from pilotage.cache.directory import checked_directory, private_directory
 from pilotage.cache.locks import BuildFolder, abandoned, only_one, remove_abandoned
+from pilotage.cache.private_files import checked_directory, private_directory
 from pilotage.cache.sealed import MANIFEST, SealedFolder, note_use, read_sealed
 from pilotage.errors import ProgramFileError
 
 _DIGEST = "[0-9a-f]{32}"
 _ENTRY = re.compile(_DIGEST)
-_NOTE = re.compile(rf"({_DIGEST})\.threads")
+_THREAD_COUNT = re.compile(rf"({_DIGEST})\.threads")
 _LEFTOVER = re.compile(rf"\.{_DIGEST}\..+|{_DIGEST}\.(lock|\d+)")
 
 
@@ -39,16 +39,16 @@ class Store:
     def __init__(self, root: Path, *, leftovers: str = "(?!)", create: bool = True) -> None:
         self.root = private_directory(root) if create else checked_directory(root)
         self._leftovers = re.compile(leftovers)
-        """Names that older versions gave to what nobody uses any more."""
+        """Names of files of older versions that are no longer used."""
 
     def folder(self, name: str) -> Path:
-        """Where an entry lies, or would lie."""
+        """The folder of an entry, which may not exist."""
         return self.root / name
 
     def find(self, name: str, parts: Mapping[str, str]) -> SealedFolder | None:
-        """An entry that is as it was written, and was written for these parts.
+        """A verified entry that was built for these parts; None if there is none.
 
-        Raises ForeignFileError or ProgramFileError where something else is there, and gets it out of the way.
+        Anything else with that name is discarded, and raises ForeignFileError or ProgramFileError.
         """
         folder = self.folder(name)
         if (examined := _facts(folder)) is None:
@@ -59,7 +59,7 @@ class Store:
                 _check_parts(sealed, parts)
         except ProgramFileError:
             if _facts(folder) is None:
-                # Somebody else has removed it meanwhile.
+                # Another process has removed it in the meantime.
                 return None
             self.discard(folder, examined)
             raise
@@ -68,9 +68,9 @@ class Store:
         return sealed
 
     def discard(self, path: Path, examined: os.stat_result | None = None) -> bool:
-        """Get something out of the way and remove it if possible; links are not followed.
+        """Move a path out of the way and remove it if possible; links are not followed.
 
-        What somebody else has put there since it was examined stays.
+        A path that was replaced since it was examined stays.
         """
         try:
             facts = path.lstat()
@@ -79,7 +79,7 @@ class Store:
             if not stat.S_ISDIR(facts.st_mode):
                 path.unlink()
                 return True
-            # In one step for whoever looks for it; and what cannot be removed, because others own it, is out of the way.
+            # Renaming is atomic, and also gets rid of files that cannot be removed because others own them.
             aside = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{path.name}."))
         except OSError:
             return False
@@ -89,58 +89,58 @@ class Store:
         return not aside.exists() and not os.path.lexists(path)
 
     def remove(self, name: str) -> bool:
-        """Remove an entry and what was noted about it, unless a running program uses it; tells whether it is gone."""
+        """Remove an entry and its thread count unless a running program uses it; returns whether it is gone."""
         folder = self.folder(name)
         with _unused(folder) as is_free:
             gone = is_free and self.discard(folder)
         if gone:
             with contextlib.suppress(OSError):
-                self.notes_of(name).unlink()
+                self.threads_file(name).unlink()
         return gone
 
-    def building_alone(self, name: str) -> AbstractContextManager[None]:
-        """Be the only process that builds an entry; waits for another one that does."""
+    def build_lock(self, name: str) -> AbstractContextManager[None]:
+        """Be the only process that builds an entry; waits for other builders."""
         return only_one(self.root / f"{name}.lock")
 
     @contextlib.contextmanager
     def building(self, name: str) -> Iterator[Path]:
-        """A folder to build in; it takes its place once it is complete, and is removed if it never is."""
+        """Yield a folder to build in; at the end it becomes the entry, or is removed after an error."""
         with BuildFolder.new(self.root, f".{name}.") as build:
             yield build.path
-            self._place(build.path, self.folder(name))
+            self._install(build.path, self.folder(name))
 
-    def _place(self, build: Path, folder: Path) -> None:
+    def _install(self, build: Path, folder: Path) -> None:
         try:
             os.replace(build, folder)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                # Somebody else was faster; find() checks theirs.
+                # Another process was faster; find() verifies its entry.
                 return
             if error.errno != errno.ENOTDIR:
                 raise
-            # A link or a file has the name.
+            # A link or a file is in the way.
             self.discard(folder)
             os.replace(build, folder)
 
     def entries(self) -> list[Path]:
-        """Everything that has the name of an entry."""
+        """All paths with the name of an entry."""
         return sorted(path for path in self.root.iterdir() if _ENTRY.fullmatch(path.name))
 
     def leftovers(self) -> list[Path]:
-        """What interrupted builds, lock files and older versions have left, or what is being built just now."""
+        """Builds in progress, and what interrupted builds and older versions left behind."""
         return sorted(path for path in self.root.iterdir() if self._is_leftover(path.name))
 
-    def notes_of(self, name: str) -> Path:
-        """The file that keeps the number of threads of a program."""
+    def threads_file(self, name: str) -> Path:
+        """The file with the best number of threads for a program."""
         return self.root / f"{name}.threads"
 
-    def notes(self) -> list[tuple[str, Path]]:
-        """Such files, with the entries that they belong to."""
-        found = ((_NOTE.fullmatch(path.name), path) for path in self.root.iterdir())
+    def thread_counts(self) -> list[tuple[str, Path]]:
+        """All such files, with the names of their entries."""
+        found = ((_THREAD_COUNT.fullmatch(path.name), path) for path in self.root.iterdir())
         return [(match[1], path) for match, path in found if match]
 
     def sweep(self) -> None:
-        """Remove leftovers that nobody works on."""
+        """Remove abandoned leftovers."""
         for path in self.leftovers():
             remove_abandoned(path)
 
@@ -149,7 +149,7 @@ class Store:
 
 
 def size_of(path: Path) -> int:
-    """The bytes in a file, or below a directory; links count for nothing, and what cannot be read neither."""
+    """The bytes in a file or below a directory, without links and unreadable files."""
     try:
         facts = path.lstat()
         if not stat.S_ISDIR(facts.st_mode):
@@ -167,7 +167,7 @@ def _facts(path: Path) -> os.stat_result | None:
 
 
 def name_of(parts: Mapping[str, str]) -> str:
-    """The name of an entry for these parts."""
+    """The name of the entry for these parts."""
     return hashlib.sha256(json.dumps(sorted(parts.items())).encode()).hexdigest()[:32]
 
 
@@ -186,7 +186,7 @@ def _check_parts(sealed: SealedFolder, parts: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def _unused(folder: Path) -> Iterator[bool]:
-    """Whether no running program uses an entry; none can begin to meanwhile."""
+    """Yield whether no running program uses an entry; none can start to inside the block."""
     manifest = folder / MANIFEST
     if folder.is_symlink() or not folder.is_dir() or not os.path.lexists(manifest):
         yield True
@@ -196,6 +196,6 @@ def _unused(folder: Path) -> Iterator[bool]:
 
 
 def is_used(folder: Path) -> bool:
-    """Whether a running program uses an entry just now."""
+    """Whether a running program uses an entry."""
     with _unused(folder) as is_free:
         return not is_free

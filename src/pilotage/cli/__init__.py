@@ -1,1 +1,1 @@
-"""What `pilotage` does on the command line: one module or folder for each command."""
+"""The command line `pilotage`: one folder per command."""

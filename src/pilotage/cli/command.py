@@ -1,4 +1,4 @@
-"""The seam between the command line and one command of it."""
+"""The interface of a command of the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Command"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """One word after `pilotage`."""
+    """One command, such as `pilotage cache`."""
 
     name: str
 
@@ -19,7 +19,7 @@ class Command:
     """One line for `pilotage --help`."""
 
     add_arguments: Callable[[ArgumentParser], None]
-    """Declares the options of the command."""
+    """Adds the options of the command to its parser."""
 
     run: Callable[[Namespace], int]
-    """Does the work and returns the exit code; what it needs it imports when it runs, so that help stays quick."""
+    """Runs the command and returns the exit code; imports what it needs only then, so that help stays quick."""

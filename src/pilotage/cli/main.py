@@ -1,4 +1,4 @@
-"""The command `pilotage`: finds the command asked for and runs it."""
+"""The entry point of `pilotage`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Describe the whole command line."""
+    """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="pilotage",
         description="Guides a PyTorch model onto an accelerator and runs it there as one compiled program.",

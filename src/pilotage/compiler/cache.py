@@ -65,7 +65,7 @@ class NativeCache:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.root = self.store.root
-        self.limits = Limits.chosen()
+        self.limits = Limits.from_environment()
 
     def folder(self, fingerprint: Fingerprint) -> Path:
         """The folder of a program's compiled code, which may not exist."""
@@ -105,7 +105,7 @@ class NativeCache:
 
     def compiling(self, fingerprint: Fingerprint) -> AbstractContextManager[None]:
         """Lock the compilation of a program; waits for another process that holds the lock."""
-        return self.store.building_alone(fingerprint.digest)
+        return self.store.build_lock(fingerprint.digest)
 
     def building(self, fingerprint: Fingerprint) -> AbstractContextManager[Path]:
         """A folder to build in; it moves to its place in the cache when it is complete."""

@@ -1,4 +1,4 @@
-"""Batches for the host's calls: loading, dividing among processes, and loading ahead of time."""
+"""Batches for host calls: loading, sharding among processes, and prefetching."""
 
 from __future__ import annotations
 

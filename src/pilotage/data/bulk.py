@@ -1,4 +1,4 @@
-"""Whole batches read at once, where that provably gives what reading sample by sample gives."""
+"""Read whole batches at once, if that provably gives the same as reading sample by sample."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BulkReader: TypeAlias = Callable[[Sequence[int]], Any]
 
 @runtime_checkable
 class BulkDataset(Protocol):
-    """A data set that can put a whole batch together by itself, faster than sample by sample.
+    """A data set that can read a whole batch at once, faster than sample by sample.
 
-    The batch has to equal ``default_collate([self[index] for index in indices])``. A loader in whose own process the
-    data is read calls it when no ``collate_fn`` was given; torch's worker processes use torch's ``__getitems__``. A
-    subclass that reads its samples otherwise has to offer its own, or is read sample by sample.
+    The batch has to equal ``default_collate([self[index] for index in indices])``. A loader without workers and without
+    ``collate_fn`` calls it; torch's worker processes use torch's ``__getitems__``. A subclass that reads its samples
+    differently has to override it, or is read sample by sample.
     """
 
     def fetch_batch(self, indices: Sequence[int]) -> Any:
@@ -28,10 +28,10 @@ class BulkDataset(Protocol):
 
 
 def bulk_reader(dataset: Any, collate: object) -> BulkReader | None:
-    """How to read whole batches of this data set at once; None where only the way sample by sample is sure."""
+    """A function that reads whole batches of this data set; None if it must be read sample by sample."""
     if collate is not default_collate:
         return None
-    if isinstance(dataset, BulkDataset) and _speaks_for_its_samples(type(dataset)):
+    if isinstance(dataset, BulkDataset) and _matches_its_samples(type(dataset)):
         return dataset.fetch_batch
     if _reads_like(dataset, Subset):
         return _subset_reader(dataset)
@@ -40,8 +40,8 @@ def bulk_reader(dataset: Any, collate: object) -> BulkReader | None:
     return None
 
 
-def _speaks_for_its_samples(kind: type) -> bool:
-    """Whether ``fetch_batch`` knows how samples are read: a subclass may have changed that without changing it."""
+def _matches_its_samples(kind: type) -> bool:
+    """Whether ``fetch_batch`` is at least as derived as the methods that read samples."""
 
     def depth(method: str) -> int:
         return next((depth for depth, parent in enumerate(kind.__mro__) if method in vars(parent)), len(kind.__mro__))
@@ -50,7 +50,7 @@ def _speaks_for_its_samples(kind: type) -> bool:
 
 
 def _reads_like(dataset: Any, kind: type) -> bool:
-    """Whether samples are read as ``kind`` reads them: a subclass may override something else."""
+    """Whether samples are read as ``kind`` reads them, even if a subclass overrides something else."""
     return isinstance(dataset, kind) and all(
         getattr(type(dataset), method, None) is getattr(kind, method, None)
         for method in ("__getitem__", "__getitems__")
@@ -58,7 +58,7 @@ def _reads_like(dataset: Any, kind: type) -> bool:
 
 
 def _is_stacked_by_indexing(tensor: Tensor) -> bool:
-    """Whether collation stacks this tensor's rows to the very memory that indexing gives."""
+    """Whether collating rows of this tensor gives the same memory layout as indexing it."""
     return (
         type(tensor) is Tensor
         and tensor.is_cpu
@@ -70,7 +70,7 @@ def _is_stacked_by_indexing(tensor: Tensor) -> bool:
 
 
 class _TensorReader:
-    """Reads a TensorDataset by one indexing per tensor."""
+    """Reads a TensorDataset with one indexing operation per tensor."""
 
     def __init__(self, tensors: tuple[Tensor, ...]) -> None:
         self._tensors = tensors
@@ -81,7 +81,7 @@ class _TensorReader:
             if chosen.dtype is torch.int64 and chosen.ndim == 1:
                 return [tensor.index_select(0, chosen) for tensor in self._tensors]
         except (IndexError, RuntimeError, TypeError, ValueError):
-            # Only plain indexing counts negative indices from the end, and says which index is out of bounds.
+            # Plain indexing supports negative indices, and names an index that is out of bounds.
             pass
         return self._one_by_one(indices)
 

@@ -1,4 +1,4 @@
-"""One end of a two-way connection between processes, with a cheap look at whether anything has arrived."""
+"""One end of a two-way connection between processes, with a cheap test for messages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 class Channel:
-    """A connection that can be watched together with a process on the other side."""
+    """A connection that can be watched together with the process on the other side."""
 
     def __init__(self, connection: Connection, sentinel: int | None = None) -> None:
-        """Watch the connection, and with a process's ``sentinel`` the end of that process."""
+        """Watch the connection and, with the ``sentinel`` of a process, the end of that process."""
         self._connection = connection
-        # Connection.poll builds a selector at every call, which costs more than the message itself.
+        # Connection.poll builds a selector in every call, which costs more than the message itself.
         self._arrivals = select.poll()
         self._arrivals.register(connection.fileno(), select.POLLIN)
         self._arrivals_or_end = select.poll()
@@ -23,23 +23,23 @@ class Channel:
 
     @property
     def connection(self) -> Connection:
-        """The connection below."""
+        """The underlying connection."""
         return self._connection
 
     def has_message(self) -> bool:
-        """Whether something has arrived, if only the news that the other end is closed."""
+        """Whether a message has arrived, or the other end is closed."""
         return bool(self._arrivals.poll(0))
 
     def wait(self) -> None:
-        """Sleep until a message is there or the other side is gone."""
+        """Sleep until a message arrives or the other process ends."""
         self._arrivals_or_end.poll()
 
     def send(self, message: Any) -> None:
-        """Send a message; OSError where the other end is closed."""
+        """Send a message; raises OSError if the other end is closed."""
         self._connection.send(message)
 
     def receive(self) -> Any:
-        """The next message, waited for; EOFError or ConnectionError where none can come any more."""
+        """Wait for the next message; raises EOFError or ConnectionError if the other end is closed."""
         return self._connection.recv()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Several batches joined into one along their first dimension, whatever they are made of."""
+"""Concatenate batches of any structure along their first dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotage.errors import InputError
 
 
 def grouped(batches: Iterable[Any], size: int, *, drop_last: bool) -> Iterator[Any]:
-    """Join each ``size`` consecutive batches into one; a shorter group at the end is dropped or kept."""
+    """Concatenate each ``size`` consecutive batches; a shorter group at the end is dropped or kept."""
     source = iter(batches)
     while group := list(islice(source, size)):
         if len(group) == size or not drop_last:
@@ -23,10 +23,10 @@ def grouped(batches: Iterable[Any], size: int, *, drop_last: bool) -> Iterator[A
 
 
 def concatenate(batches: Sequence[Any]) -> Any:
-    """Join batches of one structure: tensors along dimension 0, containers member by member.
+    """Concatenate batches of the same structure: tensors along dimension 0, containers member by member.
 
-    Lists of plain values, such as the strings that torch's default collation leaves alone, are joined end to end. Any
-    other value has to be the same in all batches.
+    Lists of plain values, such as strings, which torch's default collation keeps as lists, are appended. Any other
+    value has to be the same in all batches.
     """
     first = batches[0]
     if len(batches) == 1:
@@ -41,7 +41,7 @@ def concatenate(batches: Sequence[Any]) -> Any:
         return _concatenate_sequences(batches)
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
         return _concatenate_records(batches)
-    return _the_same_value(batches)
+    return _common_value(batches)
 
 
 def _concatenate_mappings(batches: Sequence[MutableMapping[Any, Any]]) -> MutableMapping[Any, Any]:
@@ -49,9 +49,9 @@ def _concatenate_mappings(batches: Sequence[MutableMapping[Any, Any]]) -> Mutabl
     for batch in batches[1:]:
         if set(batch) != set(keys):
             raise InputError(
-                f"Batches that are joined have to hold the same keys, but one has {keys} and another {list(batch)}."
+                f"Batches to concatenate need the same keys, but one has {keys} and another {list(batch)}."
             )
-    # A copy keeps what a subclass knows besides its items, such as the factory of a defaultdict.
+    # A copy keeps the other attributes of a subclass, such as the factory of a defaultdict.
     joined = copy.copy(batches[0])
     joined.update({key: concatenate([batch[key] for batch in batches]) for key in keys})
     return joined
@@ -62,9 +62,7 @@ def _concatenate_sequences(batches: Sequence[Any]) -> Any:
     if isinstance(first, list) and all(_is_plain(value) for batch in batches for value in batch):
         return [value for batch in batches for value in batch]
     if any(len(batch) != len(first) for batch in batches):
-        raise InputError(
-            f"Batches that are joined have to hold equally many members, not {[len(batch) for batch in batches]}."
-        )
+        raise InputError(f"Batches to concatenate need equally many members, not {[len(batch) for batch in batches]}.")
     members = [concatenate(member) for member in zip(*batches, strict=True)]
     return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
 
@@ -80,11 +78,11 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | bytes | int | float)
 
 
-def _the_same_value(batches: Sequence[Any]) -> Any:
+def _common_value(batches: Sequence[Any]) -> Any:
     first = batches[0]
     if any(type(value) is not type(first) or value != first for value in batches[1:]):
         raise InputError(
-            f"Values of type {type(first).__name__} cannot be joined into one batch: {batches[:2]}. "
-            "Have collate_fn return tensors, or lists with one value for each sample."
+            f"Values of type {type(first).__name__} cannot be concatenated: {batches[:2]}. "
+            "Have collate_fn return tensors, or lists with one value per sample."
         )
     return first

@@ -1,4 +1,4 @@
-"""What to tell the user of a loader that has not a single batch."""
+"""The error for a loader without a single batch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _REMEDY = "Use a smaller batch size, fewer device iterations, replicas or accumu
 def empty_loader_error(
     *, items: int | None, own_items: int | None, combined: int | None, micro_batches: int = 1, processes: int = 1
 ) -> OptionError:
-    """The error, with as much as is known.
+    """The error, with as many details as are known.
 
-    ``items`` are those of the data set, ``own_items`` those that this process reads, and ``combined`` is the size of one
-    combined batch.
+    ``items`` is the size of the data set, ``own_items`` the number of items that this process reads, and ``combined``
+    the size of one combined batch.
     """
     if items == 0:
         return OptionError("The loader has no batch: the data set has 0 items. Check where the data comes from.")
@@ -26,9 +26,7 @@ def empty_loader_error(
     if own_items is not None and own_items != items:
         found += f", this process reads {own_items} of them"
     if combined is None:
-        return OptionError(
-            f"The loader has no batch: {found}, and nothing comes out of its sampler. Check the sampler."
-        )
+        return OptionError(f"The loader has no batch: {found}, and its sampler yields nothing. Check the sampler.")
     size = (
         f"{combined} = {combined // micro_batches} x {micro_batches} micro-batches" if micro_batches > 1 else combined
     )
@@ -36,7 +34,7 @@ def empty_loader_error(
 
 
 def require_one(batches: Iterator[Any], error: OptionError) -> Iterator[Any]:
-    """The same batches; raises where there is none."""
+    """The same batches; raises if there are none."""
     nothing = object()
     first = next(batches, nothing)
     if first is nothing:

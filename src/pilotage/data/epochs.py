@@ -1,4 +1,4 @@
-"""Epoch after epoch of a loader, from a place that can be written down and gone back to."""
+"""Endless epochs of a loader, with a position that can be saved and resumed."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ __all__ = ["Epochs"]
 
 
 class Epochs:
-    """The batches of a loader without end; `position` after any of them leads a later run to the one that follows.
+    """The batches of a loader without end; a later run can resume from `position`.
 
-    A run that goes on from there gets the batches that this one would have got: order and random transforms are drawn
-    again from where the epoch began, and batches that were seen are read and dropped, as a transform may draw for each.
+    A resumed run gets the batches that this one would have got: it restores the random state of the epoch's start, then
+    reads and drops the batches that were seen, as a transform may draw random numbers for each.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if isinstance(loader, Loader) and not loader.reads_here:
             raise OptionError(
-                "This loader reads ahead in a process of its own, whose place cannot be told. Load with num_workers "
-                "instead of an asynchronous mode to be able to go on in the middle of an epoch."
+                "This loader reads ahead in a separate process, whose position is unknown. Use num_workers instead of "
+                "an asynchronous mode to be able to resume in the middle of an epoch."
             )
         self._loader = loader
         self._generators = _generators_of(loader)
         self._began: dict[str, Any] | None = None
-        self._going_on: Mapping[str, Any] | None = None
+        self._resumed: Mapping[str, Any] | None = None
         self.epoch = 0
-        """Epochs that are over."""
+        """Completed epochs."""
         self.batch = 0
-        """Batches of this epoch that were handed out."""
+        """Batches of this epoch so far."""
 
     def position(self) -> dict[str, Any]:
-        """Where the last batch has led to, as plain data for a checkpoint."""
+        """The position after the last batch, as plain data for a checkpoint."""
         return {
             "epoch": self.epoch,
             "batch": self.batch,
@@ -50,15 +50,15 @@ class Epochs:
         }
 
     def resume(self, position: Mapping[str, Any]) -> None:
-        """Go on after the batch behind which the position was taken."""
+        """Continue after the batch at which the position was taken."""
         missing = {"epoch", "batch", "began", "now"} - set(position)
         if missing:
-            raise OptionError(f"This is no position of Epochs: {', '.join(sorted(missing))} is missing.")
-        self._going_on = position
+            raise OptionError(f"Not a position of Epochs: {', '.join(sorted(missing))} is missing.")
+        self._resumed = position
 
     def __iter__(self) -> Iterator[Any]:
-        if self._going_on is not None:
-            yield from self._rest_of_epoch(self._going_on)
+        if self._resumed is not None:
+            yield from self._rest_of_epoch(self._resumed)
         while True:
             self._set_epoch()
             self._began = RandomState.current(self._generators).as_plain_data()
@@ -68,7 +68,7 @@ class Epochs:
             self.epoch, self.batch = self.epoch + 1, 0
 
     def _rest_of_epoch(self, position: Mapping[str, Any]) -> Iterator[Any]:
-        self._going_on = None
+        self._resumed = None
         self.epoch, self.batch, self._began = position["epoch"], position["batch"], position["began"]
         if self._began is not None:
             self._set_epoch()
@@ -77,8 +77,8 @@ class Epochs:
             seen = sum(1 for _ in islice(batches, self.batch))
             if seen < self.batch:
                 raise OptionError(
-                    f"The position is behind batch {self.batch} of an epoch, and this loader has {seen}. "
-                    "Go on with the data and the batch size that the position was taken with."
+                    f"The position is after batch {self.batch} of an epoch, but this loader has only {seen}. "
+                    "Resume with the same data and batch size."
                 )
         RandomState.from_plain_data(position["now"]).restore(self._generators)
         if self._began is not None:
@@ -106,7 +106,7 @@ def _empty_loader_error(loader: DataLoader[Any]) -> OptionError:
 
 
 def _generators_of(loader: DataLoader[Any]) -> list[torch.Generator]:
-    """Generators of the user's own that the loader draws from."""
+    """The user's generators that the loader draws from."""
     holders = (loader, loader.sampler, loader.batch_sampler)
     found = [getattr(holder, "generator", None) for holder in holders]
     return list({id(each): each for each in found if isinstance(each, torch.Generator)}.values())

@@ -1,4 +1,4 @@
-"""The process that reads an iterable and fills a ring with its items."""
+"""The background process that reads an iterable and fills a ring with its items."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ from pilotage.data.sharing_mode import ByValue
 from pilotage.errors import InputError, PilotageError
 from pilotage.program.structure import Parsers, Structure
 
-_LOOK_FOR_PARENT_SECONDS = 2.0
+_PARENT_CHECK_SECONDS = 2.0
 _GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FetchTask:
-    """What a fetcher has to do."""
+    """What a fetcher has to do, and how."""
 
     iterable: Iterable[Any]
     parsers: Parsers
     slots: int
     ring_on_disk: bool
     load_indefinitely: bool
-    """Whether it goes on with the next epoch unasked."""
+    """Whether to start the next epoch before it is requested."""
     early_preload: bool
-    """Whether it fills the ring before anyone asks for the first epoch."""
+    """Whether to fill the ring before the first epoch is requested."""
     rebatched_size: int | None
     drop_last: bool
     random_state: RandomState
     start_method: str | None
-    """How the consumer's process starts others by default."""
+    """The default start method of the consumer's process."""
 
 
-class _Ended(Exception):
-    """The consumer wants nothing any more."""
+class _Stopped(Exception):
+    """The consumer asked to stop."""
 
 
 def run_fetcher(connection: Connection, task: FetchTask, other_end: Connection | None) -> None:
-    """Be the fetcher: the whole life of its process."""
+    """Run the fetcher; the target of its process."""
     if other_end is not None:
         other_end.close()
-    _behave_as_a_worker()
+    _set_up_process()
     task.random_state.restore()
-    # A process that was not forked would start a loader's workers as it was started itself.
+    # Otherwise a loader's workers would be started by the method that started this process.
     multiprocessing.set_start_method(task.start_method, force=True)
     try:
         _Fetcher(Channel(connection), task).run()
-    except (_Ended, EOFError, ConnectionError):
+    except (_Stopped, EOFError, ConnectionError):
         pass
     except Exception:
         with contextlib.suppress(OSError):
@@ -80,14 +80,14 @@ def run_fetcher(connection: Connection, task: FetchTask, other_end: Connection |
 
 
 def _end_workers(iterable: Iterable[Any]) -> None:
-    """Let a loader's workers come to an end: killed in the middle of a batch, they leave shared memory behind."""
+    """Shut down a loader's workers: if killed in the middle of a batch, they leave shared memory behind."""
     workers = getattr(iterable, "_iterator", None) if isinstance(iterable, DataLoader) else None
     if workers is not None:
         workers._shutdown_workers()
 
 
-def _behave_as_a_worker() -> None:
-    # Ctrl-C reaches the whole group: the consumer decides what it means, and ends this process in order.
+def _set_up_process() -> None:
+    # Ctrl-C reaches the whole process group; the consumer handles it and stops this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
     torch.set_num_threads(1)
@@ -99,10 +99,10 @@ def _leave(signal_number: int, _frame: object) -> NoReturn:
 
 
 def _end_with_parent(parent_id: int) -> None:
-    """Wait for the consumer's death, however violent, and follow: reading might never come back to notice."""
+    """End this process when the consumer ends in any way, even while the iterable blocks."""
     parent = multiprocessing.parent_process()
     while parent is not None and parent.is_alive() and os.getppid() == parent_id:
-        parent.join(_LOOK_FOR_PARENT_SECONDS)
+        parent.join(_PARENT_CHECK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(_GRACE_SECONDS)
     for child in multiprocessing.active_children():
@@ -111,7 +111,7 @@ def _end_with_parent(parent_id: int) -> None:
 
 
 class _Fetcher:
-    """Walks the epochs and keeps the account of which slots are taken."""
+    """Reads epochs and keeps track of which slots are taken."""
 
     def __init__(self, channel: Channel, task: FetchTask) -> None:
         self._channel = channel
@@ -123,14 +123,14 @@ class _Fetcher:
         self._structure: Structure | None = None
         self._first_rows = 0
         self._rows = 0
-        """Rows that were read."""
+        """Rows read so far."""
 
     def run(self) -> None:
-        """Load until told to stop."""
+        """Load until asked to stop."""
         items = self._items()
         first = next(items, None)
         if first is None:
-            raise self._nothing()
+            raise self._empty_error()
         ring = self._announce(first)
         self._wait_until_wanted(0)
         self._load(0, chain([first], items), ring)
@@ -139,13 +139,13 @@ class _Fetcher:
             self._wait_until_wanted(epoch)
             self._load(epoch, self._items(), ring)
 
-    def _nothing(self) -> PilotageError:
+    def _empty_error(self) -> PilotageError:
         if self._rows == 0 or self._task.rebatched_size is None:
             return InputError("The dataset is empty: it has to yield at least one item.")
         return empty_loader_error(items=self._rows, own_items=None, combined=self._task.rebatched_size)
 
     def _items(self) -> Iterator[list[Tensor]]:
-        """One epoch, taken apart and rebatched."""
+        """One epoch of items, taken apart and rebatched."""
         flat = (self._tensors_of(item) for item in self._task.iterable)
         if self._task.rebatched_size is None:
             return flat
@@ -157,7 +157,7 @@ class _Fetcher:
             self._structure = structure
             self._first_rows = tensors[0].shape[0] if tensors[0].ndim else 1
         elif structure != self._structure:
-            raise InputError(f"Items have to be alike, but {structure} came after a first one of {self._structure}.")
+            raise InputError(f"Items have to be alike, but {structure} came after {self._structure}.")
         self._rows += tensors[0].shape[0] if tensors[0].ndim else 1
         return tensors
 
@@ -183,20 +183,20 @@ class _Fetcher:
         self._channel.send(EpochEnd(epoch))
 
     def _has_room_for(self, epoch: int) -> bool:
-        """Wait for a free slot; False when the epoch is not wanted any more."""
+        """Wait for a free slot; False if the epoch is no longer wanted."""
         while self._channel.has_message() or len(self._taken) == self._task.slots:
-            self._hear()
+            self._handle_message()
         return epoch >= self._wanted_epoch
 
     def _wait_until_wanted(self, epoch: int) -> None:
         while self._channel.has_message() or not self._may_load(epoch):
-            self._hear()
+            self._handle_message()
 
     def _may_load(self, epoch: int) -> bool:
         ahead = self._task.load_indefinitely and self._wanted_epoch >= 0
         return epoch <= self._wanted_epoch + ahead
 
-    def _hear(self) -> None:
+    def _handle_message(self) -> None:
         message = self._channel.receive()
         if isinstance(message, Release):
             self._taken.popleft()
@@ -205,4 +205,4 @@ class _Fetcher:
             while self._taken and self._taken[0] < message.epoch:
                 self._taken.popleft()
         elif isinstance(message, Stop):
-            raise _Ended
+            raise _Stopped

@@ -1,4 +1,4 @@
-"""The items that travel between processes: what they may be made of."""
+"""The items that can be passed between processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pilotage.program.structure import Parsed, Parsers, Structure, Table, Tensor
 
 
 def take_item_apart(item: Any, parsers: Parsers) -> tuple[list[Tensor], Structure]:
-    """The tensors of a flat item, and its structure without them.
+    """The tensors of a flat item, and its structure.
 
-    An item is a tensor, a sequence of tensors (it is put together as a list), a dictionary from str to tensor, or an
-    object that a parser takes apart.
+    An item is a tensor, a sequence of tensors (which becomes a list), a dictionary from str to tensor, or an object
+    that a parser takes apart.
     """
     tensors, structure = take_apart(_as_container(item, parsers), parsers)
     if isinstance(structure, Table):
@@ -44,12 +44,12 @@ def _is_flat(structure: Structure) -> bool:
 
 
 def _unsupported(item: object) -> InputError:
-    held: object = ""
+    contents: object = ""
     if isinstance(item, Mapping):
-        held = {name: type(value).__name__ for name, value in item.items()}
+        contents = {name: type(value).__name__ for name, value in item.items()}
     elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
-        held = [type(member).__name__ for member in item]
+        contents = [type(member).__name__ for member in item]
     return InputError(
         "An item has to be a tensor, a flat sequence of tensors, a dict from str to tensor, or an object with a "
-        f"registered parser, not {type(item).__name__} {held}. Have collate_fn, or the iterable itself, return one."
+        f"registered parser, not {type(item).__name__} {contents}. Have collate_fn, or the iterable itself, return one."
     )

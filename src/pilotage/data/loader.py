@@ -1,4 +1,4 @@
-"""torch's DataLoader, yielding for each host call all the micro-batches that the call consumes."""
+"""torch's DataLoader, yielding all micro-batches of a host call at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pilotage.options.batching import Batching
 class Loader(DataLoader[Any]):
     """Loads combined batches: ``batch_size`` samples for every micro-batch of a call, in the data set's order.
 
-    Everything else is torch's: shuffling draws the same order from the same seed, and all further arguments
+    Everything else is as in torch: shuffling draws the same order from the same seed, and all further arguments
     (``collate_fn``, ``sampler``, ``worker_init_fn``...) are passed on. Note that ``drop_last`` is on by default.
     """
 
@@ -40,9 +40,9 @@ class Loader(DataLoader[Any]):
         persistent_workers: bool | None = None,
         **torch_arguments: Any,
     ) -> None:
-        """Beyond torch's arguments: ``shard`` divides the data set among processes, which shuffle alike by ``shuffle_seed``;
-        ``piece_size`` yields pieces of that many samples, or a batch_sampler's batches as they are, instead of combined
-        batches, for a Prefetcher to put together.
+        """Arguments beyond torch's: ``shard`` selects this process's part of the data set, and ``shuffle_seed`` has all
+        processes shuffle alike. ``piece_size`` yields pieces of that many samples, or a batch_sampler's own batches,
+        instead of combined batches; a Prefetcher combines them.
         """
         self.batching = batching or Batching()
         self.combined_batch_size = combined_batch_size(self.batching, batch_size, batch_sampler)
@@ -80,8 +80,8 @@ class Loader(DataLoader[Any]):
         return batches if self._has_known_length else require_one(batches, self._empty_loader_error())
 
     def check_not_empty(self) -> None:
-        """Raise where it is known beforehand that there is not a single batch."""
-        if self._has_known_length and len(self) == 0 and not self._leaves_all_to_others:
+        """Raise if it is known in advance that there is no batch."""
+        if self._has_known_length and len(self) == 0 and not self._is_empty_shard:
             raise self._empty_loader_error()
 
     def __len__(self) -> int:
@@ -89,17 +89,17 @@ class Loader(DataLoader[Any]):
         return whole + (rest > 0 and not self.drops_incomplete)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Running workers stay with the process that started them.
+        # Running workers belong to the process that started them.
         return self.__dict__ | {"_iterator": None}
 
     @property
     def reads_here(self) -> bool:
-        """Whether samples are drawn by this process, batch by batch, and not ahead of it in another one."""
+        """Whether this process draws the samples, batch by batch, and no other process reads ahead."""
         return True
 
     @property
     def samples(self) -> int:
-        """Samples that this process reads in one epoch; a TypeError where the data set does not know."""
+        """Samples that this process reads per epoch; raises TypeError if the data set has no length."""
         if isinstance(self.dataset, IterableDataset):
             return len(self.dataset)  # type: ignore[arg-type]
         if self._batch_sampler_is_given:
@@ -109,7 +109,7 @@ class Loader(DataLoader[Any]):
     @property
     def _has_known_length(self) -> bool:
         if isinstance(self.dataset, IterableDataset):
-            # What it says of itself need not be what it yields.
+            # Its length need not match what it yields.
             return False
         try:
             len(self)
@@ -118,8 +118,8 @@ class Loader(DataLoader[Any]):
         return True
 
     @property
-    def _leaves_all_to_others(self) -> bool:
-        """Whether nothing is lost, as there are fewer items than processes that divide them."""
+    def _is_empty_shard(self) -> bool:
+        """Whether this process gets nothing because there are fewer items than processes."""
         return self._processes > 1 and not self.drops_incomplete and len(self.dataset) > 0  # type: ignore[arg-type]
 
     def _empty_loader_error(self) -> OptionError:
@@ -143,7 +143,7 @@ class Loader(DataLoader[Any]):
         if reader is None:
             return None
         batches = map(reader, self.batch_sampler)
-        # torch's loader draws a seed for its workers here even when it has none: later random numbers stay the same.
+        # torch's loader draws a seed for its workers even without any; do the same, so that later numbers agree.
         torch.empty((), dtype=torch.int64).random_(generator=self.generator)
         return batches
 
@@ -156,7 +156,7 @@ def _known(count: Callable[[], int]) -> int | None:
 
 
 def combined_batch_size(batching: Batching, batch_size: int | None, batch_sampler: object = None) -> int | None:
-    """Samples that one call consumes; None where batches come from elsewhere and their size is not known."""
+    """Samples that one call consumes; None if the size of the batches is unknown."""
     if batch_sampler is not None:
         batch_size = getattr(batch_sampler, "batch_size", None)
     return None if batch_size is None else batch_size * batching.micro_batches_per_call
@@ -173,15 +173,15 @@ def _check_divisible(
     if isinstance(dataset, IterableDataset):
         raise OptionError(
             "An IterableDataset cannot be divided among processes from outside. "
-            "Have its __iter__ yield this process's part, and leave shard out."
+            "Have its __iter__ yield this process's part, and leave out shard."
         )
     if batch_size is None or batch_sampler is not None or sampler is not None:
         raise OptionError(
-            "With batch_size=None, a sampler or a batch_sampler of your own, the loader cannot tell which samples "
-            "belong to this process. Divide them there, and leave shard out."
+            "With batch_size=None or your own sampler or batch_sampler, the loader does not know which samples belong "
+            "to this process. Divide them there, and leave out shard."
         )
     if shuffle and shuffle_seed is None:
-        raise OptionError("Processes that shuffle one data set have to do it alike. Give all the same shuffle_seed.")
+        raise OptionError("Processes have to shuffle a data set alike. Give all of them the same shuffle_seed.")
 
 
 def _samples_drawn_by(batch_sampler: Any) -> int:

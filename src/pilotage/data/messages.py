@@ -1,4 +1,4 @@
-"""What the consumer of a ring and the process that fills it say to each other."""
+"""Messages between the consumer of a ring and the fetcher that fills it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pilotage.data.ring import Layout
 
 
 class Ready(NamedTuple):
-    """From the fetcher: the first item is there; the ring's descriptor follows."""
+    """From the fetcher: the first item is ready; the ring's descriptor follows."""
 
     layout: Layout
     structure: Any
     first_rows: int
-    """Rows of the first item as it was read, before rebatching."""
+    """Rows of the first item before rebatching."""
 
 
 class Item(NamedTuple):
@@ -31,20 +31,20 @@ class EpochEnd(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """From the fetcher, its last word: what went wrong."""
+    """From the fetcher, its last message: what went wrong."""
 
     report: str
 
 
 class Release(NamedTuple):
-    """From the consumer: the oldest filled slot may be written again."""
+    """From the consumer: the oldest filled slot may be overwritten."""
 
 
 class Advance(NamedTuple):
-    """From the consumer: items before this epoch are not wanted any more, and their slots are free."""
+    """From the consumer: items of earlier epochs are no longer wanted, and their slots are free."""
 
     epoch: int
 
 
 class Stop(NamedTuple):
-    """From the consumer: end."""
+    """From the consumer: stop."""

@@ -1,4 +1,4 @@
-"""Bytes that are normalised where the model runs."""
+"""Normalise images on the device."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 
 class Normalized(nn.Module):
-    """A model whose first input arrives as raw bytes and is normalised on the device, channel by channel.
+    """A model whose first input is raw bytes, normalised per channel on the device.
 
-    A quarter of the memory has to be moved. The arithmetic is that of torchvision's ``ToTensor`` and ``Normalize``, in the
-    same order, so that on the CPU the result is the same to the last bit.
+    Only a quarter of the memory has to be transferred. The arithmetic is that of torchvision's ``ToTensor`` and
+    ``Normalize``, so that the results on the CPU are equal to the last bit.
     """
 
     def __init__(
@@ -30,14 +30,12 @@ class Normalized(nn.Module):
         self.register_buffer("mean", _per_channel(mean, dtype), persistent=False)
         self.register_buffer("std", _per_channel(std, dtype), persistent=False)
 
-    def forward(self, images: Tensor, *rest: Any, **named: Any) -> Any:
-        """What the model returns for the normalised images; bytes of shape (batch, channels, height, width)."""
+    def forward(self, images: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Run the model on normalised images; ``images`` are bytes of shape (batch, channels, height, width)."""
         if images.dtype != torch.uint8:
-            raise TypeError(
-                f"Normalized takes bytes (torch.uint8) and was given {images.dtype}. Pass the raw pictures."
-            )
+            raise TypeError(f"Normalized takes bytes (torch.uint8), not {images.dtype}. Pass the raw images.")
         scaled = images.to(self.dtype).div(255)
-        return self.module(scaled.sub(self.mean).div(self.std), *rest, **named)  # type: ignore[arg-type]
+        return self.module(scaled.sub(self.mean).div(self.std), *args, **kwargs)  # type: ignore[arg-type]
 
 
 def _per_channel(values: float | Sequence[float], dtype: torch.dtype) -> Tensor:

@@ -1,4 +1,4 @@
-"""Which samples of a data set each of several processes reads."""
+"""Which samples of a data set each process reads, and in which order."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from pilotage.errors import OptionError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """Which of the processes that divide a data set among themselves this one is."""
+    """This process's part of a data set that several processes divide."""
 
     process: int = 0
     """This process, counted from 0."""
 
     processes: int = 1
-    """All of them."""
+    """The number of processes."""
 
     def __post_init__(self) -> None:
         if self.processes < 1:
-            raise OptionError(f"processes is {self.processes}. There has to be at least 1.")
+            raise OptionError(f"processes is {self.processes}. It has to be at least 1.")
         if not 0 <= self.process < self.processes:
             raise OptionError(f"process is {self.process}. It has to lie between 0 and {self.processes - 1}.")
 
 
 def even_shard(samples: int, shard: Shard) -> range:
-    """A split that leaves nothing out: the first processes get one sample more where it does not come out even."""
+    """A split of all samples; the first processes get one more if they do not divide evenly."""
     each, left_over = divmod(samples, shard.processes)
     start = shard.process * each + min(shard.process, left_over)
     return range(start, start + each + (shard.process < left_over))
 
 
 def whole_steps_shard(samples: int, step: int, shard: Shard) -> range:
-    """A split into equal shards of whole steps, which leaves a tail of fewer than ``step * processes`` samples out."""
+    """A split into equal shards of whole steps; fewer than ``step * processes`` samples remain at the end."""
     each = step * (samples // (step * shard.processes))
     return range(shard.process * each, (shard.process + 1) * each)
 
 
 class EpochShuffle:
-    """Permutations from one seeded generator whose state carries on from epoch to epoch.
+    """Permutations from one seeded generator, one per epoch.
 
-    Processes that were given the same seed and are in the same epoch hold the same permutation, without a word to
-    each other. It is drawn where the indices are drawn; worker processes receive indices and never the permutation.
+    Processes with the same seed in the same epoch draw the same permutation without communicating. Worker processes
+    receive indices, never the permutation.
     """
 
     def __init__(self, seed: int) -> None:
@@ -57,11 +57,11 @@ class EpochShuffle:
 
     @property
     def epochs_drawn(self) -> int:
-        """Permutations that were drawn so far."""
+        """The number of permutations drawn so far."""
         return self._epochs_drawn
 
     def go_to(self, epoch: int, samples: int) -> None:
-        """Have drawn as many permutations as there were epochs before this one."""
+        """Go to an epoch: draw or rewind until the next permutation is its own."""
         if self._epochs_drawn > epoch:
             self._generator.manual_seed(self._seed)
             self._epochs_drawn = 0
@@ -69,16 +69,16 @@ class EpochShuffle:
             self.draw(samples)
 
     def draw(self, samples: int) -> Tensor:
-        """The next epoch's permutation of ``samples`` indices."""
+        """The permutation of ``samples`` indices for the next epoch."""
         self._epochs_drawn += 1
         return torch.randperm(samples, generator=self._generator)
 
 
 class ShardSampler(Sampler[int]):
-    """Draws this process's share of a data set, in the data set's order or in one that all processes agree on.
+    """Draws this process's shard of a data set, in its order or in a shuffled order that all processes share.
 
-    With ``drop_last`` every process gets the same number of whole steps. The samples that are left over then change
-    from one shuffled epoch to the next: every second epoch the window of all processes moves to the far end.
+    With ``drop_last`` every process gets the same number of whole steps. The samples that remain change from one
+    shuffled epoch to the next: in every second epoch the window of all processes moves to the far end.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ShardSampler(Sampler[int]):
         return iter(order[window.start + shift : window.stop + shift].tolist())
 
     def go_to_epoch(self, epoch: int) -> None:
-        """Have the next order be that of an epoch, counted from 0."""
+        """Set the epoch of the next iteration, counted from 0."""
         if self._shuffle is not None:
             self._shuffle.go_to(epoch, len(self._data_source))
 

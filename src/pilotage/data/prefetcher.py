@@ -1,4 +1,4 @@
-"""Items loaded ahead of time by a process of their own."""
+"""Prefetch items in a separate process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pilotage.data.loader import Loader
 from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.ring import Ring
-from pilotage.data.sharing_mode import SharingMode, start
+from pilotage.data.sharing_mode import SharingMode, start_process
 from pilotage.errors import FetchError, FetchStartError, OptionError
 from pilotage.program.structure import Parsers, Structure, put_together
 
@@ -31,9 +31,9 @@ _GRACE_SECONDS = 1.0
 class Prefetcher:
     """Iterates over an iterable that another process reads ahead.
 
-    Items are views of a ring in shared memory: an item is valid until the next one is asked for, and has to be cloned
-    to be kept. ``iter()`` starts a new epoch, in the middle of one too. The other process starts with a copy of this
-    one's random state, so shuffling and augmentation draw what they would have drawn here.
+    Items are views of a ring in shared memory: an item is valid until the next one is requested; clone it to keep it.
+    ``iter()`` starts a new epoch, even in the middle of one. The other process starts with a copy of this process's
+    random state, so that shuffling and augmentation draw the same numbers as they would here.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Prefetcher:
     ) -> None:
         """Start the process and wait for its first item.
 
-        ``miss_sleep_seconds`` is slept when an item is not there yet, before waiting for it: fewer, longer pauses.
-        ``rebatched_size`` cuts and joins items along their first dimension to that many rows each; ``drop_last`` says
-        whether rows that are left over at the end are dropped. ``parsers`` take objects of the user's own types apart.
+        ``miss_sleep_seconds`` is how long to sleep when an item is not ready yet: fewer, longer pauses.
+        ``rebatched_size`` cuts and joins items along their first dimension to that many rows each; ``drop_last`` drops
+        the rows that remain at the end. ``parsers`` take objects of the user's own types apart.
         """
         _check(buffer_size, miss_sleep_seconds, rebatched_size)
         if isinstance(iterable, Loader):
@@ -79,7 +79,7 @@ class Prefetcher:
             random_state=RandomState.current(),
             start_method=multiprocessing.get_start_method(allow_none=True),
         )
-        self._process, connection = start(
+        self._process, connection = start_process(
             sharing_mode,
             run_fetcher,
             task,
@@ -87,9 +87,9 @@ class Prefetcher:
             name="pilotage-fetcher",
         )
         self._channel = Channel(connection, self._process.sentinel)
-        # Runs when this object dies and when the process exits, before multiprocessing waits for its children.
+        # Runs when this object is deleted or the process exits, before multiprocessing waits for its children.
         self._stop = Finalize(self, _stop, args=(self._process, connection), exitpriority=10)
-        self._structure, self._first_rows, self._ring = self._meet(buffer_size)
+        self._structure, self._first_rows, self._ring = self._receive_first(buffer_size)
 
     def __iter__(self) -> Self:
         self._check_alive()
@@ -121,8 +121,8 @@ class Prefetcher:
         return whole + (rest > 0 and not self._drop_last)
 
     def terminate(self) -> None:
-        """End the other process; afterwards there is nothing to iterate over any more."""
-        self._failure = self._failure or "The prefetcher was terminated. Make a new one to read on."
+        """Stop the other process; the prefetcher cannot be used afterwards."""
+        self._failure = self._failure or "The prefetcher was terminated. Create a new one to continue."
         self._stop()
 
     def _rows(self) -> int:
@@ -130,11 +130,11 @@ class Prefetcher:
             return _rows_of_an_epoch(self._iterable)
         return len(self._iterable) * self._first_rows  # type: ignore[arg-type]
 
-    def _meet(self, slots: int) -> tuple[Structure, int, Ring]:
+    def _receive_first(self, slots: int) -> tuple[Structure, int, Ring]:
         try:
             ready = self._receive()
             if not isinstance(ready, Ready):
-                raise FetchStartError(f"Nothing could be loaded.\n{ready.report}")
+                raise FetchStartError(f"Loading the first item failed.\n{ready.report}")
             descriptor = recv_handle(self._channel.connection)
         except FetchError as error:
             self.terminate()
@@ -148,11 +148,11 @@ class Prefetcher:
             os.close(descriptor)
 
     def _next_message(self) -> Item | EpochEnd:
-        """The next message of the current epoch; those of epochs that were abandoned are skipped."""
+        """The next message of the current epoch; messages of abandoned epochs are skipped."""
         while True:
             message = self._receive()
             if isinstance(message, Failed):
-                self._fail(f"Loading failed in the other process.\n{message.report}")
+                self._fail(f"Loading failed in the background process.\n{message.report}")
             elif isinstance(message, Item | EpochEnd) and message.epoch >= self._epoch:
                 return message
 
@@ -164,7 +164,7 @@ class Prefetcher:
         with contextlib.suppress(EOFError, ConnectionError):
             if self._channel.has_message():
                 return self._channel.receive()
-        return self._fail_without_a_word()
+        return self._fail_on_exit()
 
     def _release(self) -> None:
         if self._holds_item:
@@ -172,7 +172,7 @@ class Prefetcher:
             self._send(Release())
 
     def _send(self, message: Advance | Release) -> None:
-        # A process that is gone may have left items and a last word; both are still to be read, in their order.
+        # A process that has ended may have left items and a failure report, which are still to be read.
         with contextlib.suppress(OSError):
             self._channel.send(message)
 
@@ -180,12 +180,12 @@ class Prefetcher:
         if self._failure is not None:
             raise FetchError(self._failure)
 
-    def _fail_without_a_word(self) -> NoReturn:
+    def _fail_on_exit(self) -> NoReturn:
         self._process.join(_GRACE_SECONDS)
         self._fail(
-            f"The process that loads data ended without a word, with exit code {self._process.exitcode}. "
-            "A negative code is the signal that killed it: -9 is often the system running out of memory. "
-            "A script that starts processes has to guard its own start by `if __name__ == '__main__':`."
+            f"The process that loads data ended unexpectedly with exit code {self._process.exitcode}. "
+            "A negative code is the signal that killed it: -9 often means that the system ran out of memory. "
+            "A script that starts processes needs the guard `if __name__ == '__main__':`."
         )
 
     def _fail(self, reason: str) -> NoReturn:
@@ -195,14 +195,14 @@ class Prefetcher:
 
 
 def _stop(process: BaseProcess, connection: Connection) -> None:
-    """End the process: by a word, by a request, by force."""
+    """Stop the process: ask it to, then terminate it, then kill it."""
     with contextlib.suppress(OSError):
         connection.send(Stop())
     connection.close()
     process.join(_GRACE_SECONDS)
-    for insist in (process.terminate, process.kill):
+    for force in (process.terminate, process.kill):
         if process.exitcode is None:
-            insist()
+            force()
             process.join(_GRACE_SECONDS)
     process.join()
     process.close()
@@ -210,11 +210,11 @@ def _stop(process: BaseProcess, connection: Connection) -> None:
 
 def _check(buffer_size: int, miss_sleep_seconds: float, rebatched_size: int | None) -> None:
     if buffer_size < 1:
-        raise OptionError(f"buffer_size is {buffer_size}. The ring needs at least 1 slot.")
+        raise OptionError(f"buffer_size is {buffer_size}. It has to be at least 1.")
     if miss_sleep_seconds < 0:
-        raise OptionError(f"miss_sleep_seconds is {miss_sleep_seconds}. Nobody can sleep for less than 0 seconds.")
+        raise OptionError(f"miss_sleep_seconds is {miss_sleep_seconds}. It has to be at least 0.")
     if rebatched_size is not None and rebatched_size < 1:
-        raise OptionError(f"rebatched_size is {rebatched_size}. A batch has at least 1 row.")
+        raise OptionError(f"rebatched_size is {rebatched_size}. It has to be at least 1.")
 
 
 def _rows_of_an_epoch(loader: DataLoader[Any]) -> int:

@@ -1,4 +1,4 @@
-"""Batches of one size made from pieces of any size."""
+"""Make batches of one size from pieces of any size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotage.errors import InputError
 def rebatched(pieces: Iterable[list[Tensor]], size: int, *, drop_last: bool) -> Iterator[list[Tensor]]:
     """Cut and join pieces, each a list of tensors with equally many rows, into batches of ``size`` rows, in order.
 
-    Rows that are left at the end make a smaller last batch, or are dropped.
+    Remaining rows form a smaller last batch, or are dropped.
     """
     waiting: list[list[Tensor]] = []
     rows_waiting = 0
@@ -33,12 +33,12 @@ def rebatched(pieces: Iterable[list[Tensor]], size: int, *, drop_last: bool) -> 
 
 
 def rows_of(piece: list[Tensor]) -> int:
-    """How many rows all tensors of the piece have."""
+    """The number of rows of all tensors of a piece."""
     rows = {tensor.shape[0] if tensor.ndim else None for tensor in piece}
     if len(rows) != 1 or None in rows:
         shapes = [tuple(tensor.shape) for tensor in piece]
         raise InputError(
-            f"Rebatching needs tensors with the same first dimension, one row for each sample, but got {shapes}."
+            f"Rebatching needs tensors with the same first dimension, one row per sample, but got {shapes}."
         )
     return next(tensor.shape[0] for tensor in piece)
 

@@ -1,7 +1,7 @@
-"""A ring of equal slots in memory that two processes share, each slot one item of tensors.
+"""A ring of equal slots in memory that two processes share; each slot holds the tensors of one item.
 
-The memory is an anonymous file: it has no name that could be left behind, the system frees it with the last process
-that maps it, however that process ends, and a view of it stays valid for as long as anyone holds the view.
+The memory is an anonymous file: it leaves no name behind, the system frees it when the last process that maps it ends,
+and a view stays valid for as long as it is referenced.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from torch import Tensor
 from pilotage.errors import InputError
 
 _ALIGNMENT = 64
-"""Bytes at whose multiples tensors start, so that vector instructions find them aligned."""
+"""The alignment of tensors in bytes, for vector instructions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """One tensor's place in every slot of a ring."""
+class TensorLayout:
+    """The type, shape and offset of one tensor in every slot."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -33,23 +33,23 @@ class Slot:
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The offset after its last byte."""
         return self.offset + self.dtype.itemsize * torch.Size(self.shape).numel()
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the tensors of an item lie in a slot."""
+    """How the tensors of an item are laid out in a slot."""
 
-    tensors: tuple[Slot, ...]
+    tensors: tuple[TensorLayout, ...]
 
     @classmethod
     def like(cls, tensors: Sequence[Tensor], rows: int | None = None) -> Layout:
-        """The layout for items like this one, or for such items with another number of rows."""
-        slots: list[Slot] = []
+        """The layout for items like this one, optionally with another number of rows."""
+        slots: list[TensorLayout] = []
         for tensor in tensors:
             shape = tuple(tensor.shape) if rows is None else (rows, *tensor.shape[1:])
-            slots.append(Slot(tensor.dtype, shape, _aligned(slots[-1].end if slots else 0)))
+            slots.append(TensorLayout(tensor.dtype, shape, _aligned(slots[-1].end if slots else 0)))
         return cls(tuple(slots))
 
     @property
@@ -59,31 +59,31 @@ class Layout:
 
 
 class Ring:
-    """Slots of one layout in shared memory; knows where things lie, not whose turn it is."""
+    """Slots of one layout in shared memory; does not track which are in use."""
 
     def __init__(self, descriptor: int, layout: Layout, slots: int) -> None:
-        """Map the anonymous file behind ``descriptor``, which the caller may close afterwards."""
+        """Map the anonymous file of ``descriptor``, which the caller may close afterwards."""
         self._layout = layout
         memory = torch.frombuffer(mmap.mmap(descriptor, layout.bytes * slots), dtype=torch.uint8)
         self._slots = [_tensors_in(part, layout) for part in memory.split(layout.bytes)]
 
     def write(self, slot: int, tensors: Sequence[Tensor]) -> tuple[int, ...]:
-        """Copy an item into a slot; returns the number of rows of each tensor."""
-        places = self._slots[slot]
-        if len(tensors) != len(places):
-            raise InputError(f"The first item held {len(places)} tensors, a later one {len(tensors)}.")
-        return tuple(_copy(tensor.detach(), place) for tensor, place in zip(tensors, places, strict=True))
+        """Copy an item to a slot; returns the number of rows of each tensor."""
+        targets = self._slots[slot]
+        if len(tensors) != len(targets):
+            raise InputError(f"The first item has {len(targets)} tensors, a later one {len(tensors)}.")
+        return tuple(_copy(tensor.detach(), target) for tensor, target in zip(tensors, targets, strict=True))
 
     def read(self, slot: int, rows: Sequence[int]) -> list[Tensor]:
         """Views of the item in a slot, valid until the slot is written again."""
         return [
-            place.narrow(0, 0, count) if place.ndim else place.detach()
-            for place, count in zip(self._slots[slot], rows, strict=True)
+            tensor.narrow(0, 0, count) if tensor.ndim else tensor.detach()
+            for tensor, count in zip(self._slots[slot], rows, strict=True)
         ]
 
 
 def anonymous_file(size: int, *, on_disk: bool) -> int:
-    """The descriptor of a file of ``size`` bytes without a name: in memory, or in the directory for temporary files."""
+    """The descriptor of a nameless file of ``size`` bytes, in memory or in the directory for temporary files."""
     if on_disk or not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
@@ -91,7 +91,7 @@ def anonymous_file(size: int, *, on_disk: bool) -> int:
         descriptor = os.memfd_create("pilotage-ring")
     try:
         _check_room(size, _space_for(descriptor) if on_disk else _available_memory())
-        # Reserved at once: running out of space is an error here, and a fatal signal at the first touch otherwise.
+        # Reserve it now: running out of space is an error here, but a fatal signal when first written to.
         os.posix_fallocate(descriptor, 0, size)
     except BaseException:
         os.close(descriptor)
@@ -100,12 +100,12 @@ def anonymous_file(size: int, *, on_disk: bool) -> int:
 
 
 def _check_room(size: int, available: int) -> None:
-    # Reserving memory that is not there does not fail: it takes what others need until the system kills someone.
+    # Reserving more memory than available does not fail; the system would kill some process later.
     if size > available:
         raise OSError(
             errno.ENOSPC,
-            f"A ring of {size} bytes does not fit into the {available} bytes of space that are left. "
-            "Lower the buffer size or the batch size",
+            f"A ring of {size} bytes does not fit into the available {available} bytes. "
+            "Reduce the buffer size or the batch size",
         )
 
 
@@ -125,15 +125,15 @@ def _tensors_in(memory: Tensor, layout: Layout) -> list[Tensor]:
     return [memory[each.offset : each.end].view(each.dtype).view(each.shape) for each in layout.tensors]
 
 
-def _copy(tensor: Tensor, place: Tensor) -> int:
-    fits = tensor.ndim == place.ndim and tensor.shape[1:] == place.shape[1:] and tensor.dtype == place.dtype
+def _copy(tensor: Tensor, target: Tensor) -> int:
+    fits = tensor.ndim == target.ndim and tensor.shape[1:] == target.shape[1:] and tensor.dtype == target.dtype
     rows = tensor.shape[0] if tensor.ndim else 1
-    if not fits or (tensor.ndim and rows > place.shape[0]):
+    if not fits or (tensor.ndim and rows > target.shape[0]):
         raise InputError(
-            f"A tensor of shape {tuple(tensor.shape)} and {tensor.dtype} came where the first item held one of shape "
-            f"{tuple(place.shape)} and {place.dtype}. Later items may be shorter in their first dimension, nothing else."
+            f"A later item has a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, but the first item has one "
+            f"of shape {tuple(target.shape)} and {target.dtype}. Later items may only be shorter in the first dimension."
         )
-    (place.narrow(0, 0, rows) if place.ndim else place).copy_(tensor)
+    (target.narrow(0, 0, rows) if target.ndim else target).copy_(tensor)
     return rows
 
 

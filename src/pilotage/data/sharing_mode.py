@@ -1,4 +1,4 @@
-"""How a process that loads data is started, and how the data set reaches it."""
+"""How to start the process that loads data, and how it gets the data set."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from pilotage.errors import FetchStartError
 
 
 class SharingMode(Enum):
-    """How a background process comes to life and gets hold of the data set."""
+    """How a background process is started and gets the data set."""
 
     SHARED_MEMORY = "shared_memory"
-    """A fresh interpreter; the data set's tensors move to shared memory, and both processes use them there."""
+    """A new interpreter; the data set's tensors move to shared memory, which both processes use."""
     FILE_SYSTEM = "file_system"
-    """A fresh interpreter with a copy of the data set; the ring lies in a temporary file, not in memory."""
+    """A new interpreter with a copy of the data set; the ring is in a temporary file, not in memory."""
     FORK = "fork"
-    """A fork: it starts at once and inherits everything. Not for programs that hold locks in other threads."""
+    """A fork, which starts at once and inherits everything. Not for programs with locks in other threads."""
     FORK_SERVER = "fork_server"
     """A fork of a clean server process, with a copy of the data set."""
 
     @property
     def start_method(self) -> str:
-        """What multiprocessing calls it."""
+        """The start method of multiprocessing."""
         return {"fork": "fork", "fork_server": "forkserver"}.get(self.value, "spawn")
 
     @property
     def ring_on_disk(self) -> bool:
-        """Whether items are exchanged through a file on disk instead of memory."""
+        """Whether items are passed through a file on disk instead of memory."""
         return self is SharingMode.FILE_SYSTEM
 
 
-def start(
+def start_process(
     sharing_mode: SharingMode, target: Callable[..., None], task: Any, *, preload: Sequence[str], name: str
 ) -> tuple[BaseProcess, Connection]:
-    """Start ``target(connection, task, other_end)`` in a process of its own; returns it and our end of the connection.
+    """Start ``target(connection, task, other_end)`` in a new process; returns it and our end of the connection.
 
-    ``other_end`` is our end where the new process inherits it and has to close its copy, None elsewhere. ``preload``
-    are modules that the fork server imports once for all.
+    ``other_end`` is our end if the new process inherits it and has to close its copy, otherwise None. The fork server
+    imports the modules in ``preload`` once for all processes.
     """
     context = multiprocessing.get_context(sharing_mode.start_method)
     if sharing_mode is SharingMode.FORK_SERVER:
@@ -63,7 +63,7 @@ def start(
     except BaseException as error:
         ours.close()
         if isinstance(error, Exception):
-            raise FetchStartError(_why_it_did_not_start(sharing_mode, error)) from error
+            raise FetchStartError(_start_failure(sharing_mode, error)) from error
         raise
     finally:
         theirs.close()
@@ -71,13 +71,13 @@ def start(
 
 
 def _process(context: BaseContext, target: Callable[..., None], arguments: tuple[Any, ...], name: str) -> BaseProcess:
-    # Not a daemon: the loader inside may have worker processes, which daemons must not.
+    # Not a daemon: daemons cannot have child processes, but a loader may have workers.
     process: BaseProcess = context.Process(target=target, args=arguments, name=name, daemon=False)  # type: ignore[attr-defined]
     return process
 
 
 class ByValue:
-    """Carries an object into a new process as a copy, tensors included, however many there are."""
+    """Passes an object to a new process as a copy, including any number of tensors."""
 
     def __init__(self, content: Any) -> None:
         self._content = content
@@ -85,7 +85,7 @@ class ByValue:
     def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         buffer = io.BytesIO()
         pickler = ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL)
-        # multiprocessing's own reductions stay; without torch's, a tensor goes as its bytes and costs no descriptor.
+        # Without torch's reductions a tensor is sent as bytes and needs no file descriptor.
         pickler.dispatch_table = {
             kind: reduction
             for kind, reduction in pickler.dispatch_table.items()
@@ -95,16 +95,16 @@ class ByValue:
         return pickle.loads, (buffer.getvalue(),)
 
 
-def _why_it_did_not_start(sharing_mode: SharingMode, error: Exception) -> str:
+def _start_failure(sharing_mode: SharingMode, error: Exception) -> str:
     if sharing_mode is SharingMode.FORK:
         return f"The process that loads data could not be forked: {error}"
     if os.strerror(errno.EMFILE) in str(error):
         return (
-            "The process that loads data could not be started: each of the data set's tensors needs an open file to be "
-            "shared, and there are too many. Choose another sharing mode than SharingMode.SHARED_MEMORY."
+            "The process that loads data could not be started: sharing each of the data set's tensors needs an open "
+            "file, and there are too many. Choose another sharing mode than SharingMode.SHARED_MEMORY."
         )
     return (
-        f"The process that loads data could not be started: {type(error).__name__}: {error}. What it reads has to be "
+        f"The process that loads data could not be started: {type(error).__name__}: {error}. The data set has to be "
         "picklable: classes and functions at the top level of a module, no lambdas. "
-        "Starting by fork (SharingMode.FORK) needs no pickling."
+        "SharingMode.FORK needs no pickling."
     )

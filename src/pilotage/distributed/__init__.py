@@ -1,1 +1,1 @@
-"""Several instances of one program: who they are, how they find each other, what they exchange, how they are started."""
+"""Several instances of one program: how they are launched, how they find each other, and what they exchange."""

@@ -1,4 +1,4 @@
-"""That all instances, and all stages of one, begin with the same weights."""
+"""Make all instances, and all stages of an instance, start with the same weights."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from pilotage.errors import DistributedError
 
 
 class CollectiveGroup(Protocol):
-    """Processes that can agree: the instances of a world, or the stages of an instance."""
+    """Processes with collective operations: the instances of a world, or the stages of an instance."""
 
     @property
     def kind(self) -> str:
-        """What one of them is called in messages."""
+        """What messages call one of its processes."""
         ...
 
     def wait_for_all(self) -> None:
-        """Wait for all others for as long as they may have to compile."""
+        """Wait for all processes, some of which may still be compiling."""
         ...
 
     def gather(self, value: Any) -> list[Any]:
-        """What each of them has here."""
+        """The value of each process."""
         ...
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0) -> None:
-        """Overwrite these tensors by those of one of them."""
+        """Overwrite these tensors with those of one process."""
         ...
 
 
-def equalize_weights(others: CollectiveGroup, tensors: Mapping[str, Tensor], own: Collection[str] = ()) -> list[str]:
-    """Compare the tensors of all processes and, where they differ, take those of the first; returns the names of these.
+def equalize_weights(group: CollectiveGroup, tensors: Mapping[str, Tensor], own: Collection[str] = ()) -> list[str]:
+    """Overwrite tensors that differ between processes with those of the first; returns their names.
 
-    Tensors are compared by digest, so that equal ones cost next to nothing. Those named by ``own``, such as statistics of
-    normalisation, are kept where nothing else differs: the processes go on from a training in which each had its own.
+    Tensors are compared by digest, so that equal ones cost almost nothing. If only tensors named in ``own`` differ,
+    such as statistics of normalisation, they are kept: the processes resume a training in which each had its own.
     """
-    others.wait_for_all()
+    group.wait_for_all()
     shapes = {name: (tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors.items()}
-    everyone = others.gather((shapes, {name: _digest(tensor) for name, tensor in tensors.items()}))
+    everyone = group.gather((shapes, {name: _digest(tensor) for name, tensor in tensors.items()}))
     for number, (theirs, _) in enumerate(everyone):
         if theirs != everyone[0][0]:
             raise DistributedError(
-                f"{others.kind} {number} trains another model than {others.kind.lower()} 0: "
-                f"{_difference(everyone[0][0], theirs)}. All instances have to build the same one."
+                f"{group.kind} {number} trains another model than {group.kind.lower()} 0: "
+                f"{_difference(everyone[0][0], theirs)}. All instances have to build the same model."
             )
     unequal = [name for name in tensors if len({digests[name] for _, digests in everyone}) > 1]
     if all(name in own for name in unequal):
         return []
-    others.broadcast([tensors[name] for name in unequal])
+    group.broadcast([tensors[name] for name in unequal])
     return unequal
 
 

@@ -1,4 +1,4 @@
-"""Which processes talk among themselves, where each instance is one process for each stage."""
+"""Process groups, for instances that are one process per stage."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from pilotage.distributed.world import World
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The two groups that a process is in."""
+    """The two groups of a process."""
 
     instances: dist.ProcessGroup | None
-    """The processes of its stage, one of each instance; None for all processes there are."""
+    """The processes of its stage, one per instance; None for all processes."""
 
     stages: dist.ProcessGroup | None
-    """The processes of its instance, one of each stage; None for all processes there are."""
+    """The processes of its instance, one per stage; None for all processes."""
 
 
 _ALL = Groups(None, None)
 
 _OF_WORLD: WeakKeyDictionary[dist.ProcessGroup, Groups] = WeakKeyDictionary()
-"""torch.distributed has one world in each process, and so there are these groups once; they go with it."""
+"""The groups of each default group of torch.distributed; they are deleted with it."""
 
 
 def groups_of(world: World, timeout: timedelta) -> Groups:
-    """The gloo groups of a world that has come together; all processes have to ask for them."""
+    """The gloo groups of a world. Collective: every process must call it."""
     if world.processes_per_instance == 1:
         return _ALL
     everyone = dist.group.WORLD
@@ -41,23 +41,23 @@ def groups_of(world: World, timeout: timedelta) -> Groups:
 
 
 def new_groups(world: World, backend: str, timeout: timedelta) -> Groups:
-    """Groups that talk by a library of torch.distributed; all processes have to make them, at the same time."""
+    """New groups with a backend of torch.distributed. Collective: every process must call it."""
     if world.processes_per_instance == 1:
         return Groups(_new(None, backend, timeout), None)
     ranks, stages = range(world.size), range(world.stages_per_replica)
-    # Each process has to take part in the making of every group, its own or not.
+    # Every process has to take part in creating every group, its own or not.
     instances = [_new([world.process_of(rank, stage) for rank in ranks], backend, timeout) for stage in stages]
     pipelines = [_new([world.process_of(rank, stage) for stage in stages], backend, timeout) for rank in ranks]
     return Groups(instances[world.stage or 0], pipelines[world.rank])
 
 
 def new_group_among(world: World, members: tuple[int, ...], timeout: timedelta) -> dist.ProcessGroup:
-    """The processes of this stage in some of the instances; all processes of the world have to call it."""
-    made = [
+    """The processes of this stage in some of the instances. Collective: every process must call it."""
+    groups = [
         _new([world.process_of(rank, stage) for rank in members], "gloo", timeout)
         for stage in range(world.processes_per_instance)
     ]
-    return made[world.stage or 0]
+    return groups[world.stage or 0]
 
 
 def _new(processes: list[int] | None, backend: str, timeout: timedelta) -> dist.ProcessGroup:

@@ -1,8 +1,8 @@
 """Proof that every process of a group belongs to the job.
 
-Gloo connects processes by TCP, and a listening socket of gloo takes whoever comes first with the right number, even another
-user of the host. So before anything else is exchanged, each pair of processes asks the other to sign a random challenge
-with the key of the job, which only the job's own user can read.
+Gloo connects processes by TCP, and its listening sockets accept whoever connects first, even another user of the host.
+So before anything else is exchanged, the processes of each pair ask each other to sign a random challenge with the key
+of the job, which only the job's user can read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["authenticate", "authenticate_world", "is_authenticated"]
 
 _BYTES = 32
 _KEYS: WeakKeyDictionary[dist.ProcessGroup, bytes] = WeakKeyDictionary()
-"""The key of each world of torch.distributed that has one; it goes with the world."""
+"""The key of each default group of torch.distributed that has one."""
 
 _AUTHENTICATED: WeakSet[dist.ProcessGroup] = WeakSet()
 
 
 def is_authenticated() -> bool:
-    """Whether the world's processes have proved that they belong to the job."""
+    """Whether the processes of the world have proved that they belong to the job."""
     everyone = dist.group.WORLD
     return everyone is not None and everyone in _KEYS and everyone in _AUTHENTICATED
 
 
 def authenticate_world(key: bytes) -> None:
-    """Prove that all processes of the world belong to the job; groups that are made in it later use the same key."""
+    """Verify that all processes of the world belong to the job; later groups use the same key."""
     everyone = dist.group.WORLD
     assert everyone is not None
     _KEYS[everyone] = key
@@ -42,10 +42,10 @@ def authenticate_world(key: bytes) -> None:
 
 
 def authenticate(group: dist.ProcessGroup | None) -> None:
-    """Prove that all processes of a group belong to the job, once; all of its processes have to call this.
+    """Verify once that all processes of a group belong to the job. Collective: all of them must call it.
 
-    Nothing happens in a world without a key, for a group that this process is not in, and in groups that carry no tensors
-    of the host: the libraries of cards connect by their own means.
+    Does nothing in a world without a key, for a group without this process, and for groups that carry no CPU tensors:
+    the libraries of cards connect in their own ways.
     """
     everyone = dist.group.WORLD
     key = None if everyone is None else _KEYS.get(everyone)
@@ -59,14 +59,14 @@ def authenticate(group: dist.ProcessGroup | None) -> None:
 def _challenge_all(group: dist.ProcessGroup, key: bytes) -> None:
     me = dist.get_rank()
     others = [process for process in dist.get_process_group_ranks(group) if process != me]
-    asked = {process: secrets.token_bytes(_BYTES) for process in others}
-    asking = _exchanged(asked, group)
-    answers = _exchanged({other: _signed(key, group, me, other, asking[other]) for other in others}, group)
+    challenges = {process: secrets.token_bytes(_BYTES) for process in others}
+    received_challenges = _exchanged(challenges, group)
+    answers = _exchanged({other: _signed(key, group, me, other, received_challenges[other]) for other in others}, group)
     for other in others:
-        if not hmac.compare_digest(answers[other], _signed(key, group, other, me, asked[other])):
+        if not hmac.compare_digest(answers[other], _signed(key, group, other, me, challenges[other])):
             raise DistributedError(
-                f"What is connected in the place of process {other} does not have the key of this job. Another user of this host "
-                "may have tried to join the job. Nothing was taken from there; start the job again."
+                f"The process that connected as process {other} does not have the key of this job. Another user of "
+                "this host may have tried to join the job. Nothing was accepted from it; start the job again."
             )
 
 
@@ -76,7 +76,7 @@ def _signed(key: bytes, group: dist.ProcessGroup, sender: int, receiver: int, ch
 
 
 def _exchanged(messages: Mapping[int, bytes], group: dist.ProcessGroup) -> dict[int, bytes]:
-    """Send each process its message; returns what came from each."""
+    """Send each process its message; returns the messages received."""
     received: dict[int, Tensor] = {other: torch.zeros(_BYTES, dtype=torch.uint8) for other in messages}
     sent = [torch.frombuffer(bytearray(message), dtype=torch.uint8) for message in messages.values()]
     waiting = [dist.irecv(tensor, other, group=group) for other, tensor in received.items()]

@@ -1,4 +1,4 @@
-"""Lists of hosts as people write them: host0,host1 or host[0-2,4]."""
+"""Parse host lists such as host0,host1 or host[0-2,4]."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterator
 
 from pilotage.errors import OptionError
 
-MOST_HOSTS = 65_536
+MAX_HOSTS = 65_536
 """Catches typos in ranges; the largest clusters have fewer hosts."""
 
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _WITH_RANGES = re.compile(r"^([^\[\],\s]*)\[([0-9,\-]+)\]([^\[\],\s]*)$")
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
 def expand_hosts(text: str) -> list[str]:
-    """The single hosts of a list, in its order; at most 65,536."""
+    """The hosts of a list, in order; at most 65,536."""
     hosts: list[str] = []
     for entry in _entries(text):
-        hosts += _expand(entry.strip(), text, MOST_HOSTS - len(hosts))
+        hosts += _expand(entry.strip(), text, MAX_HOSTS - len(hosts))
     repeated = sorted(host for host, count in Counter(hosts).items() if count > 1)
     if repeated:
         raise OptionError(f"The host list {_shown(text)} names {', '.join(repeated[:10])} more than once.")
@@ -28,13 +28,13 @@ def expand_hosts(text: str) -> list[str]:
 
 
 def _entries(text: str) -> Iterator[str]:
-    """What stands between commas outside of brackets."""
+    """The parts between commas outside brackets."""
     start = depth = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         depth += (character == "[") - (character == "]")
         if character == "," and depth <= 0:
-            yield text[start:place]
-            start = place + 1
+            yield text[start:index]
+            start = index + 1
     yield text[start:]
 
 
@@ -44,7 +44,7 @@ def _expand(entry: str, text: str, room: int) -> list[str]:
             raise _too_many(text)
         return [entry]
     match = _WITH_RANGES.match(entry)
-    # A host that begins with a dash would be read as an option by ssh.
+    # ssh would read a host that starts with a dash as an option.
     if match is None or entry.startswith("-"):
         raise OptionError(f"The host list {_shown(text)} cannot be read. Write host0,host1 or host[0-2,4].")
     before, ranges, after = match.groups()
@@ -57,9 +57,10 @@ def _expand(entry: str, text: str, room: int) -> list[str]:
 def _numbers(part: str, text: str, room: int) -> list[str]:
     first, dash, last = part.partition("-")
     last = last if dash else first
-    if not first.isdecimal() or not last.isdecimal() or max(len(first), len(last)) > _MOST_DIGITS:
+    if not first.isdecimal() or not last.isdecimal() or max(len(first), len(last)) > _MAX_DIGITS:
         raise OptionError(
-            f"The host list {_shown(text)} has the range {_shown(part)}. Write numbers of at most {_MOST_DIGITS} digits: [0-2,4]."
+            f"The host list {_shown(text)} has the range {_shown(part)}. "
+            f"Write numbers of at most {_MAX_DIGITS} digits: [0-2,4]."
         )
     if int(last) < int(first):
         raise OptionError(
@@ -72,10 +73,8 @@ def _numbers(part: str, text: str, room: int) -> list[str]:
 
 
 def _too_many(text: str) -> OptionError:
-    return OptionError(
-        f"The host list {_shown(text)} names more than {MOST_HOSTS} hosts, the most that a job can have."
-    )
+    return OptionError(f"The host list {_shown(text)} names more than {MAX_HOSTS} hosts, the maximum for a job.")
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")

@@ -1,7 +1,7 @@
-"""Which of its network interfaces an instance is reached by.
+"""The network interface of an instance.
 
-Gloo takes the one that the host's own name leads to, and on many hosts that is the loopback, where no other host can
-reach it. The interface on the way to the meeting place is always right.
+Gloo takes the interface of the host's own name, which on many hosts is the loopback, where no other host can reach it.
+The interface on the route to the rendezvous address is always right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GET_ADDRESS = 0x8915
 
 
 def interface_towards(address: str, port: int) -> str | None:
-    """The name of the interface on the way to an address; None where the system does not tell."""
+    """The interface on the route to an address; None if unknown."""
     source = _source_address(address, port)
     if source is None:
         return None
@@ -28,18 +28,18 @@ def interface_towards(address: str, port: int) -> str | None:
 
 
 def chosen_interface(address: str, port: int, environment: Mapping[str, str]) -> str | None:
-    """The interface in the network that HOST_SUBNET names, or else the one on the way to the meeting place."""
+    """The interface in the network of PILOTAGE_HOST_SUBNET, or else on the route to the rendezvous address."""
     subnet = environment.get(HOST_SUBNET.name)
     return interface_towards(address, port) if subnet is None else interface_in(subnet)
 
 
 def check_subnet(subnet: str) -> None:
-    """Refuse what is no network."""
+    """Raise if the text is not a network."""
     _network(subnet)
 
 
 def interface_in(subnet: str) -> str:
-    """The name of this host's interface in a network."""
+    """This host's interface in a network."""
     return _interface_in(subnet)[0]
 
 
@@ -56,7 +56,8 @@ def _interface_in(subnet: str) -> tuple[str, str]:
             return name, found
     shown = ", ".join(f"{name} {found}" for name, found in addresses if found is not None)
     raise OptionError(
-        f"The host {socket.gethostname()} has no address in the network {subnet} of --host-subnet. Its own are: {shown}."
+        f"The host {socket.gethostname()} has no address in the network {subnet} of --host-subnet. "
+        f"Its addresses are: {shown}."
     )
 
 
@@ -68,20 +69,20 @@ def _network(subnet: str) -> ipaddress.IPv4Network:
 
 
 def _source_address(address: str, port: int) -> str | None:
-    """What this host is called on the way there; nothing is sent."""
+    """This host's address on the route to another one; nothing is sent."""
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-            way.connect((address, port))
-            found: str = way.getsockname()[0]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, port))
+            found: str = probe.getsockname()[0]
             return found
     except OSError:
         return None
 
 
 def _address_of(interface: str) -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            answer = fcntl.ioctl(asking.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
+            answer = fcntl.ioctl(probe.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
         except OSError:
             return None
     return socket.inet_ntoa(answer[20:24])

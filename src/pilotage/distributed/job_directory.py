@@ -1,6 +1,6 @@
-"""A directory that only this user can enter, in which the processes of a job on one host find each other.
+"""A private directory in which the processes of a job on one host find each other.
 
-It holds the files of their stores, and a key that proves to a process that its peer can read the directory too.
+It holds the files of their stores, and a key that proves that a peer can read the directory too.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pilotage.errors import DistributedError
 _PREFIX = "pilotage-job-"
 _NAME = re.compile(re.escape(_PREFIX) + r"\w+")
 _KEY, _KEY_BYTES = "key", 32
-_SECONDS_TO_LOCK = 60.0
-"""A younger directory may not have been locked yet by the process that made it."""
+_LOCK_GRACE_SECONDS = 60.0
+"""A younger directory may not be locked yet by its creator."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobDirectory:
-    """The directory, and the lock of the process that made it; the lock goes with that process, however it ends."""
+    """The directory, and the lock of its creator, which the kernel releases when that process ends."""
 
     path: Path
     _lock: int | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def make(cls) -> Self:
-        """Make a new directory with mode 0700 and a random name, and remove those that killed jobs have left."""
+        """Create a directory with mode 0700 and a random name, and remove those of killed jobs."""
         _sweep(Path(tempfile.gettempdir()))
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -47,20 +47,21 @@ class JobDirectory:
 
     @classmethod
     def at(cls, path: str) -> Self:
-        """The directory that another process of the job has made; refuses what another user could have prepared."""
+        """The directory that another process of the job created; refuses one that another user could have prepared."""
         found = Path(path)
         try:
             state = found.lstat()
         except OSError as error:
             raise DistributedError(
-                f"The directory of the job, {path!r}, cannot be found: {error.strerror}. The processes of a job on one host meet in "
-                "a temporary directory. Set TMPDIR to one that all of them see; in containers, to one that is mounted in each."
+                f"The directory of the job, {path!r}, cannot be found: {error.strerror}. The processes of a job on "
+                "one host meet in a temporary directory. Set TMPDIR to one that all of them see; in containers, to one "
+                "that is mounted in each."
             ) from None
         is_ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & 0o077
         if not is_ours or not found.is_absolute() or not _NAME.fullmatch(found.name):
             raise DistributedError(
-                f"{path!r} is not a private directory of a job: it has to be called {_PREFIX}..., belong to this user and have "
-                "mode 0700. Another user may have tried to lead this job there."
+                f"{path!r} is not a private directory of a job: its name has to start with {_PREFIX}, it has to belong "
+                "to this user and have mode 0700. Another user may have tried to redirect this job."
             )
         return cls(found)
 
@@ -89,11 +90,11 @@ class JobDirectory:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove this user's directories that no process holds any more."""
+    """Remove this user's directories whose creator has ended."""
     for path in folder.glob(f"{_PREFIX}*"):
         try:
             state = path.lstat()
-            if state.st_uid != os.geteuid() or time.time() - state.st_mtime < _SECONDS_TO_LOCK:
+            if state.st_uid != os.geteuid() or time.time() - state.st_mtime < _LOCK_GRACE_SECONDS:
                 continue
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:

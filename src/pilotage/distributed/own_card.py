@@ -1,4 +1,4 @@
-"""A card for each instance, where the launcher has left all cards of the host to all of them."""
+"""Give each instance its own card if the launcher does not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DRIVERS = Path("/proc/driver/nvidia/gpus")
 
 
 def take_own_card(drivers: Path = DRIVERS) -> str | None:
-    """Let this process see one card alone, before anything has looked at them; returns which, or None where nothing changes.
+    """Restrict this process to one card by CUDA_VISIBLE_DEVICES; returns the card, or None if nothing changes.
 
-    poprun gives cards out itself; torchrun, mpirun and srun often do not, and then all instances would share the first one.
-    Whoever sets CUDA_VISIBLE_DEVICES has decided.
+    Has to be called before CUDA is initialised. poprun assigns cards itself; torchrun, mpirun and srun often do not, so
+    that all instances would share the first one. A CUDA_VISIBLE_DEVICES that is already set is kept.
     """
     world = world_from(os.environ)
     if world is None or world.processes == 1:

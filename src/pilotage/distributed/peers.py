@@ -1,4 +1,4 @@
-"""The other instances, and what is exchanged with them."""
+"""The instances of a job, and the collective operations among them."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 from pilotage.options.environment import exchange_timeout
 
-_VENDORS_LIBRARIES = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
-"""What a vendor's cards talk by, and the module whose import makes it known to torch.distributed."""
+_VENDOR_BACKENDS = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
+"""A vendor's backend of torch.distributed, and the module that registers it."""
 
 COMPILE_TIMEOUT = timedelta(hours=1)
-"""How long instances wait for each other where one of them may still be compiling."""
+"""How long to wait for instances that may still be compiling."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peers:
-    """A world that can talk; it comes together at the first exchange, by gloo.
+    """The collective operations of a world; its processes meet at the first one, by gloo.
 
-    Every exchange is one that all instances take part in. One that cannot be finished raises `DistributedError`.
-    Where instances are several processes, those of each stage exchange among themselves.
+    Every operation is collective: all instances must call it. One that cannot finish raises `DistributedError`. If
+    instances are several processes, those of each stage form a group.
     """
 
     world: World
     timeout: timedelta = field(default_factory=exchange_timeout)
-    """How long another instance may stay silent in an exchange before it is given up."""
+    """How long to wait for a silent instance."""
 
     compile_timeout: timedelta = COMPILE_TIMEOUT
     _cards: list[dist.ProcessGroup | None] = field(default_factory=list, repr=False)
-    """The group that cards talk in among themselves, once it is known that they can."""
+    """The group of the cards, once created."""
 
     _checked: WeakSet[dist.ProcessGroup] = field(default_factory=WeakSet, repr=False)
-    """The worlds of torch.distributed that are known to be this one."""
+    """Default groups of torch.distributed that were checked to be this world."""
 
     kind = "Rank"
 
     def join(self) -> None:
-        """Come together with the others, if that has not happened."""
+        """Meet the other processes, unless that has already happened."""
         everyone = dist.group.WORLD
         if everyone is not None:
             if everyone not in self._checked:
@@ -73,15 +73,15 @@ class Peers:
         atexit.register(leave)
 
     def sum(self, tensor: Tensor) -> None:
-        """Add up the tensors of all instances, in place and to the same bits everywhere."""
+        """Sum the tensors of all instances in place, with the same bits everywhere."""
         self.begin_sum(tensor)()
 
     def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
-        """Begin to add up the tensors of all instances; the returned function waits until that is done."""
+        """Start to sum the tensors of all instances; the returned function waits for the result."""
         group = self._group_for(tensor) or dist.group.WORLD
         assert group is not None
         with self.explain_errors("adding up", group=group):
-            # What dist.all_reduce comes to; what it looks up and checks before takes as long as a layer of a small model.
+            # Called directly: the checks of dist.all_reduce take as long as a layer of a small model.
             work = group.allreduce([tensor])
 
         def wait() -> None:
@@ -99,40 +99,40 @@ class Peers:
             dist.all_reduce(tensor, operation, group=group)
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0, group: dist.ProcessGroup | None = None) -> None:
-        """Overwrite these tensors by those of one instance."""
+        """Overwrite these tensors with those of one instance."""
         group, process = group or self._instances(), self.world.process_of(source, self.world.stage or 0)
-        with self.explain_errors(f"hearing from rank {source}", group=group):
-            send_to_all(tensors, process, group)
+        with self.explain_errors(f"receiving from rank {source}", group=group):
+            broadcast_tensors(tensors, process, group)
 
     def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-        """What each instance has here, by rank; plain values and tensors."""
+        """The value of each instance, by rank: plain values and tensors."""
         group = group or self._instances()
         with self.explain_errors("gathering", group=group):
             return gather_values(value, group)
 
     def gather_everywhere(self, value: Any) -> list[Any]:
-        """What each process of all instances has here, by its number; plain values and tensors."""
+        """The value of each process of all instances, by number: plain values and tensors."""
         self.join()
         with self.explain_errors("gathering"):
             return gather_values(value)
 
     def group_among(self, members: tuple[int, ...]) -> dist.ProcessGroup:
-        """Some of the instances; all of them have to call it."""
+        """A group of some instances. Collective: all instances must call it."""
         self.join()
         with self.explain_errors("making a group"):
             return new_group_among(self.world, members, self.timeout)
 
     def wait_for_all(self) -> None:
-        """Wait for all others for as long as they may have to compile."""
+        """Wait for all processes, some of which may still be compiling."""
         self.join()
-        with self.explain_errors("waiting for the others to get ready"):
+        with self.explain_errors("waiting for the others"):
             if dist.get_backend() == dist.Backend.GLOO:
                 dist.monitored_barrier(timeout=self.compile_timeout, wait_all_ranks=True)
             else:
                 dist.barrier()
 
-    def have_cards_of_their_own(self, device: torch.device) -> bool:
-        """Whether each process of the world computes on a card that no other one uses, so that cards can talk directly."""
+    def have_separate_cards(self, device: torch.device) -> bool:
+        """Whether each process of the world has a card of its own, so that cards can communicate directly."""
         if device.type not in dist.Backend.backend_capability[dist.Backend.NCCL] or not dist.is_nccl_available():
             return False
         card = str(torch.cuda.get_device_properties(device).uuid)
@@ -144,7 +144,7 @@ class Peers:
         return groups_of(self.world, self.timeout).instances
 
     def _group_for(self, tensor: Tensor) -> dist.ProcessGroup | None:
-        """Cards talk directly where each process has one of its own, and else through the host."""
+        """The group for a tensor: cards communicate directly if each process has one, otherwise through the host."""
         if tensor.device.type == "cpu":
             return self._instances()
         if not self._cards:
@@ -154,9 +154,9 @@ class Peers:
         return self._cards[0]
 
     def _library_of(self, device: torch.device) -> str:
-        if device.type not in _VENDORS_LIBRARIES:
-            return "nccl" if self.have_cards_of_their_own(device) else "gloo"
-        library, module = _VENDORS_LIBRARIES[device.type]
+        if device.type not in _VENDOR_BACKENDS:
+            return "nccl" if self.have_separate_cards(device) else "gloo"
+        library, module = _VENDOR_BACKENDS[device.type]
         importlib.import_module(module)
         return library
 
@@ -165,30 +165,31 @@ class Peers:
         if (rank, size) != (self.world.process, self.world.processes):
             raise DistributedError(
                 f"torch.distributed says that this is rank {rank} of {size}, but {self.world.launcher} says rank "
-                f"{self.world.process} of {self.world.processes}. Start the group with the numbers of the launcher, or leave it to Pilotage."
+                f"{self.world.process} of {self.world.processes}. Initialise torch.distributed with the launcher's "
+                "numbers, or leave it to Pilotage."
             )
 
     def _check_members(self) -> None:
-        """Prove that a group which the user's script has made holds processes of this job only, where that can be proved."""
+        """Verify that a group of the user's script only has processes of this job, if there is a key."""
         if self.world.directory is not None and not is_authenticated():
             with self.explain_errors("meeting the others"):
                 authenticate_world(JobDirectory.at(self.world.directory).key)
 
     def explain_errors(
-        self, doing: str, port: int | None = None, group: dist.ProcessGroup | None = None
+        self, action: str, port: int | None = None, group: dist.ProcessGroup | None = None
     ) -> AbstractContextManager[None]:
-        """Turn what torch.distributed says about an exchange of a group into what can be done about it."""
-        return ExplainedErrors(self.world, doing, port, group)
+        """Turn errors of torch.distributed inside the block into ones that say what to do."""
+        return ExplainedErrors(self.world, action, port, group)
 
 
 def peers_here(timeout: timedelta | None = None) -> Peers | None:
-    """The other instances of this process's world; None where a launcher has described none."""
+    """The instances of this process's world; None if it is the only one."""
     world = world_from(os.environ)
     return None if world is None or world.size == 1 else Peers(world=world, timeout=timeout or exchange_timeout())
 
 
 def peers_as(rank: int, size: int) -> Peers | None:
-    """The other instances of a world in which this one has been told its place; None where it is alone."""
+    """The instances of a world in which this one has the given rank; None if it is the only one."""
     if size == 1:
         return None
     world = world_from(os.environ)
@@ -200,8 +201,8 @@ def peers_as(rank: int, size: int) -> Peers | None:
 
 
 @torch.no_grad()
-def send_to_all(tensors: Sequence[Tensor], process: int, group: dist.ProcessGroup | None) -> None:
-    """Overwrite the tensors of a group by those of one of its processes."""
+def broadcast_tensors(tensors: Sequence[Tensor], process: int, group: dist.ProcessGroup | None) -> None:
+    """Overwrite the tensors of a group with those of one of its processes."""
     for tensor in tensors:
         dense = tensor.contiguous()
         dist.broadcast(dense, process, group=group)
@@ -210,7 +211,7 @@ def send_to_all(tensors: Sequence[Tensor], process: int, group: dist.ProcessGrou
 
 
 def leave() -> None:
-    """Part from the others; nothing happens where they never met."""
+    """Leave the world, if it was joined."""
     if dist.is_initialized():
         dist.destroy_process_group()
         wait_for_idle_threads()

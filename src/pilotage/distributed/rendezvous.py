@@ -1,8 +1,8 @@
-"""How the processes of a job come together as the default group of torch.distributed.
+"""How the processes of a job form the default group of torch.distributed.
 
-On one host they meet through a file in a directory that only their user can enter. poprun makes that directory. Under other
-launchers the first process makes it, and tells the others its path at MASTER_ADDR and MASTER_PORT; nothing else goes by
-that socket, and it is closed as soon as all have come. On several hosts they meet at MASTER_ADDR and MASTER_PORT.
+On one host they meet through a file in a private directory. poprun creates that directory. Under other launchers the
+first process creates it and sends its path through MASTER_ADDR and MASTER_PORT; nothing else uses that socket, which is
+closed as soon as all processes have arrived. On several hosts they meet at MASTER_ADDR and MASTER_PORT.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from pilotage.options.environment import exchange_timeout
 __all__ = ["join_world", "rendezvous"]
 
 _RENDEZVOUS_COUNT = itertools.count()
-"""Processes that part can meet again; each meeting has names of its own in what they share."""
+"""Processes may meet again after they left; each rendezvous uses its own names in the store."""
 
 _LOOPBACK = "127.0.0.1"
 
 
 def join_world(world: World, backend: str = "gloo") -> None:
-    """Make all processes of a world the default group of torch.distributed, with the timeout of exchanges.
+    """Make all processes of a world the default group of torch.distributed, with the exchange timeout.
 
-    Use it in place of ``torch.distributed.init_process_group``: on one host other users can neither join nor listen.
+    Use it instead of ``torch.distributed.init_process_group``: on one host, other users can neither join nor listen.
     """
     rendezvous(world, backend, exchange_timeout())
 
 
 def rendezvous(world: World, backend: str, timeout: timedelta) -> None:
-    """Come together with all other processes of the world."""
+    """Meet all other processes of the world."""
     number = next(_RENDEZVOUS_COUNT)
     if world.processes == 1:
-        _begin(world, backend, HashStore(), timeout)
+        _init_process_group(world, backend, HashStore(), timeout)
         return
     if world.directory is not None:
         with ExplainedErrors(world, "meeting the others"):
@@ -59,18 +59,18 @@ def rendezvous(world: World, backend: str, timeout: timedelta) -> None:
             _join_through(_agreed_directory(store, number, world), number, world, backend, timeout)
         else:
             _choose_interface(address, port)
-            _begin(world, backend, PrefixStore(f"meeting {number}", store), timeout)
+            _init_process_group(world, backend, PrefixStore(f"meeting {number}", store), timeout)
 
 
 def _join_through(directory: JobDirectory, number: int, world: World, backend: str, timeout: timedelta) -> None:
-    # The port belongs to the name so that a process that was led to another job of this user does not disturb it.
+    # With the port in the name, a process that is redirected to another job of this user does not disturb it.
     file = directory.path / f"store-{number}-{world.port}-{world.processes}"
     _choose_interface(_LOOPBACK, 1)
-    _begin(world, backend, FileStore(str(file), world.processes), timeout)
+    _init_process_group(world, backend, FileStore(str(file), world.processes), timeout)
     authenticate_world(directory.key)
 
 
-def _begin(world: World, backend: str, store: Store, timeout: timedelta) -> None:
+def _init_process_group(world: World, backend: str, store: Store, timeout: timedelta) -> None:
     dist.init_process_group(backend, store=store, rank=world.process, world_size=world.processes, timeout=timeout)
 
 
@@ -81,20 +81,20 @@ def _choose_interface(address: str, port: int) -> None:
 
 
 def _agreed_directory(store: Store, number: int, world: World) -> JobDirectory:
-    """The directory that the first process makes; the others are told its path."""
+    """The directory that the first process creates; the others receive its path."""
     name = f"directory of meeting {number}"
     if world.process != 0:
         return JobDirectory.at(store.get(name).decode(errors="replace"))
     directory = JobDirectory.make()
-    # Unlike atexit, this also runs in processes that multiprocessing has started.
+    # Unlike atexit, this also runs in processes started by multiprocessing.
     Finalize(None, directory.remove, exitpriority=0)
     store.set(name, str(directory.path))
     return directory
 
 
 def _network_store(world: World, address: str, port: int, timeout: timedelta) -> Store:
-    """A store that the first process keeps, or torchrun."""
-    # torchrun keeps its store when it starts processes again, with what those that are gone have left in it.
+    """The store of the first process, or of torchrun."""
+    # torchrun keeps its store across restarts, with what earlier processes left in it.
     prefix = f"pilotage attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
     kept_by_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if world.one_host and not kept_by_launcher and not _is_loopback(address):
@@ -108,16 +108,16 @@ def _network_store(world: World, address: str, port: int, timeout: timedelta) ->
         is_master=True,
         timeout=timeout,
         wait_for_workers=False,
-        # The store closes it.
+        # The store closes the socket.
         master_listen_fd=None if listening is None else listening.detach(),
     )
     return PrefixStore(prefix, kept)
 
 
 def _listening_socket(address: str, port: int) -> socket.socket | None:
-    """A socket that can be reached at this address only; None where that is a name, or not an address of this host.
+    """A socket that listens only at this address; None for a name, or for an address that is not this host's.
 
-    Hosts may know each other's names by different addresses, so that a name says nothing about where to listen.
+    Hosts may resolve each other's names to different addresses, so a name does not determine where to listen.
     """
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
@@ -132,9 +132,7 @@ def _listening_socket(address: str, port: int) -> socket.socket | None:
         listening.close()
         if error.errno == errno.EADDRNOTAVAIL:
             return None
-        raise RuntimeError(
-            f"{address}:{port} cannot be listened at: {os.strerror(error.errno or 0).lower()}"
-        ) from error
+        raise RuntimeError(f"cannot listen at {address}:{port}: {os.strerror(error.errno or 0).lower()}") from error
     return listening
 
 
@@ -148,7 +146,7 @@ def _is_loopback(address: str) -> bool:
 def _address_and_port(world: World) -> tuple[str, int]:
     if world.address is None or world.port is None:
         raise DistributedError(
-            f"This is rank {world.rank} of {world.size}, by {world.launcher}, but where the instances meet is not known. "
-            "Set MASTER_ADDR to the host of rank 0 and MASTER_PORT to a free port there, or start the job by poprun."
+            f"This is rank {world.rank} of {world.size}, by {world.launcher}, but the rendezvous address is unknown. "
+            "Set MASTER_ADDR to the host of rank 0 and MASTER_PORT to a free port there, or start the job with poprun."
         )
     return world.address, world.port

@@ -1,8 +1,8 @@
-"""An end without a crash: threads of torch come to rest before the interpreter goes.
+"""Wait for torch's threads before the interpreter shuts down.
 
-A thread of gloo that has finished an exchange still drops the tensors of it. Where it gets to that while the interpreter is
-being taken down, CPython before 3.14 ends the thread in the middle of C++ code, and the whole process aborts after it has done
-all its work. On a busy machine that happens to one process in twenty.
+After an exchange a thread of gloo still releases its tensors. If that happens while the interpreter shuts down, CPython
+before 3.14 ends the thread in the middle of C++ code, and the process aborts after all its work is done. On a busy
+machine this happens to one process in twenty.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ import time
 from pathlib import Path
 
 _THREADS = Path("/proc/self/task")
-_LOOK_AGAIN = 0.002
-# A thread that waits for the interpreter sleeps too: one look may meet it just then.
-_LOOKS = 3
+_POLL_SECONDS = 0.002
+# A thread that waits for the interpreter also sleeps, so one poll is not enough.
+_IDLE_POLLS = 3
 
 
 def wait_for_idle_threads(limit: float = 2.0) -> bool:
-    """Wait until all other threads of the process sleep; False where some still ran after `limit` seconds.
+    """Wait until all other threads of the process sleep; False if some still run after ``limit`` seconds.
 
-    The calling thread sleeps in between, so that those which wait for the interpreter get it.
+    The calling thread sleeps in between, so that threads that wait for the interpreter can run.
     """
     if not _THREADS.exists():
         return True
     own = str(threading.get_native_id())
     end = time.monotonic() + limit
-    looks = 0
-    while looks < _LOOKS and time.monotonic() < end:
-        time.sleep(_LOOK_AGAIN)
-        busy = any(_runs(thread) for thread in _THREADS.iterdir() if thread.name != own)
-        looks = 0 if busy else looks + 1
-    return looks == _LOOKS
+    idle = 0
+    while idle < _IDLE_POLLS and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+        busy = any(_is_running(thread) for thread in _THREADS.iterdir() if thread.name != own)
+        idle = 0 if busy else idle + 1
+    return idle == _IDLE_POLLS
 
 
-def _runs(thread: Path) -> bool:
+def _is_running(thread: Path) -> bool:
     try:
         state = (thread / "stat").read_text()
     except OSError:
-        # It has ended between the two looks.
+        # It has just ended.
         return False
-    # The name in parentheses may itself hold anything.
+    # The name in parentheses may contain anything.
     return state.rpartition(")")[2].split()[0] in ("R", "D")

@@ -1,4 +1,4 @@
-"""Who stays silent in an exchange."""
+"""Find out which processes did not take part in a failed exchange."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from torch.distributed.distributed_c10d import _get_default_store
 from pilotage.distributed.world import World
 
 GRACE = 5.0
-"""Seconds in which all that have waited in vain find out; gloo tells most of them at once."""
+"""Seconds within which all waiting processes notice the failure; gloo tells most of them at once."""
 
-_MARK = "pilotage gave up"
+_MARK = "pilotage present"
 
 
 def mark_present(world: World) -> None:
-    """Leave a mark for the others: this process has come to the exchange that failed."""
+    """Mark this process as a participant of the failed exchange."""
     if dist.is_initialized():
-        _in_time(lambda store: store.set(_mark(world.process), ""))
+        _ask_store(lambda store: store.set(_mark(world.process), ""))
 
 
 def silent_peers(world: World, group: dist.ProcessGroup | None) -> list[str]:
-    """Call by name those of a group that have left no mark, and so have never come to the exchange."""
+    """The names of the processes of a group without a mark, which never reached the exchange."""
     if not dist.is_initialized():
         return []
     others = [process for process in dist.get_process_group_ranks(group) if process != world.process]
     if len(others) > 1:
-        others = _in_time(lambda store: _absent_from(store, others))
+        others = _ask_store(lambda store: _absent_from(store, others))
     return [world.name_of(process) for process in others]
 
 
@@ -43,12 +43,12 @@ def _absent_from(store: Any, processes: list[int]) -> list[int]:
     return processes
 
 
-def _in_time(ask: Callable[[Any], list[int] | None]) -> list[int]:
-    """Ask the store, which the first process keeps: where there is no answer, that one is silent."""
+def _ask_store(ask: Callable[[Any], list[int] | None]) -> list[int]:
+    """Ask the store of the first process; without an answer, that process is silent."""
     found: list[list[int]] = []
 
     def answered() -> None:
-        # It goes with the first process.
+        # The store ends with the first process.
         with suppress(RuntimeError):
             found.append(ask(_get_default_store()) or [])
 

@@ -1,8 +1,8 @@
-"""Values that processes send each other, as bytes that cannot run anything when they are read.
+"""Encode values as bytes that cannot run code when decoded.
 
 Supported: None, booleans, numbers, strings, bytes, lists, tuples, sets, dictionaries, NumPy arrays and numbers, torch
-dtypes and dense tensors, in any nesting. Tensors arrive contiguous and on the host. Other types are refused by the sender.
-The bytes are the length of a JSON text, the text, and the raw contents of arrays and tensors one after the other.
+dtypes and dense tensors, in any nesting. Tensors arrive contiguous and on the host. The sender refuses other types.
+The bytes are the length of a JSON text, the text, and the raw contents of arrays and tensors in order.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from pilotage.errors import DistributedError
 
 __all__ = ["from_bytes", "to_bytes"]
 
-_DEPTH = 100
+_MAX_DEPTH = 100
 _LENGTH = struct.Struct("<Q")
 _DTYPES = {str(found): found for name in dir(torch) if isinstance(found := getattr(torch, name), torch.dtype)}
 _ARRAY_KINDS = "biufc"
-_SUPPORTED = "None, booleans, numbers, strings, bytes, lists, tuples, sets, dictionaries, NumPy arrays, torch dtypes and dense tensors"
+_SUPPORTED = (
+    "None, booleans, numbers, strings, bytes, lists, tuples, sets, dictionaries, NumPy arrays, torch dtypes "
+    "and dense tensors"
+)
 
 
 def to_bytes(value: Any) -> Tensor:
@@ -37,7 +40,7 @@ def to_bytes(value: Any) -> Tensor:
 
 
 def from_bytes(data: Tensor) -> Any:
-    """Decode what `to_bytes` has encoded; anything else raises `DistributedError`."""
+    """Decode what `to_bytes` returned; anything else raises `DistributedError`."""
     try:
         return _read(data)
     except (ValueError, TypeError, KeyError, IndexError, RuntimeError, RecursionError, struct.error) as error:
@@ -52,14 +55,14 @@ def _read(data: Tensor) -> Any:
     tree, sizes = json.loads(data[start : start + length].numpy().tobytes())
     if any(type(size) is not int or size < 0 for size in sizes) or start + length + sum(sizes) != data.numel():
         raise ValueError("its parts do not add up to the message")
-    # Copies, so that each part begins where its type may begin, and none keeps the whole message alive.
+    # Copies are aligned for their type, and do not keep the whole message alive.
     parts = [part.clone() for part in data[start + length :].split(sizes)] if sizes else []
     return _unpacked(tree, parts)
 
 
 def _packed(value: Any, contents: list[Tensor], depth: int) -> Any:
-    if depth > _DEPTH:
-        raise DistributedError(f"A value nested more than {_DEPTH} levels deep cannot be sent to other processes.")
+    if depth > _MAX_DEPTH:
+        raise DistributedError(f"A value nested more than {_MAX_DEPTH} levels deep cannot be sent to other processes.")
 
     def all_of(items: Iterable[Any]) -> list[Any]:
         return [_packed(item, contents, depth + 1) for item in items]
@@ -82,8 +85,8 @@ def _packed(value: Any, contents: list[Tensor], depth: int) -> Any:
     if kind is torch.dtype:
         return ["dtype", str(value)]
     if isinstance(value, numpy.ndarray | numpy.generic) and value.dtype.kind in _ARRAY_KINDS:
-        place = content(_from_buffer(value.tobytes()))
-        return ["array" if isinstance(value, numpy.ndarray) else "number", place, value.dtype.str, list(value.shape)]
+        index = content(_from_buffer(value.tobytes()))
+        return ["array" if isinstance(value, numpy.ndarray) else "number", index, value.dtype.str, list(value.shape)]
     if isinstance(value, Tensor) and value.layout is torch.strided and not value.is_quantized:
         dense = value.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
         return ["tensor", content(dense), str(dense.dtype), list(dense.shape)]
@@ -106,24 +109,24 @@ def _unpacked(tree: Any, parts: list[Tensor]) -> Any:
     match tree:
         case ["complex", float(real), float(imaginary)]:
             return complex(real, imaginary)
-        case ["bytes" | "bytearray", int(place)]:
-            found = parts[place].numpy().tobytes()
+        case ["bytes" | "bytearray", int(index)]:
+            found = parts[index].numpy().tobytes()
             return found if tag == "bytes" else bytearray(found)
         case ["dtype", str(name)]:
             return _DTYPES[name]
-        case ["tensor", int(place), str(name), list(shape)]:
-            return parts[place].view(_DTYPES[name]).reshape(_checked(shape))
-        case ["array" | "number", int(place), str(name), list(shape)]:
+        case ["tensor", int(index), str(name), list(shape)]:
+            return parts[index].view(_DTYPES[name]).reshape(_checked(shape))
+        case ["array" | "number", int(index), str(name), list(shape)]:
             dtype = numpy.dtype(name)
             if dtype.kind not in _ARRAY_KINDS:
                 raise ValueError(f"it holds an array of {name!r}")
-            array = numpy.frombuffer(parts[place].numpy().tobytes(), dtype=dtype).reshape(_checked(shape))
+            array = numpy.frombuffer(parts[index].numpy().tobytes(), dtype=dtype).reshape(_checked(shape))
             return array.copy() if tag == "array" else array[()]
     raise ValueError(f"it holds a value of the unknown kind {tag!r}")
 
 
 def _from_buffer(data: bytes | bytearray) -> Tensor:
-    # A copy that may be written to, which torch warns of otherwise.
+    # A writable copy; torch warns about read-only buffers.
     return torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
 
 

@@ -1,4 +1,4 @@
-"""Who is who among the instances of a job."""
+"""The instances of a job, and this process among them."""
 
 from __future__ import annotations
 
@@ -9,40 +9,43 @@ from pilotage.errors import OptionError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """All instances of a job, seen from one of them."""
+    """All instances of a job, as seen from one of them.
+
+    The methods are small conversions between instances, stages, replicas and processes, hence their number.
+    """
 
     rank: int = 0
     """This instance, counted from 0."""
 
     size: int = 1
-    """All of them."""
+    """The number of instances."""
 
     local_rank: int = 0
     """This instance among those of its host."""
 
     replicas_per_instance: int = 1
-    """Copies of the model in each instance; 1 where the launcher does not say."""
+    """Copies of the model in each instance; 1 if the launcher does not say."""
 
     stages_per_replica: int = 1
-    """Devices that one copy of the model is spread over; 1 where the launcher does not say."""
+    """Devices that one copy of the model uses; 1 if the launcher does not say."""
 
     stage: int | None = None
-    """The stage of this process, where each instance is one process for each stage; None where it is one process."""
+    """The stage of this process if each instance is one process per stage, otherwise None."""
 
     address: str | None = None
-    """The host of instance 0, where all of them meet; None where the launcher does not say."""
+    """The host of instance 0, where all instances meet; None if the launcher does not say."""
 
     port: int | None = None
-    """Where on that host."""
+    """The port on that host."""
 
     one_host: bool = False
     """Whether all processes are known to be on this host."""
 
     directory: str | None = None
-    """The private directory of a job on one host, where the launcher has made one; the processes meet in it."""
+    """The private directory in which the processes of a job on one host meet, if the launcher created one."""
 
     launcher: str = "nobody"
-    """Whose environment this was read from."""
+    """The launcher that described this world."""
 
     def __post_init__(self) -> None:
         for name in ("size", "replicas_per_instance", "stages_per_replica"):
@@ -54,7 +57,8 @@ class World:
             )
         if self.stage is not None and not 0 <= self.stage < self.stages_per_replica:
             raise OptionError(
-                f"The stage is {self.stage}, by {self.launcher}. It has to lie between 0 and {self.stages_per_replica - 1}."
+                f"The stage is {self.stage}, by {self.launcher}. "
+                f"It has to lie between 0 and {self.stages_per_replica - 1}."
             )
         if self.local_rank < 0:
             raise OptionError(f"The local rank is {self.local_rank}, by {self.launcher}. It has to be at least 0.")
@@ -73,7 +77,7 @@ class World:
 
     @property
     def processes_per_instance(self) -> int:
-        """Processes that each instance is made of."""
+        """Processes of each instance."""
         return 1 if self.stage is None else self.stages_per_replica
 
     @property
@@ -87,15 +91,15 @@ class World:
         return self.process_of(self.rank, self.stage or 0)
 
     def process_of(self, rank: int, stage: int) -> int:
-        """The number of the process that has a stage of an instance."""
+        """The number of the process of a stage of an instance."""
         return rank * self.processes_per_instance + stage
 
     @property
     def label(self) -> str:
-        """What this process is called in messages."""
+        """The name of this process in messages."""
         return f"Rank {self.rank} of {self.size}" + ("" if self.stage is None else f", stage {self.stage}")
 
     def name_of(self, process: int) -> str:
-        """What another process is called there."""
+        """The name of another process in messages."""
         rank, stage = divmod(process, self.processes_per_instance)
         return f"rank {rank}" + ("" if self.stage is None else f", stage {stage}")

@@ -21,7 +21,7 @@ from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, upda
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace
 
-_LARGEST = "max_exp_avg_sq"
+_MAX_SECOND = "max_exp_avg_sq"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +29,14 @@ class AdamRule(MomentRule):
     """The arithmetic of ``torch.optim.Adam`` and ``AdamW``: ``lr``, ``beta1``, ``beta2``, ``eps``, ``weight_decay``."""
 
     decoupled_weight_decay: bool = False
-    """Shrink the parameters themselves, as AdamW does, instead of adding to the gradients."""
+    """Decay the parameters directly, as AdamW does, instead of adding to the gradients."""
 
     amsgrad: bool = False
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The two moments, and the largest second one for AMSGrad."""
-        return (FIRST, SECOND, _LARGEST) if self.amsgrad else (FIRST, SECOND)
+        """The two moments, and for AMSGrad the largest second moment."""
+        return (FIRST, SECOND, _MAX_SECOND) if self.amsgrad else (FIRST, SECOND)
 
     def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and moments in place."""
@@ -49,7 +49,7 @@ class AdamRule(MomentRule):
         subtract_scaled_quotient_(work.parameters, work.slots[FIRST], denominators, step_size)
 
     def _decay_weights(self, work: Workspace, values: Mapping[str, Value]) -> list[Tensor]:
-        """Shrink the parameters or, where that is not decoupled, return gradients that will."""
+        """Apply weight decay to the parameters if it is decoupled, otherwise to the returned gradients."""
         weight_decay = values["weight_decay"]
         if is_zero(weight_decay):
             return work.gradients
@@ -61,6 +61,6 @@ class AdamRule(MomentRule):
     def _second_moments(self, work: Workspace) -> list[Tensor]:
         if not self.amsgrad:
             return work.slots[SECOND]
-        torch._foreach_maximum_(work.slots[_LARGEST], work.slots[SECOND])
-        work.store(_LARGEST)
-        return work.slots[_LARGEST]
+        torch._foreach_maximum_(work.slots[_MAX_SECOND], work.slots[SECOND])
+        work.store(_MAX_SECOND)
+        return work.slots[_MAX_SECOND]

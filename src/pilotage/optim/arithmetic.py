@@ -1,8 +1,8 @@
-"""Arithmetic on lists of tensors with factors that are compiled in (floats) or may vary (0-dim float64 tensors).
+"""Arithmetic on lists of tensors with factors that are constants (floats) or variables (0-dim float64 tensors).
 
-Either kind of factor gives what torch's own optimizers compute on the CPU, to the last bit in float32 and float64.
-Varying factors therefore enter through the operations that round as often as the scalar forms do: ``addcmul``
-fuses product and sum just as ``add`` with ``alpha`` does, whereas ``x - factor * y`` would round once more.
+Both kinds give the same bits as torch's own optimizers on the CPU in float32 and float64. Variable factors therefore
+use operations that round as often as the scalar forms do: ``addcmul`` fuses product and sum as ``add`` with ``alpha``
+does, whereas ``x - factor * y`` would round once more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _REDUCED = frozenset({torch.float16, torch.bfloat16})
 
 
 def is_zero(value: Value) -> bool:
-    """Whether a value is compiled in as zero, so that its term can be left out."""
+    """Whether a value is the constant zero, so that its term can be left out."""
     return not isinstance(value, Tensor) and value == 0
 
 
@@ -35,7 +35,7 @@ def shift_(targets: list[Tensor], amount: Value) -> None:
     if not isinstance(amount, Tensor):
         torch._foreach_add_(targets, amount)
     else:
-        # The overload for one tensor reads its number, which a captured graph cannot do.
+        # The overload for a single tensor reads its value, which a captured graph cannot do.
         torch._foreach_add_(targets, _cast_for_each(amount, targets))
 
 
@@ -88,27 +88,27 @@ def subtract_scaled_quotient_(
 
 
 def square_root(value: Tensor) -> Tensor:
-    """The power one half of a 0-dim tensor, rounded as Python's ``value ** 0.5``."""
-    # A scalar exponent of 0.5 would become sqrt, which differs from pow in the last bit now and then.
+    """The square root of a 0-dim tensor, rounded as Python's ``value ** 0.5``."""
+    # A scalar exponent of 0.5 would become sqrt, which sometimes differs from pow in the last bit.
     return torch.pow(value, torch.full_like(value, 0.5))
 
 
 def _widened(tensors: list[Tensor]) -> list[Tensor]:
-    """Half precision tensors as float32: a factor cast to half precision would lose digits, or vanish."""
+    """Half precision tensors as float32: a factor in half precision would lose digits or underflow."""
     return [tensor.float() if tensor.dtype in _REDUCED else tensor for tensor in tensors]
 
 
 def _cast_for_each(factor: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """The factor in each tensor's type, but in no fewer bits than float32; cast once for each type."""
+    """The factor in the type of each tensor, at least float32; cast once per type."""
     types = [torch.float32 if tensor.dtype in _REDUCED else tensor.dtype for tensor in tensors]
     casts = {dtype: factor.to(dtype) for dtype in dict.fromkeys(types)}
     return [casts[dtype] for dtype in types]
 
 
 def _cast_for_all(factor: Value, tensors: list[Tensor]) -> Value:
-    """A varying factor in the type of all tensors; types of half precision take it as it is."""
+    """A variable factor in the common type of the tensors; unchanged for half precision and mixed types."""
     if not isinstance(factor, Tensor):
         return factor
-    # Left as it is it would be cast for each tensor again, and a 0-dim tensor would be computed in float64.
+    # Without the cast each tensor would cast it again, and 0-dim tensors would be computed in float64.
     types = {tensor.dtype for tensor in tensors}
     return factor.to(types.pop()) if len(types) == 1 and not types & _REDUCED else factor

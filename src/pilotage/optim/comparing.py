@@ -1,4 +1,4 @@
-"""What would have to be compiled anew to go from one optimizer plan to another."""
+"""Compare two optimizer plans: which differences need a new compilation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pilotage.optim.rule import Group, OptimizerPlan
 
 
 def changed_constants(compiled: OptimizerPlan, wanted: OptimizerPlan) -> list[str]:
-    """Each difference that a program compiled for one plan cannot follow by new values alone; none means it can."""
+    """The differences that need a new compilation; empty if new values are enough."""
     return list(_differences(compiled, wanted))
 
 
 def with_values_of(compiled: OptimizerPlan, wanted: OptimizerPlan) -> OptimizerPlan:
-    """The compiled plan with the values of another one; raises where the other differs in more than values."""
+    """The compiled plan with the values of another one; raises if they differ in more than values."""
     if differences := changed_constants(compiled, wanted):
         raise OptionError(
             f"These parts of the optimizer are compiled into the program and cannot change: {', '.join(differences)}. "

@@ -1,4 +1,4 @@
-"""Update rules run at once, on parameters that hold their gradients."""
+"""Run update rules eagerly, on parameters with gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotage.optim.workspace import open_workspace
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:
-    """What the closure of an optimizer's step returns, which needs gradients; None without one."""
+    """The result of the closure of an optimizer's step, run with gradients enabled; None without a closure."""
     if closure is None:
         return None
     with torch.enable_grad():
@@ -31,15 +31,15 @@ def update_eagerly(
         if parameter.grad is None:
             continue
         kept = state[parameter]
-        _fill_in(kept, rule, parameter)
+        _add_missing_state(kept, rule, parameter)
         slots = {slot: [kept[slot]] for slot in rule.slots}
         work = open_workspace([parameter], [parameter.grad], slots, maximize=rule.maximize)
         rule.apply(work, kept["step"].double(), values)
         kept["step"] += 1
 
 
-def _fill_in(kept: MutableMapping[str, Any], rule: UpdateRule, parameter: Tensor) -> None:
-    # torch's SGD keeps a momentum buffer but no count; where there is a buffer, the first update is over.
+def _add_missing_state(kept: MutableMapping[str, Any], rule: UpdateRule, parameter: Tensor) -> None:
+    # torch's SGD keeps a momentum buffer but no step count; a buffer means that the first update is done.
     kept.setdefault("step", torch.tensor(1.0 if kept else 0.0))
     for slot in rule.slots:
         if kept.get(slot) is None:

@@ -1,4 +1,4 @@
-"""The optimizers that can become part of a program, and how each one's parameter groups are read."""
+"""The supported optimizers, and how to read the parameter groups of each."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ GroupSettings: TypeAlias = Mapping[str, Any]
 
 
 _CYCLED = frozenset({"momentum", "beta1"})
-"""What OneCycleLR and CyclicLR move beside the learning rate; they keep its bounds in the parameter group."""
+"""What OneCycleLR and CyclicLR change besides the learning rate; they store its bounds in the parameter group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refinements:
-    """What an optimizer decides beyond torch's own settings."""
+    """Settings of an optimizer beyond torch's own."""
 
     loss_scaling: float = 1.0
     max_gradient_norm: float = float("inf")
     accumulation_type: torch.dtype = torch.float32
 
     plan_constants: frozenset[str] = frozenset({"loss_scaling", "max_gradient_norm"})
-    """Which of ``loss_scaling`` and ``max_gradient_norm`` are compiled in."""
+    """Which of ``loss_scaling`` and ``max_gradient_norm`` are constants."""
 
     constants: frozenset[str] | None = None
-    """Values of every group that are compiled in; None decides by torch's defaults, see :meth:`Family.constants`."""
+    """The constants of every group; None derives them from torch's defaults, see :meth:`Family.constants`."""
 
     first_moment_dtype: torch.dtype | None = None
-    """What momentum buffers and first moments are stored in; None is each parameter's own type."""
+    """The type of momentum buffers and first moments; None is the parameter's type."""
 
     second_moment_dtype: torch.dtype | None = None
-    """What second moments are stored in; None is each parameter's own type."""
+    """The type of second moments; None is the parameter's type."""
 
     bias_correction: bool | None = None
-    """Whether moments that start from zero are made up for; None leaves it to the optimizer."""
+    """Whether to correct the bias of moments that start at zero; None leaves it to the optimizer."""
 
     tensorflow: bool = False
     """Whether RMSprop follows TensorFlow's definition."""
@@ -60,15 +60,15 @@ class Family:
     rule: Callable[[torch.optim.Optimizer, GroupSettings, frozenset[str], Refinements], UpdateRule]
 
     defaults: Mapping[str, float]
-    """Values that torch leaves at these numbers unless told otherwise."""
+    """torch's default values."""
 
     fixed: frozenset[str] = frozenset()
-    """Values that are compiled in whatever they are."""
+    """Values that are always constants."""
 
     def constants(self, settings: GroupSettings) -> frozenset[str]:
-        """Values of a group that are compiled in: the fixed ones, and those that stand at torch's defaults.
+        """The constants of a group: the fixed values, and those at torch's defaults.
 
-        The learning rate never is, so that a schedule can move it; nor is the momentum where a schedule cycles it.
+        The learning rate is always variable, so that a scheduler can change it, and so is a cycled momentum.
         """
         values = self.values(settings)
         constants = self.fixed | {name for name, default in self.defaults.items() if values[name] == default}
@@ -76,7 +76,7 @@ class Family:
 
 
 def family_of(optimizer: torch.optim.Optimizer) -> Family:
-    """The family that an optimizer belongs to."""
+    """The family of an optimizer."""
     for family in _FAMILIES:
         if isinstance(optimizer, family.optimizer):
             return family
@@ -148,7 +148,7 @@ def _lamb_rule(
     )
 
 
-# A class stands before those that it is derived from.
+# A subclass comes before its base class.
 _FAMILIES = (
     Family(
         optimizer=torch.optim.SGD,

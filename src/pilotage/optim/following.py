@@ -1,4 +1,4 @@
-"""An optimizer whose numbers are read before every call, so that schedules work."""
+"""An optimizer whose settings are read before every call, so that schedulers work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotage.optim.settings import Settings
 
 
 class FollowedOptimizer:
-    """The optimizer that a program follows: a change of its parameter groups reaches the program at the next call."""
+    """The optimizer of a program: changes of its parameter groups take effect at the next call."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
         self.optimizer = optimizer
@@ -20,25 +20,25 @@ class FollowedOptimizer:
         self._settings = Settings(optimizer)
 
     def first_plan(self, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
-        """The present values, with warnings about what a program does not make use of."""
+        """The current plan, with warnings about what a program ignores."""
         return read_optimizer(self.optimizer, self._names, like=like)
 
     def has_changed(self) -> bool:
-        """Whether the parameter groups differ from those of the last plan that was taken over."""
+        """Whether the parameter groups differ from those noted last."""
         return self._settings.differ_from(self.optimizer)
 
     def plan(self, compiled: OptimizerPlan | None) -> OptimizerPlan:
-        """The present values; with the plan of a program, in its division into constants and variables."""
+        """The current plan, with the constants and variables of a compiled one if given."""
         if compiled is None:
             self._names = _names(self._module)
         return read_again(self.optimizer, self._names, like=compiled)
 
     def note(self) -> None:
-        """Remember that the present values were taken over."""
+        """Remember the current settings as applied."""
         self._settings.note(self.optimizer)
 
     def note_update(self) -> None:
-        """Set the mark by which torch's schedulers know that weights were updated before the first change of a rate."""
+        """Tell torch's schedulers that an update was made, as they expect one before the first change of a rate."""
         self.optimizer._opt_called = True  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""LAMB: Adam's direction with a step as long as each parameter's own norm allows."""
+"""LAMB: Adam's direction, scaled by the norm of each parameter."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class LambRule(MomentRule):
 
 
 def _trust_ratios(parameters: list[Tensor], updates: list[Tensor], max_weight_norm: Value) -> Tensor:
-    """Norm of each parameter over that of its update, one where either is zero; as a vector."""
-    # Squares of half precision numbers overflow soon, so the norms are float32 at least.
+    """The norm of each parameter divided by that of its update, or 1 if either is zero, as a vector."""
+    # Squares of half precision numbers overflow easily, so the norms are at least float32.
     dtype = torch.promote_types(updates[0].dtype, torch.float32)
     weight_norms = torch.stack(torch._foreach_norm(parameters, 2, dtype))
     update_norms = torch.stack(torch._foreach_norm(updates, 2, dtype))
@@ -90,7 +90,7 @@ class Lamb(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; returns what the closure returned."""
+        """Update every parameter that has a gradient; returns the result of the closure."""
         loss = loss_of(closure)
         for group in self.param_groups:
             rule = LambRule(maximize=group["maximize"], bias_correction=self.bias_correction)
@@ -99,7 +99,7 @@ class Lamb(torch.optim.Optimizer):
 
 
 def lamb_values(group: Mapping[str, Any]) -> dict[str, float]:
-    """The values of a parameter group of LAMB under the names that its rule knows."""
+    """The values of a parameter group under the names of `LambRule`."""
     return moment_values(group, "lr", "eps", "weight_decay", "max_weight_norm")
 
 

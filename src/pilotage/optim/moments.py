@@ -1,4 +1,4 @@
-"""The running moments of gradients that Adam and LAMB share."""
+"""Running moments of gradients, for Adam and LAMB."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SECOND = "exp_avg_sq"
 
 @dataclass(frozen=True, kw_only=True)
 class MomentRule:
-    """The choices that Adam and LAMB share."""
+    """The settings that Adam and LAMB share."""
 
     maximize: bool = False
 
     bias_correction: bool = True
-    """Make up for moments that start from zero."""
+    """Correct the bias of moments that start at zero."""
 
     first_moment_dtype: torch.dtype | None = None
-    """What the first moment is stored in; None is the parameter's own type."""
+    """The type of the first moment; None is the parameter's type."""
 
     second_moment_dtype: torch.dtype | None = None
-    """What the second moment is stored in; None is the parameter's own type."""
+    """The type of the second moment; None is the parameter's type."""
 
     def initial(self, slot: str, parameter: Tensor) -> Tensor:
         """Zeros."""
@@ -47,11 +47,11 @@ def update_moments(work: Workspace, gradients: list[Tensor], beta1: Value, beta2
 
 
 def moment_values(settings: Mapping[str, Any], *names: str) -> dict[str, float]:
-    """These values of a parameter group, and its betas, under the names that rules know."""
+    """These values of a parameter group, and its betas as ``beta1`` and ``beta2``."""
     beta1, beta2 = settings["betas"]
     return {name: float(settings[name]) for name in names} | {"beta1": float(beta1), "beta2": float(beta2)}
 
 
 def bias_divisor(step: Tensor, beta: Value) -> Tensor:
-    """What makes up for a moment that started from zero, in the update that follows ``step`` others."""
+    """The divisor that corrects the bias of a moment in the update after ``step`` others."""
     return 1 - torch.pow(beta, step + 1)

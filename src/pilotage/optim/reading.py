@@ -1,4 +1,4 @@
-"""From a torch optimizer to the plan that the engine compiles."""
+"""Read a torch optimizer as the plan that the engine compiles."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def read_optimizer(
     refinements: Refinements | None = None,
     like: OptimizerPlan | None = None,
 ) -> OptimizerPlan:
-    """The plan of an optimizer over the parameters that ``names`` knows, by ``id``.
+    """The plan of an optimizer for the parameters in ``names``, which maps their ``id`` to their name.
 
-    ``refinements`` tells what the optimizer decides beyond torch's settings, and vouches for its Python code, which
-    is not run. ``like`` is a plan compiled before, whose division into constants and variables is kept.
+    ``refinements`` are settings beyond torch's own; with them, a ``step`` of the optimizer's own gives no warning.
+    ``like`` is a compiled plan whose constants and variables to keep.
     """
     family = family_of(optimizer)
     if refinements is None:
         _warn_of_python_code(optimizer, family)
         refinements = Refinements()
-    _warn_of_strangers(optimizer, names)
+    _warn_of_unknown_parameters(optimizer, names)
     return _plan(optimizer, names, refinements, like)
 
 
 def read_again(
     optimizer: torch.optim.Optimizer, names: Mapping[int, str], *, like: OptimizerPlan | None = None
 ) -> OptimizerPlan:
-    """The present plan of an optimizer that was read before: the same without its warnings."""
+    """The current plan of an optimizer that was read before, without warnings."""
     return _plan(optimizer, names, Refinements(), like)
 
 
@@ -46,15 +46,15 @@ def _plan(
     family = family_of(optimizer)
     groups: list[Group] = []
     for settings in optimizer.param_groups:
-        known = _known(settings, names)
+        known = _trained_names(settings, names)
         if known:
             earlier = like.groups[len(groups)] if like is not None and len(groups) < len(like.groups) else None
             constants = _constants(family, settings, refinements, earlier)
             groups.append(read_group(optimizer, settings, known, refinements, constants))
     if not groups:
         raise OptionError(
-            f"The {type(optimizer).__name__} optimizer holds no parameter of the module that could be trained. "
-            "Create it from the parameters() of the module that is wrapped."
+            f"The {type(optimizer).__name__} optimizer holds no parameter of the module that requires a gradient. "
+            "Create it from the parameters() of the wrapped module."
         )
     return OptimizerPlan(
         groups=tuple(groups),
@@ -65,8 +65,8 @@ def _plan(
     )
 
 
-def _known(settings: GroupSettings, names: Mapping[int, str]) -> tuple[str, ...]:
-    # Whether a gradient is wanted can be asked of weights that are not up to date with the device.
+def _trained_names(settings: GroupSettings, names: Mapping[int, str]) -> tuple[str, ...]:
+    # requires_grad does not need weights that are up to date with the device.
     with torch._C.DisableTorchFunctionSubclass():
         return tuple(names[id(p)] for p in settings["params"] if id(p) in names and p.requires_grad)
 
@@ -78,10 +78,10 @@ def read_group(
     refinements: Refinements,
     constants: frozenset[str] | None = None,
 ) -> Group:
-    """One parameter group of an optimizer, for the parameters of these names."""
+    """One parameter group of an optimizer, for the parameters with these names."""
     family = family_of(optimizer)
     if settings.get("differentiable"):
-        raise OptionError("differentiable=True cannot be compiled: an update is no part of autograd. Leave it out.")
+        raise OptionError("differentiable=True cannot be compiled: autograd does not see updates. Leave it out.")
     if constants is None:
         constants = _constants(family, settings, refinements, None)
     return Group(
@@ -93,8 +93,8 @@ def read_group(
 
 
 def runs_python_code(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether the optimizer has a ``step`` of its own, which a program does not run."""
-    # torch wraps `step` of each class whose instances are created, so what is under the wrappers is compared.
+    """Whether the optimizer overrides ``step``, which a program does not run."""
+    # torch wraps `step` of each instantiated class, so compare the functions below the wrappers.
     return inspect.unwrap(type(optimizer).step) is not inspect.unwrap(family_of(optimizer).optimizer.step)
 
 
@@ -111,16 +111,16 @@ def _constants(
 def _warn_of_python_code(optimizer: torch.optim.Optimizer, family: Family) -> None:
     if runs_python_code(optimizer):
         warnings.warn(
-            f"{type(optimizer).__name__} has a step() of its own. A program does not run it: parameters are updated "
+            f"{type(optimizer).__name__} overrides step(). A program does not run it: parameters are updated "
             f"as {family.optimizer.__name__} does.",
             stacklevel=3,
         )
 
 
-def _warn_of_strangers(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> None:
-    strangers = sum(id(p) not in names for settings in optimizer.param_groups for p in settings["params"])
-    if strangers:
+def _warn_of_unknown_parameters(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> None:
+    unknown = sum(id(p) not in names for settings in optimizer.param_groups for p in settings["params"])
+    if unknown:
         warnings.warn(
-            f"{strangers} of the optimizer's parameters are no parameters of the module and will not be updated.",
+            f"{unknown} of the optimizer's parameters are not parameters of the module and will not be updated.",
             stacklevel=3,
         )

@@ -31,27 +31,27 @@ class RmspropRule:
     """The arithmetic of ``torch.optim.RMSprop``: values ``lr``, ``alpha``, ``eps``, ``weight_decay``, ``momentum``."""
 
     momentum: bool = False
-    """Whether there is a momentum buffer; without one, the value of momentum has no part."""
+    """Whether there is a momentum buffer; without one, the value of momentum is ignored."""
 
     centered: bool = False
     maximize: bool = False
 
     tensorflow: bool = False
-    """Start the average of squares from ones, add eps under the root, and fold lr into the momentum buffer."""
+    """Start the average of squares at one, add eps inside the root, and fold lr into the momentum buffer."""
 
     first_moment_dtype: torch.dtype | None = None
-    """What the average gradient and the momentum buffer are stored in; None is the parameter's own type."""
+    """The type of the average gradient and the momentum buffer; None is the parameter's type."""
 
     second_moment_dtype: torch.dtype | None = None
-    """What the average of squares is stored in; None is the parameter's own type."""
+    """The type of the average of squares; None is the parameter's type."""
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The average of squares, then the average gradient and the momentum buffer where there are any."""
+        """The average of squares, then the average gradient and the momentum buffer if used."""
         return (_SQUARES, *[_GRADIENTS] * self.centered, *[_BUFFER] * self.momentum)
 
     def initial(self, slot: str, parameter: Tensor) -> Tensor:
-        """Zeros, but ones for TensorFlow's average of squares."""
+        """Zeros; ones for TensorFlow's average of squares."""
         if slot == _SQUARES:
             return empty_slot(parameter, self.second_moment_dtype, fill=1.0 if self.tensorflow else 0.0)
         return empty_slot(parameter, self.first_moment_dtype)
@@ -65,7 +65,7 @@ class RmspropRule:
         if not self.momentum:
             subtract_scaled_quotient_(work.parameters, updates, denominators, values["lr"])
             return
-        # The rate is folded into the buffer by TensorFlow, and applied to the whole buffer by torch.
+        # TensorFlow folds the rate into the buffer; torch applies it to the whole buffer.
         into_buffer, out_of_buffer = (values["lr"], 1.0) if self.tensorflow else (1.0, values["lr"])
         scale_(work.slots[_BUFFER], values["momentum"])
         subtract_scaled_quotient_(work.slots[_BUFFER], updates, denominators, -into_buffer)

@@ -1,4 +1,4 @@
-"""What an optimizer's arithmetic looks like to the engine."""
+"""Update rules and optimizer plans, as the engine sees them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 from pilotage.optim.workspace import Workspace
 
 Value: TypeAlias = float | Tensor
-"""A float is compiled into the program; a 0-dim float64 tensor may change from call to call."""
+"""A float is a constant of the program; a 0-dim float64 tensor may change from call to call."""
 
 
 class UpdateRule(Protocol):
-    """One optimizer's arithmetic on tensors; choices that change the formula are fields of the rule."""
+    """The arithmetic of an optimizer on tensors; settings that change the formula are fields of the rule."""
 
     @property
     def maximize(self) -> bool:
-        """Whether to go uphill."""
+        """Whether to maximize the loss."""
         ...
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """Names of the state tensors that each parameter has, such as ``momentum``."""
+        """Names of the state tensors of each parameter, such as ``momentum_buffer``."""
         ...
 
     def initial(self, slot: str, parameter: Tensor) -> Tensor:
@@ -46,32 +46,32 @@ class Group:
     """Names of the module's parameters, in the optimizer's order."""
 
     values: Mapping[str, float]
-    """Learning rate, momentum and the like, under torch's names; ``betas`` are ``beta1`` and ``beta2``."""
+    """Learning rate, momentum and so on, under torch's names; ``betas`` become ``beta1`` and ``beta2``."""
 
     constants: frozenset[str] = frozenset()
-    """Values that are compiled in and may not change later."""
+    """Values that are compiled in and cannot change later."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerPlan:
-    """Everything the engine needs to know of an optimizer."""
+    """Everything the engine needs to know about an optimizer."""
 
     groups: tuple[Group, ...]
 
     loss_scaling: float = 1.0
-    """Factor on the gradient of the loss, undone before the update."""
+    """Factor on the gradient of the loss, removed before the update."""
 
     max_gradient_norm: float = float("inf")
-    """Bound on the norm of all gradients together."""
+    """Limit on the norm of all gradients together."""
 
     accumulation_type: torch.dtype = torch.float32
-    """What gradients are pooled in."""
+    """The type in which gradients are accumulated."""
 
     automatic_loss_scaling: bool = False
-    """Let the loss scaling follow the gradients: twice as much as long as none of them is large, else half."""
+    """Adapt the loss scaling to the gradients: double it while none is large, otherwise halve it."""
 
     stochastic_rounding: bool = False
-    """Round new weights of fewer than 32 bits up or down at random, so that small updates count in the mean."""
+    """Round new weights of fewer than 32 bits up or down at random, so that small updates count on average."""
 
     constants: frozenset[str] = field(default_factory=lambda: frozenset({"loss_scaling", "max_gradient_norm"}))
     """Which of the values above are compiled in."""

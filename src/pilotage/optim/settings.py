@@ -1,4 +1,4 @@
-"""The settings of an optimizer's parameter groups, and whether they have changed since they were read."""
+"""The settings of an optimizer's parameter groups, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 _NOT_READ = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
-"""Settings that say nothing about the arithmetic of an update."""
+"""Settings that do not affect the arithmetic of an update."""
 
-_SCHEDULERS_OWN = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
-"""What torch's schedulers keep in a parameter group for themselves."""
+_SCHEDULER_SETTINGS = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
+"""What torch's schedulers store in a parameter group for themselves."""
 
 
 class Settings:
-    """The settings of all parameter groups as they were last noted."""
+    """The settings of all parameter groups when they were last noted."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self._readers: list[Callable[[Mapping[str, Any]], Any]] = []
@@ -27,14 +27,14 @@ class Settings:
         self.note(optimizer)
 
     def note(self, optimizer: torch.optim.Optimizer) -> None:
-        """Remember the present settings."""
+        """Remember the current settings."""
         groups = optimizer.param_groups
         self._readers = [_reader(group) for group in groups]
         self._noted = [_plain(read(group)) for read, group in zip(self._readers, groups, strict=True)]
         self.rates = rates_of(optimizer)
 
     def differ_from(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether the optimizer has other settings by now; asked at every call, so it has to be quick."""
+        """Whether the optimizer's settings have changed; called in every host call, so it has to be fast."""
         groups = optimizer.param_groups
         if len(groups) != len(self._readers):
             return True
@@ -47,11 +47,11 @@ def rates_of(optimizer: torch.optim.Optimizer) -> list[float]:
 
 
 def _reader(group: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    return itemgetter(*sorted(group.keys() - _NOT_READ - _SCHEDULERS_OWN))
+    return itemgetter(*sorted(group.keys() - _NOT_READ - _SCHEDULER_SETTINGS))
 
 
 def _plain(value: Any) -> Any:
-    """Numbers in place of tensors, which schedulers change in place."""
+    """Numbers instead of tensors, which schedulers modify in place."""
     if isinstance(value, Tensor):
         return value.item()
     return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value

@@ -17,22 +17,22 @@ from pilotage.optim.workspace import Workspace, empty_slot
 class SgdRule:
     """The arithmetic of ``torch.optim.SGD``: values ``lr``, ``momentum``, ``dampening`` and ``weight_decay``.
 
-    A momentum that varies and is zero for a while leaves the buffer at the last gradient, where torch would keep an
-    older one; the updates themselves are the same.
+    While a variable momentum is zero, the buffer holds the last gradient, where torch would keep an older one; the
+    updates are the same.
     """
 
     momentum: bool = False
-    """Whether there is a momentum buffer; without one, the values of momentum and dampening have no part."""
+    """Whether there is a momentum buffer; without one, momentum and dampening are ignored."""
 
     nesterov: bool = False
     maximize: bool = False
 
     momentum_dtype: torch.dtype | None = None
-    """What the momentum buffer is stored in; None is the parameter's own type."""
+    """The type of the momentum buffer; None is the parameter's type."""
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The momentum buffer, if there is one."""
+        """The momentum buffer, if used."""
         return ("momentum_buffer",) if self.momentum else ()
 
     def initial(self, slot: str, parameter: Tensor) -> Tensor:
@@ -53,13 +53,13 @@ class SgdRule:
     ) -> list[Tensor]:
         buffers = work.slots["momentum_buffer"]
         scale_(buffers, values["momentum"])
-        add_scaled_(buffers, updates, _share_of_gradient(step, values["momentum"], values["dampening"]))
+        add_scaled_(buffers, updates, _gradient_factor(step, values["momentum"], values["dampening"]))
         work.store("momentum_buffer")
         return add_scaled(updates, buffers, values["momentum"]) if self.nesterov else buffers
 
 
-def _share_of_gradient(step: Tensor, momentum: Value, dampening: Value) -> Value:
-    """What the gradient is multiplied by on its way into the buffer: torch does not dampen the first update."""
+def _gradient_factor(step: Tensor, momentum: Value, dampening: Value) -> Value:
+    """The factor of the gradient in the buffer: torch does not dampen the first update."""
     if is_zero(dampening):
         return 1.0
     dampened = step != 0

@@ -1,4 +1,4 @@
-"""The tensors of one update, in the types that its arithmetic runs in."""
+"""The tensors of one update, in the types of its arithmetic."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from torch import Tensor
 class Workspace:
     """Parameters, gradients and slots of one update.
 
-    Arithmetic runs in the widest type among a parameter, its gradient and its slots, so that a slot may be stored
-    in fewer bits than its parameter has, or in more. Where all types agree nothing is copied.
+    Arithmetic runs in the widest type of a parameter, its gradient and its slots, so that a slot may have fewer or
+    more bits than its parameter. Nothing is copied if all types agree.
     """
 
     parameters: list[Tensor]
-    """To be updated in place, in their own types."""
+    """Updated in place, in their own types."""
 
     gradients: list[Tensor]
-    """Pointing uphill, in the types of the arithmetic."""
+    """The direction of ascent, in the types of the arithmetic."""
 
     slots: Mapping[str, list[Tensor]]
-    """To be updated in place, in the types of the arithmetic; :meth:`store` makes a change last."""
+    """Updated in place, in the types of the arithmetic; :meth:`store` makes a change permanent."""
 
     stored: Mapping[str, list[Tensor]]
-    """The slots as they are kept between updates."""
+    """The slots as stored between updates."""
 
     def store(self, slot: str) -> None:
-        """Keep a slot's new value, and go on with what the stored type made of it."""
+        """Store a slot's new value, and continue with the value as rounded by the stored type."""
         for kept, current in zip(self.stored[slot], self.slots[slot], strict=True):
             if kept is not current:
                 kept.copy_(current)
@@ -41,7 +41,7 @@ class Workspace:
 def open_workspace(
     parameters: Sequence[Tensor], gradients: Sequence[Tensor], slots: Mapping[str, Sequence[Tensor]], *, maximize: bool
 ) -> Workspace:
-    """Bring the tensors of an update into the types of its arithmetic, and gradients to point uphill."""
+    """Cast the tensors of an update to the types of its arithmetic; ``maximize`` negates the gradients."""
     parameters = _real_views(parameters)
     gradients = _real_views(gradients)
     stored = {name: _real_views(tensors) for name, tensors in slots.items()}
@@ -59,7 +59,7 @@ def open_workspace(
 
 
 def empty_slot(parameter: Tensor, dtype: torch.dtype | None, *, fill: float = 0.0) -> Tensor:
-    """A slot for a parameter, laid out as the parameter is; no ``dtype`` means the parameter's own."""
+    """A slot with the layout of a parameter; ``dtype`` None is the parameter's type."""
     return torch.full_like(parameter, fill, dtype=dtype, requires_grad=False)
 
 

@@ -1,1 +1,1 @@
-"""What the user decided, as frozen values that are checked once."""
+"""The user's options as frozen values, checked once, and the environment variables."""

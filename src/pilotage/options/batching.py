@@ -1,4 +1,4 @@
-"""How one host call is cut into micro-batches."""
+"""How a host call is divided into micro-batches."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pilotage.options.choices import ReplicaGrouping
 class Batching:
     """How many micro-batches one host call consumes, and in which loops.
 
-    A call walks ``device_iterations`` x ``gradient_accumulation`` x ``replicas`` micro-batches, in that order
-    of nesting; the weights are updated once per device iteration.
+    A call runs ``device_iterations`` x ``gradient_accumulation`` x ``replicas`` micro-batches, nested in this order;
+    the weights are updated once per device iteration.
     """
 
     device_iterations: int = 1
     """Times the device loops before it returns to the host."""
 
     gradient_accumulation: int = 1
-    """Micro-batches whose gradients are pooled, per replica, before one update."""
+    """Micro-batches per replica whose gradients are accumulated before one update."""
 
     replicas: int = 1
     """Copies of the model that share each update."""
 
     instances: int = 1
-    """Host processes that share each update, with equally many replicas in each."""
+    """Host processes that share each update, each with the same number of replicas."""
 
     replicas_per_input: int = 1
-    """Replicas that are fed the same data."""
+    """Replicas that get the same data."""
 
     input_grouping: ReplicaGrouping = ReplicaGrouping.CONSECUTIVE
-    """Which replicas those are."""
+    """Which replicas these are."""
 
     def __post_init__(self) -> None:
         for name in ("device_iterations", "gradient_accumulation", "replicas", "instances", "replicas_per_input"):
@@ -45,22 +45,22 @@ class Batching:
             )
 
     def input_of(self, replica: int) -> int:
-        """Which of a round's micro-batches a replica reads."""
+        """Which micro-batch of a round a replica reads."""
         return group_of(replica, self.replicas, self.replicas_per_input, self.input_grouping)
 
     @property
     def micro_batches_per_call(self) -> int:
-        """What the leading dimension of every input is divided by."""
+        """The number of micro-batches into which a call cuts its inputs."""
         return self.device_iterations * self.gradient_accumulation * (self.replicas // self.replicas_per_input)
 
     @property
     def micro_batches_per_update(self) -> int:
-        """Gradients of all instances that are pooled into one update."""
+        """Micro-batches of all instances whose gradients go into one update."""
         return self.gradient_accumulation * self.replicas * self.instances
 
 
 def group_of(replica: int, replicas: int, members: int, grouping: ReplicaGrouping) -> int:
-    """The group that a replica is in, where each group has so many members."""
+    """The group of a replica if each group has ``members`` replicas."""
     if grouping is ReplicaGrouping.CONSECUTIVE:
         return replica // members
     return replica % (replicas // members)

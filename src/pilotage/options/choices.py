@@ -1,4 +1,4 @@
-"""The named choices that options are made of."""
+"""Enumerations that options use."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from enum import Enum
 
 
 class OutputMode(Enum):
-    """Which of the outputs that a call computes come back to the host."""
+    """Which outputs of a call return to the host."""
 
     ALL = "all"
     """Those of every micro-batch."""
     EVERY_N = "every_n"
     """Those of every N-th device iteration."""
     FINAL = "final"
-    """Those of the last micro-batch, one for each replica."""
+    """Those of the last micro-batch of each replica."""
     SUM = "sum"
-    """The sum over device iterations and accumulation, one for each replica."""
+    """The sum over device iterations and accumulation, for each replica."""
 
 
 class Reduction(Enum):
-    """How the gradients of an update's micro-batches become one."""
+    """How to combine the gradients of an update's micro-batches."""
 
     MEAN = "mean"
     SUM = "sum"
 
 
 class Pooling(Enum):
-    """When the mean of an update's gradients is taken; the results differ by rounding alone."""
+    """When to take the mean of an update's gradients; the results differ only by rounding."""
 
     RUNNING = "running"
-    """The pool is a mean at every moment, which keeps it small: for pools of few bits."""
+    """The pool is always a mean, which keeps its values small: for pools of few bits."""
     POST = "post"
     """The pool is a sum, divided once before the update."""
     POST_AND_LOSS = "post_and_loss"
@@ -40,7 +40,7 @@ class ReplicaGrouping(Enum):
     """Which replicas form a group."""
 
     CONSECUTIVE = "consecutive"
-    """Neighbours: 0, 1, ... are the first group."""
+    """Neighbours: 0, 1, ... form the first group."""
     ORTHOGONAL = "orthogonal"
     """Every n-th: replica k is in group k modulo the number of groups."""
 
@@ -49,57 +49,57 @@ class Tier(Enum):
     """How a captured step is executed."""
 
     EAGER = "eager"
-    """Not captured: the module's Python runs at each step. For breakpoints and prints."""
+    """Not captured: the module's Python code runs at each step. For breakpoints and prints."""
     GRAPH = "graph"
-    """The captured graph as it is, ready at once."""
+    """The captured graph itself, ready at once."""
     COMPILED = "compiled"
     """The captured graph as machine code."""
 
 
 class LossRule(Enum):
-    """Which value of a forward is trained on, unless it is marked."""
+    """Which value of a forward pass is the loss, unless one is marked."""
 
     RETURNED = "returned"
-    """The entry ``loss`` of what forward returns, or else the only scalar in it that requires a gradient."""
+    """The entry ``loss`` of the returned value, or else its only scalar that requires a gradient."""
     CALLED = "called"
-    """The loss function that forward calls and whose result feeds no other loss, whatever is returned: PopTorch's rule."""
+    """The called loss function whose result feeds no other loss, whatever forward returns: PopTorch's rule."""
 
 
 class PipelineOrder(Enum):
-    """In which order the stages of a pipeline work through micro-batches."""
+    """In which order the stages of a pipeline process micro-batches."""
 
     ONE_FORWARD_ONE_BACKWARD = "1f1b"
-    """A stage takes turns between forward and backward, so that few micro-batches are on their way."""
+    """A stage alternates between forward and backward, so that few micro-batches are in flight."""
     GPIPE = "gpipe"
     """All forwards, then all backwards."""
     SHARDED = "sharded"
-    """Each micro-batch goes through all stages, forward and backward, before the next one begins."""
+    """Each micro-batch passes all stages, forward and backward, before the next one starts."""
 
 
 class Accumulation(Enum):
-    """In which type the products of half-precision numbers are summed up, where a device leaves the choice."""
+    """The type in which products of half-precision numbers are summed, if the device has a choice."""
 
     FLOAT = "float"
     HALF = "half"
 
 
 class Recomputation(Enum):
-    """Which values of forward backward finds kept; it computes what lies between them again."""
+    """Which values of forward are kept for backward, which recomputes the rest."""
 
     NONE = "none"
-    """All of them: nothing is computed again."""
+    """All of them: nothing is recomputed."""
     MARKED = "marked"
-    """Those that forward marks; all of them if it marks none."""
+    """Those that forward marks; all if it marks none."""
     STAGES = "stages"
-    """Those that forward marks, and those that one stage hands to another."""
+    """Those that forward marks, and those that stages pass to each other."""
 
 
 class NonFiniteLoss(Enum):
     """What happens when a loss is NaN or infinite."""
 
     WARN = "warn"
-    """Report the step and the operation to blame once, and go on, as eager PyTorch would."""
+    """Report the step and the operation once and continue, as eager PyTorch would."""
     RAISE = "raise"
-    """Stop before the weights are updated with it."""
+    """Raise before the weights are updated with it."""
     IGNORE = "ignore"
-    """Do not look."""
+    """Do not check."""

@@ -1,4 +1,4 @@
-"""What the user decided about running a program."""
+"""The options of running a program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from pilotage.options.locations import Locations
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Execution:
-    """Everything that shapes a compiled program, apart from the model itself."""
+    """Everything that shapes a compiled program, apart from the model itself.
+
+    Each field is one option, hence their number.
+    """
 
     batching: Batching = field(default_factory=Batching)
 
@@ -37,58 +40,58 @@ class Execution:
     gradient_reduction: Reduction = Reduction.MEAN
 
     pooling: Pooling = Pooling.POST
-    """When a mean of gradients is taken."""
+    """When to take the mean of gradients."""
 
     random_seed: int | None = None
-    """Gives the device random streams of its own; None shares torch's generator, as eager PyTorch would."""
+    """Seeds random streams of the device's own; None uses torch's generator, as eager PyTorch would."""
 
     instance: int = 0
     """Which of the batching's instances this is."""
 
     broadcast_buffers: bool = True
-    """Replicas are promised equal buffers, so a buffer written in forward is refused with several replicas."""
+    """Guarantee equal buffers on all replicas: with several replicas, forward must not write to a buffer."""
 
     backend: str | None = None
     """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""
 
     cards: tuple[str, ...] | None = None
-    """Devices that replicas and stages of this process may use; None takes PILOTAGE_CARDS, then all that the backend sees."""
+    """Devices that replicas and stages of this process may use; None takes PILOTAGE_CARDS, then all of them."""
 
     tier: Tier | None = None
-    """How the program is executed, from the first step to the last; None takes PILOTAGE_TIER, then what is fastest."""
+    """How to execute all steps; None takes PILOTAGE_TIER, then the fastest tier."""
 
     cache_directory: Path | None = None
-    """Where compiled code is kept; None takes PILOTAGE_CACHE_DIR, then the user's own cache."""
+    """Where to keep compiled code; None takes PILOTAGE_CACHE_DIR, then the user's cache."""
 
     loss_rule: LossRule = LossRule.RETURNED
-    """Which value of a forward is the loss."""
+    """Which value of a forward pass is the loss."""
 
     nonfinite_loss: NonFiniteLoss = NonFiniteLoss.WARN
     """What happens when a loss is NaN or infinite."""
 
     accumulation: Accumulation | None = None
-    """How half-precision products are summed up; None leaves that to torch's own settings."""
+    """How to sum half-precision products; None follows torch's own settings."""
 
     recomputation: Recomputation = Recomputation.MARKED
-    """What backward computes again instead of having it kept."""
+    """What backward recomputes instead of keeping it."""
 
     locations: Locations = field(default_factory=Locations)
-    """Where tensors are kept while nobody works on them."""
+    """Where to keep tensors that are not in use."""
 
     pipeline: PipelineOrder | None = None
-    """In which order stages in processes of their own work; None takes the one that needs the least memory."""
+    """The order in which stages in separate processes work; None takes the one that needs the least memory."""
 
     synthetic_inputs: bool = False
-    """Run on numbers that are made up on the device once, and leave the host's inputs where they are."""
+    """Run on random inputs that are created on the device once, and ignore the host's inputs."""
 
     anchors: tuple[str, ...] = ()
-    """Labels of values inside of the program that come back behind its outputs."""
+    """Labels of values inside the program to return after its outputs."""
 
     name: str | None = None
-    """What the program is called in logs."""
+    """The name of the program in logs."""
 
     def shared_with(self, *, instance: int, instances: int) -> Self:
-        """The same, for one of several instances that share each update."""
+        """These options for one of several instances that share each update."""
         return replace(self, batching=replace(self.batching, instances=instances), instance=instance)
 
     def __post_init__(self) -> None:
@@ -101,6 +104,6 @@ class Execution:
         iterations = self.batching.device_iterations
         if self.output_mode is OutputMode.EVERY_N and self.output_period > iterations:
             raise OptionError(
-                f"output_period is {self.output_period}, but a call has {iterations} device iterations, so that no output would "
-                f"ever come back. Choose a period from 1 to {iterations}."
+                f"output_period is {self.output_period}, but a call has only {iterations} device iterations, so no "
+                f"output would ever return. Choose a period from 1 to {iterations}."
             )

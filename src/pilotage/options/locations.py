@@ -1,4 +1,4 @@
-"""Where tensors are kept while nobody works on them."""
+"""Where to keep tensors that are not in use."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pilotage.errors import OptionError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Locations:
-    """What waits in the host's memory, and what each instance has only a share of.
+    """Which tensors are offloaded to the host's memory, and which are sharded among instances.
 
-    Every field is a number of elements: tensors of that size or more are meant, smaller ones stay where they are. None
-    means no tensor at all. On a device whose memory is the host's own there is no other place to wait in.
+    Every field is a number of elements: it applies to tensors of that size or larger. None applies to no tensor. A
+    device that uses the host's memory offloads nothing.
     """
 
     activations: int | None = None
-    """Values of forward wait on the host until backward needs them."""
+    """Keep values of forward on the host until backward needs them."""
 
     optimizer: int | None = None
-    """What the optimizer remembers is on the device only during an update."""
+    """Keep the optimizer's state on the host except during an update."""
 
     shared_optimizer: int | None = None
-    """Each instance remembers, and updates, its share of the parameters alone, and tells the others."""
+    """Each instance keeps the optimizer's state of its shard of the parameters, updates it, and sends the result."""
 
     def __post_init__(self) -> None:
         for name in ("activations", "optimizer", "shared_optimizer"):
             elements = getattr(self, name)
             if elements is not None and elements < 0:
-                raise OptionError(f"{name} is {elements}. It is a number of elements, from 0 on, or None.")
+                raise OptionError(f"{name} is {elements}. It has to be a number of elements of at least 0, or None.")
 
     @property
     def uses_host(self) -> bool:
-        """Whether anything waits on the host."""
+        """Whether anything is offloaded to the host."""
         return self.activations is not None or self.optimizer is not None

@@ -16,18 +16,18 @@ _DURATIONS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def size(text: str, name: str, otherwise: str = "") -> int:
-    """Bytes; an error says what was set, by its name, and what else it may be."""
+    """Parse a size in bytes; errors mention ``name``, and end with ``otherwise``."""
     match = _NUMBER.fullmatch(text)
     if match is None or match[2].upper() not in _SIZES or float(match[1]) == 0:
         raise OptionError(
-            f"{name} is {text!r}. Write a size above zero with its unit, such as 500MB or 10GiB (B, KB, MB, GB, TB, KiB, MiB, "
-            f"GiB or TiB){otherwise}."
+            f"{name} is {text!r}. Write a size above zero with its unit, such as 500MB or 10GiB "
+            f"(B, KB, MB, GB, TB, KiB, MiB, GiB or TiB){otherwise}."
         )
     return int(float(match[1]) * _SIZES[match[2].upper()])
 
 
 def duration(text: str, name: str, otherwise: str = "") -> float:
-    """Seconds; an error says what was set, by its name, and what else it may be."""
+    """Parse a duration in seconds; errors mention ``name``, and end with ``otherwise``."""
     match = _NUMBER.fullmatch(text)
     if match is None or match[2].lower() not in _DURATIONS:
         raise OptionError(

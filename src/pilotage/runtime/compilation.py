@@ -221,7 +221,7 @@ class Compilation:
         if ascent is None:
             return
         if choice.capabilities.computes_in_threads and not policy.is_required:
-            notes = ascent.cache.store.notes_of(ascent.fingerprint.digest)
+            notes = ascent.cache.store.threads_file(ascent.fingerprint.digest)
             session.threads = ThreadTuner(torch.get_num_threads(), notes)
         found = ascent.first_entry(self.sample, lambda: [each.detach() for each in self.module.buffers()], self.code)
         if found is not None:

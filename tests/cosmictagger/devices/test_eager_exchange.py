@@ -79,7 +79,7 @@ def messages(tmp_path):
 def test_a_process_that_stays_silent_is_named_by_all_others(messages):
     for rank, message in messages("silence", signal.SIGTERM).items():
         assert f"Rank {rank} of 3" in message
-        assert "failed in adding up gradients: rank 1 did not come to it." in message
+        assert "failed in adding up gradients: rank 1 did not take part." in message
 
 
 @pytest.mark.slow

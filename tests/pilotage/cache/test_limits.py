@@ -46,10 +46,10 @@ def test_the_least_recently_used_entries_go_first(tmp_path):
 def test_what_was_not_used_for_too_long_goes(tmp_path):
     store = Store(tmp_path)
     old, young = add(store, 0, age=91 * DAY), add(store, 1, age=89 * DAY)
-    store.notes_of(young).write_text("{}")
+    store.threads_file(young).write_text("{}")
     (tmp_path / f"{'0' * 32}.threads").write_text("{}")
     os.utime(tmp_path / f"{'0' * 32}.threads", (0, 0))
-    os.utime(store.notes_of(young), (0, 0))
+    os.utime(store.threads_file(young), (0, 0))
     tidy(store, Limits(size=None, age=90 * DAY))
     assert old not in names(store)
     assert {path.name for path in tmp_path.iterdir()} == {young, f"{young}.threads"}

@@ -43,7 +43,7 @@ def test_a_file_that_changes_after_the_check_is_noticed_when_it_is_read(tmp_path
 
 def test_an_entry_in_use_is_not_removed_and_one_that_nobody_uses_is(tmp_path):
     store = built(tmp_path)
-    store.notes_of(NAME).write_text("{}")
+    store.threads_file(NAME).write_text("{}")
     found = store.find(NAME, PARTS)
     assert not store.remove(NAME)
     assert found.read("library.so") == b"code"
@@ -102,7 +102,7 @@ sys.path[:0] = {path!r}
 from pathlib import Path
 from pilotage.cache.store import Store
 store = Store(Path({root!r}))
-with store.building_alone({name!r}), store.building({name!r}) as folder:
+with store.build_lock({name!r}), store.building({name!r}) as folder:
     (folder / "half").write_text("half")
     print("building", flush=True)
     sys.stdin.read()

@@ -75,7 +75,7 @@ def test_a_value_that_all_batches_share_stays_as_it_is():
 
 
 def test_values_that_cannot_be_joined_are_named():
-    with pytest.raises(InputError, match="type int cannot be joined"):
+    with pytest.raises(InputError, match="type int cannot be concatenated"):
         concatenate([{"classes": 10}, {"classes": 11}])
 
 

@@ -137,7 +137,7 @@ def test_a_position_of_other_data_is_refused():
     list(islice(iter(epochs), 6))
     other = Epochs(Loader(TensorDataset(torch.arange(8.0)), batch_size=4))
     other.resume(epochs.position())
-    with pytest.raises(OptionError, match=r"behind batch 6 of an epoch, and this loader has 2"):
+    with pytest.raises(OptionError, match=r"after batch 6 of an epoch, but this loader has only 2"):
         next(iter(other))
     with pytest.raises(OptionError, match="batch, began, epoch, now is missing"):
         other.resume({})

@@ -86,14 +86,14 @@ def test_an_item_that_does_not_fit_is_refused_with_both_shapes(item):
 
 def test_another_number_of_tensors_is_refused():
     ring, _ = ring_for([torch.rand(4)])
-    with pytest.raises(InputError, match="held 1 tensors, a later one 2"):
+    with pytest.raises(InputError, match="has 1 tensors, a later one 2"):
         ring.write(0, [torch.rand(4), torch.rand(4)])
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_ring_that_does_not_fit_is_an_error_and_leaves_no_descriptor(on_disk):
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(OSError, match=r"does not fit into the .* Lower the buffer size"):
+    with pytest.raises(OSError, match=r"does not fit into the .* Reduce the buffer size"):
         anonymous_file(1 << 60, on_disk=on_disk)
     assert len(os.listdir("/proc/self/fd")) == before
 

@@ -5,7 +5,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 import torch
 
-from pilotage.data.sharing_mode import ByValue, SharingMode, start
+from pilotage.data.sharing_mode import ByValue, SharingMode, start_process
 
 
 def say_who_it_is(connection, task, other_end):
@@ -24,7 +24,7 @@ def test_each_way_of_sharing_has_its_start_method():
 
 
 def test_a_started_process_is_at_the_other_end():
-    process, connection = start(SharingMode.FORK, say_who_it_is, "task", preload=[], name="who")
+    process, connection = start_process(SharingMode.FORK, say_who_it_is, "task", preload=[], name="who")
     assert connection.recv() == ("task", process.pid, os.getpid())
     with pytest.raises(EOFError):
         connection.recv()

@@ -101,7 +101,7 @@ def test_a_silent_peer_is_given_up_after_the_timeout_and_named(instances, size):
     assert begun.statuses(60) == [0, -signal.SIGTERM, 0][:size]
     message = torch.load(begun.answer(0))
     assert f"Rank 0 of {size}" in message
-    assert "failed in adding up: rank 1 did not come to it" in message
+    assert "failed in adding up: rank 1 did not take part" in message
 
 
 def compile_for_long():

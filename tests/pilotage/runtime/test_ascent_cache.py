@@ -183,7 +183,7 @@ def test_code_that_cannot_be_used_once_it_is_compiled_leaves_the_program_on_the_
 def test_a_fifo_in_the_place_of_what_was_noted_about_threads_does_not_block(tmp_path):
     wrapped, _ = trainer(tmp_path)
     wrapped(*BATCH)
-    note = NativeCache(tmp_path).store.notes_of(wrapped._executor.session.ascent.fingerprint.digest)
+    note = NativeCache(tmp_path).store.threads_file(wrapped._executor.session.ascent.fingerprint.digest)
     wrapped.destroy()
     note.unlink(missing_ok=True)
     os.mkfifo(note)

@@ -34,7 +34,7 @@ def test_a_place_in_an_epoch_can_be_gone_back_to(dataset, options):
 def test_where_another_process_reads_ahead_there_is_no_place_to_go_back_to(dataset, options):
     ahead = poptorch.DataLoader(options, dataset, batch_size=2, mode=poptorch.DataLoaderMode.Async)
     try:
-        with pytest.raises(pilotage.PilotageError, match="reads ahead in a process of its own"):
+        with pytest.raises(pilotage.PilotageError, match="reads ahead in a separate process"):
             pilotage.Epochs(ahead)
     finally:
         ahead.terminate()

@@ -18,7 +18,7 @@ from torch.utils import cpp_extension
 
 from habana_frameworks._emulation import computing_device
 from pilotage.engine import (
-    EARLIER_NAMES,
+    OLD_EMULATION_FILES,
     Limits,
     PilotageError,
     ProgramFileError,
@@ -66,7 +66,7 @@ def library() -> ctypes.CDLL:
 
 
 def _loaded() -> ctypes.CDLL:
-    limits = Limits.chosen()
+    limits = Limits.from_environment()
     try:
         return ctypes.CDLL(str(_kept(limits).folder / _FILE))
     except (OSError, PilotageError) as error:
@@ -81,13 +81,13 @@ def _loaded() -> ctypes.CDLL:
 @cache
 def _kept(limits: Limits) -> SealedFolder:
     """The checked library in the user's cache; it is not removed while this object exists."""
-    store = Store(environment.emulation_cache(), leftovers=EARLIER_NAMES)
+    store = Store(environment.emulation_cache(), leftovers=OLD_EMULATION_FILES)
     parts = _parts()
     name = name_of(parts)
     if (found := _found(store, name, parts)) is not None:
         return found
     # Of several processes that start together, one builds.
-    with store.building_alone(name):
+    with store.build_lock(name):
         if _found(store, name, parts) is None:
             with store.building(name) as folder:
                 _build(folder / _FILE)

@@ -1,4 +1,4 @@
-"""`pilotage cache`: which compiled code is kept, whether it is intact, and how to get rid of it."""
+"""`pilotage cache`: list, check and clear the compiled code on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["COMMAND"]
 
 COMMAND = Command(
     name="cache",
-    summary="List, check and clear the compiled code that is kept on disk.",
+    summary="List, check and clear the compiled code on disk.",
     add_arguments=add_arguments,
     run=run,
 )

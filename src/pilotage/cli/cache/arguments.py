@@ -12,19 +12,19 @@ __all__ = ["add_arguments"]
 
 _EXAMPLES = """\
 examples:
-  pilotage cache                            list what is kept, and where
+  pilotage cache                            list all entries and their directories
   pilotage cache check                      read every file and compare it with its digest
   pilotage cache clear                      remove damaged and foreign entries, leftovers, and what exceeds the limits
-  pilotage cache clear --older-than 30d     also remove what was not used for 30 days
+  pilotage cache clear --older-than 30d     also remove entries not used for 30 days
   pilotage cache clear 3fa9 --dry-run       show what removing one entry would free
 
-Entries that a running program uses are never removed. PILOTAGE_CACHE_SIZE (10GiB) and PILOTAGE_CACHE_AGE (90d) limit
-each directory: when a program is added, those that were not used for the longest time go.
+Entries in use by a running program are never removed. PILOTAGE_CACHE_SIZE (10GiB) and PILOTAGE_CACHE_AGE (90d) limit
+each directory: adding a program removes the least recently used ones.
 """
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare what can be done with the cache."""
+    """Add the actions and their options."""
     parser.formatter_class = RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
     parser.set_defaults(action="list")
@@ -32,21 +32,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     _add_action(actions.add_parser("list", help="list the entries (the default)"), "list")
     _add_action(actions.add_parser("check", help="read every file; exit status 1 if anything is wrong"), "check")
-    clear = actions.add_parser("clear", help="remove what is of no use, or what is chosen")
+    clear = actions.add_parser("clear", help="remove useless entries, or chosen ones")
     _add_action(clear, "clear")
     clear.add_argument(
-        "names", nargs="*", metavar="NAME", help="remove these entries only; the first letters are enough"
+        "names", nargs="*", metavar="NAME", help="remove only these entries; the first letters are enough"
     )
     clear.add_argument(
         "--older-than", type=_age, metavar="AGE", help="also remove entries not used for this long, such as 12h or 30d"
     )
     clear.add_argument("--all", action="store_true", help="remove every entry that no running program uses")
-    clear.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    clear.add_argument("--dry-run", action="store_true", help="only print what would be removed")
 
 
 def _add_action(parser: ArgumentParser, action: str) -> None:
     parser.set_defaults(action=action)
-    # What was given before the action counts unless it is given again.
+    # An option before the action counts unless it is repeated after it.
     _add_common(parser, directory=SUPPRESS, json=SUPPRESS)
 
 
@@ -56,9 +56,9 @@ def _add_common(parser: ArgumentParser, *, directory: str | None, json: str | bo
         type=Path,
         default=directory,
         metavar="DIR",
-        help="another cache, such as the one of POPTORCH_CACHE_DIR or cache_directory=",
+        help="another cache, such as that of POPTORCH_CACHE_DIR or cache_directory=",
     )
-    parser.add_argument("-j", "--json", action="store_true", default=json, help="print the result for programs")
+    parser.add_argument("-j", "--json", action="store_true", default=json, help="print JSON")
 
 
 def _age(text: str) -> float:

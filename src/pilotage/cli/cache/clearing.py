@@ -1,4 +1,4 @@
-"""Choosing what goes, and removing it."""
+"""Select entries to remove, and remove them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pilotage.cache.inventory import Item, State
-from pilotage.cache.limits import Limits, remove_old_notes
+from pilotage.cache.limits import Limits, remove_old_thread_counts
 from pilotage.cache.locks import remove_abandoned
 from pilotage.cache.sealed import MANIFEST
 from pilotage.cache.store import Store, size_of
-from pilotage.cli.cache.survey import Surveyed
+from pilotage.cli.cache.contents import CacheContents
 from pilotage.errors import OptionError
 
-__all__ = ["Chosen", "Removal", "choose", "clear"]
+__all__ = ["Removal", "Selection", "clear", "select"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
-    """What the user asked to remove."""
+class Selection:
+    """Which entries the user asked to remove."""
 
     names: tuple[str, ...] = ()
     everything: bool = False
@@ -27,12 +27,12 @@ class Chosen:
 
     def __post_init__(self) -> None:
         if self.names and (self.everything or self.older_than is not None):
-            raise OptionError("Name entries, or choose them with --all or --older-than, but not both.")
+            raise OptionError("Name entries, or select them with --all or --older-than, but not both.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Removal:
-    """What became of one item that was to go."""
+    """The result of removing one item."""
 
     item: Item
     freed: int
@@ -41,23 +41,25 @@ class Removal:
     is_gone: bool
 
 
-def choose(caches: Sequence[Surveyed], chosen: Chosen, limits: Limits, now: float) -> list[Item]:
-    """The items that have to go."""
-    if chosen.names:
+def select(caches: Sequence[CacheContents], selection: Selection, limits: Limits, now: float) -> list[Item]:
+    """The items to remove."""
+    if selection.names:
         everything = [item for cache in caches for item in cache.items]
-        found = [_named(name, everything) for name in chosen.names]
+        found = [_named(name, everything) for name in selection.names]
         return list({item.path: item for item in found}.values())
-    if chosen.older_than is not None:
-        limits = replace(limits, age=min(chosen.older_than, limits.age or chosen.older_than))
+    if selection.older_than is not None:
+        limits = replace(limits, age=min(selection.older_than, limits.age or selection.older_than))
     picked: list[Item] = []
     for cache in caches:
         surplus = {item.path for item in limits.surplus(cache.items, now=now)}
-        picked += [item for item in cache.items if chosen.everything or item.state.is_useless or item.path in surplus]
+        picked += [
+            item for item in cache.items if selection.everything or item.state.is_useless or item.path in surplus
+        ]
     return [item for item in picked if item.state is not State.BUILDING and _is_ours(item)]
 
 
-def clear(caches: Iterable[Surveyed], items: Sequence[Item], limits: Limits, now: float) -> list[Removal]:
-    """Remove items, except for those that somebody uses."""
+def clear(caches: Iterable[CacheContents], items: Sequence[Item], limits: Limits, now: float) -> list[Removal]:
+    """Remove items, except those in use."""
     stores = {cache.store.root: cache.store for cache in caches if cache.store is not None}
     removals: list[Removal] = []
     for item in items:
@@ -66,7 +68,7 @@ def clear(caches: Iterable[Surveyed], items: Sequence[Item], limits: Limits, now
         is_gone = _removed(store, item)
         removals.append(Removal(item=item, freed=before if is_gone else 0, is_gone=is_gone))
     for store in stores.values():
-        remove_old_notes(store, limits, now)
+        remove_old_thread_counts(store, limits, now)
     return removals
 
 
@@ -75,13 +77,13 @@ def _removed(store: Store, item: Item) -> bool:
         case State.LEFTOVER | State.BUILDING:
             return remove_abandoned(item.path)
         case State.DAMAGED | State.FOREIGN:
-            # Programs that loaded it keep what they have loaded.
+            # Programs that have loaded it keep working.
             return store.discard(item.path)
     return store.remove(item.name)
 
 
 def _is_ours(item: Item) -> bool:
-    """Whether it is certain that Pilotage wrote it; a folder without a manifest goes only if it is named."""
+    """Whether Pilotage certainly wrote it; a folder without a manifest is removed only by name."""
     return item.state is not State.DAMAGED or os.path.lexists(item.path / MANIFEST)
 
 
@@ -90,5 +92,5 @@ def _named(name: str, items: Iterable[Item]) -> Item:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise OptionError(f"{name!r} begins the names of {len(matches)} entries. Write more letters of it.")
-    raise OptionError(f"Nothing in the cache is called {name!r}. `pilotage cache list` shows the names.")
+        raise OptionError(f"{name!r} matches {len(matches)} entries. Write more letters.")
+    raise OptionError(f"No entry named {name!r}. `pilotage cache list` shows the names.")

@@ -1,4 +1,4 @@
-"""Caches and removals for programs, as JSON."""
+"""Caches and removals as JSON."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from pilotage.cache.inventory import Item
 from pilotage.cache.limits import Limits
 from pilotage.cli.cache.clearing import Removal
-from pilotage.cli.cache.survey import Surveyed
+from pilotage.cli.cache.contents import CacheContents
 
 __all__ = ["as_json", "removals_as_json"]
 
 
-def as_json(caches: Sequence[Surveyed], limits: Limits) -> str:
-    """All directories with their items; times are seconds since 1970, sizes are bytes."""
+def as_json(caches: Sequence[CacheContents], limits: Limits) -> str:
+    """All directories with their items; times in seconds since 1970, sizes in bytes."""
     return _text(
         {
             "limits": {"size": limits.size, "age": limits.age},
             "directories": [
                 {
-                    "title": cache.place.title,
-                    "path": None if cache.place.path is None else str(cache.place.path),
+                    "title": cache.directory.title,
+                    "path": None if cache.directory.path is None else str(cache.directory.path),
                     "problem": cache.problem,
                     "size": cache.size,
                     "items": [_record(item) for item in cache.items],
@@ -33,7 +33,7 @@ def as_json(caches: Sequence[Surveyed], limits: Limits) -> str:
 
 
 def removals_as_json(removals: Sequence[Removal], *, dry_run: bool) -> str:
-    """What was removed, or would be."""
+    """The items that were removed, or would be."""
     return _text(
         {
             "dry_run": dry_run,

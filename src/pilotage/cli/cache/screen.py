@@ -1,4 +1,4 @@
-"""What the cache's screen says: a table for each directory, and what is wrong with it."""
+"""The screen of `pilotage cache`: a table for each directory, and its problems."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 
 from pilotage.cache.inventory import Item
 from pilotage.cache.limits import Limits
-from pilotage.cli.cache import words
-from pilotage.cli.cache.survey import Surveyed
+from pilotage.cli.cache.contents import CacheContents
+from pilotage.cli.formatting import format_age, format_size
 from pilotage.cli.monitor.lines import Drawing, Line, draw
 from pilotage.cli.monitor.table import Cell, Column, Table
 from pilotage.monitoring.plurals import pluralized
@@ -21,7 +21,7 @@ _SHORT = 12
 
 
 def screen(
-    caches: Sequence[Surveyed], limits: Limits, drawing: Drawing, width: int, *, now: float, verified: bool
+    caches: Sequence[CacheContents], limits: Limits, drawing: Drawing, width: int, *, now: float, verified: bool
 ) -> list[Line]:
     """All directories, line by line."""
     lines: list[Line] = []
@@ -34,24 +34,24 @@ def screen(
 
 
 def short(item: Item) -> str:
-    """A name that is long enough to choose it by."""
+    """The name, shortened but long enough to select the item."""
     return item.name[:_SHORT]
 
 
-def _directory(cache: Surveyed, limits: Limits, drawing: Drawing, width: int, *, now: float) -> Iterator[Line]:
-    place = cache.place
-    if place.path is None:
-        yield [Cell(f"{place.title}: ", "title"), Cell("nothing is kept, PILOTAGE_CACHE_DIR is off", "note")]
+def _directory(cache: CacheContents, limits: Limits, drawing: Drawing, width: int, *, now: float) -> Iterator[Line]:
+    directory = cache.directory
+    if directory.path is None:
+        yield [Cell(f"{directory.title}: ", "title"), Cell("none, PILOTAGE_CACHE_DIR is off", "note")]
         return
-    yield [Cell(f"{place.title}: ", "title"), Cell(str(place.path))]
+    yield [Cell(f"{directory.title}: ", "title"), Cell(str(directory.path))]
     if cache.problem is not None:
         yield from _wrapped(cache.problem, width, "foreign")
         return
     if not cache.items:
         yield [Cell("  empty", "note")]
         return
-    limit = "" if limits.size is None else f" of at most {words.size(limits.size)}"
-    heading = f"{pluralized(len(cache.items), 'item')}, {words.size(cache.size)}{limit}"
+    limit = "" if limits.size is None else f" of at most {format_size(limits.size)}"
+    heading = f"{pluralized(len(cache.items), 'item')}, {format_size(cache.size)}{limit}"
     yield from draw(_table(cache.items, heading, now).fitted(width), drawing)
     for item in cache.items:
         if item.detail:
@@ -70,9 +70,9 @@ def _table(items: Iterable[Item], heading: str, now: float) -> Table:
         column("Kind", (item.about.get("kind", "") for item in rows), 50),
         column("Device", (item.parts.get("device", "") for item in rows), 40, least=10),
         column("torch", (item.parts.get("torch", "") for item in rows), 60),
-        column("Size", (words.size(item.size) for item in rows), 90, ">"),
+        column("Size", (format_size(item.size) for item in rows), 90, ">"),
         column("Created", (_date(item.created) for item in rows), 30),
-        column("Last used", (words.age(now - item.used) for item in rows), 70, ">"),
+        column("Last used", (format_age(now - item.used) for item in rows), 70, ">"),
         Column("State", heading, tuple(Cell(item.state.value, item.state.value) for item in rows), 95, None, "<"),
     ]
     return Table(tuple(column for column in columns if any(cell.text for cell in column.cells)))
@@ -82,20 +82,20 @@ def _date(moment: float | None) -> str:
     return "" if moment is None else f"{datetime.fromtimestamp(moment):%Y-%m-%d %H:%M}"
 
 
-def _is_wrong(caches: Iterable[Surveyed]) -> bool:
+def _is_wrong(caches: Iterable[CacheContents]) -> bool:
     return any(cache.is_wrong for cache in caches)
 
 
-def _conclusion(caches: Sequence[Surveyed], *, verified: bool) -> str:
+def _conclusion(caches: Sequence[CacheContents], *, verified: bool) -> str:
     if any(item.state.is_wrong for cache in caches for item in cache.items):
-        return "Nothing damaged or foreign is ever executed. `pilotage cache clear` removes it, and leftovers."
+        return "Damaged and foreign entries are never executed. `pilotage cache clear` removes them, and leftovers."
     if _is_wrong(caches):
-        return "Nothing in such a directory is used."
+        return "Pilotage does not use such a directory."
     if verified:
-        return "Every file is as it was written."
+        return "Every file matches its digest."
     return "`pilotage cache check` compares every file with its digest."
 
 
-def _wrapped(text: str, width: int, sort: str) -> list[Line]:
+def _wrapped(text: str, width: int, style: str) -> list[Line]:
     lines = textwrap.wrap(text, max(40, width - 2), break_long_words=False, break_on_hyphens=False)
-    return [[Cell(f"  {line}", sort)] for line in lines]
+    return [[Cell(f"  {line}", style)] for line in lines]

@@ -1,7 +1,7 @@
-"""`pilotage doctor`: what this machine has, what fits, and what to do about what does not."""
+"""`pilotage doctor`: examine this machine, and say what works and how to fix the rest."""
 
 from __future__ import annotations
 
-from pilotage.cli.doctor.consultation import COMMAND
+from pilotage.cli.doctor.running import COMMAND
 
 __all__ = ["COMMAND"]

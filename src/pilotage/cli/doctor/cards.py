@@ -1,4 +1,4 @@
-"""Accelerators as torch sees them, set against the cards that the machine holds."""
+"""Accelerators that torch can use, compared with the cards in the machine."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ GIBIBYTE = 2**30
 
 
 def examine_cuda(torch: ModuleType | None, present: int) -> Finding:
-    """List the CUDA cards, or say why torch does not reach those that are there."""
+    """List the CUDA cards, or explain why torch cannot use them."""
     if torch is None:
         return accelerator("CUDA", present)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        reached = torch.cuda.is_available()
-    if reached:
+        is_usable = torch.cuda.is_available()
+    if is_usable:
         return _list_cuda_cards(torch)
     if not present:
         return accelerator("CUDA", 0)
     if torch.version.cuda is None:
-        remedy = "This build of torch does not reach them. Install a CUDA build of torch to use them."
+        remedy = "This build of torch cannot use them. Install a CUDA build of torch."
     else:
-        reason = str(said[0].message).splitlines()[0] if said else "no reason given"
-        remedy = f"torch is built for CUDA {torch.version.cuda} and cannot use them ({reason}). Look at nvidia-smi."
-    return _unreached("CUDA", present, remedy)
+        reason = str(caught[0].message).splitlines()[0] if caught else "no reason given"
+        remedy = f"torch is built for CUDA {torch.version.cuda} and cannot use them ({reason}). Check nvidia-smi."
+    return _unusable("CUDA", present, remedy)
 
 
 def examine_gaudi(torch: ModuleType | None, present: int) -> Finding:
-    """List the Gaudi cards, or say why torch does not reach those that are there."""
+    """List the Gaudi cards, or explain why torch cannot use them."""
     hpu = getattr(torch, "hpu", None)
     if hpu is not None and hpu.is_available():
         count = hpu.device_count()
@@ -43,15 +43,15 @@ def examine_gaudi(torch: ModuleType | None, present: int) -> Finding:
         return Finding(name="Gaudi", value=_tally(names), facts={"count": count, "reached": True})
     if torch is None or not present:
         return accelerator("Gaudi", present)
-    return _unreached("Gaudi", present, "torch has no hpu device. Install Intel's Gaudi build and plug-in of torch.")
+    return _unusable("Gaudi", present, "torch has no hpu device. Install Intel's Gaudi build and plug-in of torch.")
 
 
 def examine_ipu(present: int) -> Finding:
-    """Count the IPUs, which Pilotage replaces and does not drive."""
+    """Count the IPUs, which Pilotage cannot use."""
     if not present:
         return accelerator("IPU", 0)
-    remedy = "Pilotage runs IPU programs on the other devices; only Graphcore's own SDK drives these cards."
-    return _unreached("IPU", present, remedy)
+    remedy = "Pilotage runs IPU programs on other devices; only Graphcore's SDK can use these cards."
+    return _unusable("IPU", present, remedy)
 
 
 def _list_cuda_cards(torch: ModuleType) -> Finding:
@@ -61,8 +61,8 @@ def _list_cuda_cards(torch: ModuleType) -> Finding:
     return Finding(name="CUDA", value=_tally(names), facts=facts)
 
 
-def _unreached(name: str, count: int, remedy: str) -> Finding:
-    value = f"{pluralized(count, 'card')}, out of reach"
+def _unusable(name: str, count: int, remedy: str) -> Finding:
+    value = f"{pluralized(count, 'card')}, not usable"
     facts = {"count": count, "reached": False}
     return Finding(name=name, value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts)
 

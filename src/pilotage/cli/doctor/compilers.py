@@ -1,4 +1,4 @@
-"""Compilers that torch.compile calls; Pilotage's own programs run without any."""
+"""Compilers that torch.compile calls; Pilotage's own programs need none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def examine_compiler(wanted: str) -> Finding:
     answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     version = (answer.stdout or answer.stderr).strip().partition("\n")[0]
     if answer.returncode:
-        remedy = f"{path} --version failed. Programs run without it; mend it for torch.compile."
+        remedy = f"{path} --version failed. Programs run without it; fix it for torch.compile."
         return Finding(name="C++", value=version, verdict=Verdict.WARNING, remedy=remedy, facts={"path": path})
     return Finding(name="C++", value=f"{version} at {path}", facts={"path": path, "version": version})
 
@@ -40,7 +40,7 @@ def examine_triton() -> Finding:
     """Look for triton, which Inductor needs on CUDA."""
     version = next((found.version for found in metadata.distributions(name="triton")), None)
     if version is None:
-        return _absent("triton", "none; torch.compile needs it on CUDA alone")
+        return _absent("triton", "none; torch.compile needs it only on CUDA")
     return Finding(name="triton", value=version, facts={"version": version})
 
 

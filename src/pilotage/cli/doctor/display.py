@@ -1,4 +1,4 @@
-"""An examination as text: with colours where rich is installed, plainly otherwise, or as JSON for programs."""
+"""An examination as text, with colours if rich is installed, or as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RICH_REMEDIES = {Verdict.WARNING: "yellow", Verdict.PROBLEM: "red"}
 
 
 def show(examination: Examination) -> None:
-    """Print an examination in the best way that this terminal allows."""
+    """Print an examination in the best format for this terminal."""
     encodes_marks = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     if sys.stdout.isatty() and encodes_marks and importlib.util.find_spec("rich") is not None:
         from rich.console import Console
@@ -44,7 +44,7 @@ def show(examination: Examination) -> None:
 
 
 def conclusion(examination: Examination) -> str:
-    """Say in one line whether the engine can run, and how much is to be mended."""
+    """One line: whether the engine can run, and the number of problems."""
     verdicts = Counter(finding.verdict for finding in examination.findings)
     kinds = ((Verdict.PROBLEM, "problem"), (Verdict.WARNING, "warning"))
     found = " and ".join(pluralized(verdicts[verdict], noun) for verdict, noun in kinds if verdicts[verdict])
@@ -54,13 +54,13 @@ def conclusion(examination: Examination) -> str:
 
 
 def as_json(examination: Examination) -> str:
-    """Write an examination for programs."""
+    """An examination as JSON."""
     sections = {section.title: [asdict(finding) for finding in section.findings] for section in examination.sections}
     return json.dumps({"can_run": examination.can_run, "sections": sections}, indent=2, ensure_ascii=False)
 
 
 def as_plain_text(examination: Examination, *, width: int) -> str:
-    """Write an examination with nothing but letters."""
+    """An examination as plain text."""
     margin = 5 + _name_width(examination) + 2
     lines: list[str] = []
     for section in examination.sections:
@@ -74,7 +74,7 @@ def as_plain_text(examination: Examination, *, width: int) -> str:
 
 
 def print_rich(examination: Examination, console: Console) -> None:
-    """Print an examination with colours and signs."""
+    """Print an examination with colours and symbols."""
     from rich.padding import Padding
 
     width = _name_width(examination)
@@ -116,7 +116,7 @@ def _name_width(examination: Examination) -> int:
 
 
 def _wrapped(text: str, start: str, margin: int, width: int) -> list[str]:
-    # Paths and commands stay whole, so that they can be copied.
+    # Keep paths and commands whole, so that they can be copied.
     return textwrap.wrap(
         text,
         width=max(width, margin + 40),

@@ -1,4 +1,4 @@
-"""Which backend would run a program, why, and whether it trains as eager PyTorch does."""
+"""Which backend would run a program, why, and whether it trains like eager PyTorch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pilotage.errors import PilotageError
 __all__ = ["examine_engine"]
 
 TOLERANCE = 1e-4
-"""Far above rounding, TF32 on a card included, and far below what a wrong gradient does to a step of 0.1."""
+"""Far above rounding, even TF32, and far below the effect of a wrong gradient on a step of 0.1."""
 
 
 def examine_engine(torch: ModuleType | None) -> tuple[Finding, ...]:
-    """Choose a backend as a program without options of its own would, and try it."""
+    """Choose a backend as a program without options would, and try it."""
     if torch is None:
         return (_problem("backend", "none without torch", "See torch above."),)
     backend = _examine_backend()
@@ -26,15 +26,15 @@ def examine_engine(torch: ModuleType | None) -> tuple[Finding, ...]:
 
 
 def _examine_backend() -> Finding:
-    # The engine is imported here because it imports torch, and a torch out of range may not let it.
+    # Imported here because it imports torch, which may fail with an unsupported version.
     try:
         from pilotage.devices import registry
 
         choice = registry.choose()
     except PilotageError as error:
-        return _problem("backend", str(error), "Set PILOTAGE_BACKEND and PILOTAGE_TIER to one of these, or to nothing.")
+        return _problem("backend", str(error), "Set PILOTAGE_BACKEND and PILOTAGE_TIER to one of these, or unset them.")
     except Exception as error:
-        return _problem("backend", _first_line(error), "The engine does not fit this torch: see its range above.")
+        return _problem("backend", _first_line(error), "The engine does not work with this torch; see its range above.")
     facts = {
         "name": choice.capabilities.name,
         "device": str(choice.capabilities.device),
@@ -47,7 +47,7 @@ def _examine_backend() -> Finding:
 
 
 def _examine_compiling(device: str) -> Finding:
-    """Whether programs can go on from the graph to compiled code, and where that is kept."""
+    """Whether programs can be compiled, and where compiled code is kept."""
     import torch
 
     from pilotage.cache.inventory import take_inventory
@@ -67,12 +67,12 @@ def _examine_compiling(device: str) -> Finding:
         return Finding(name="compiled tier", value=str(error), verdict=Verdict.WARNING, remedy=remedy)
     items = take_inventory(cache.store)
     wrong = Counter(item.state.value for item in items if item.state.is_wrong)
-    value = f"{len(cache.folders())} programs kept in {cache.root}"
+    value = f"{len(cache.folders())} programs in {cache.root}"
     facts = {"cache": str(cache.root), "programs": len(cache.folders()), "wrong": dict(wrong)}
     if not wrong:
         return Finding(name="compiled tier", value=value, facts=facts)
     found = ", ".join(f"{count} {state}" for state, count in wrong.items())
-    remedy = "None of these is executed. `pilotage cache check` names them, `pilotage cache clear` removes them."
+    remedy = "They are never executed. `pilotage cache check` names them, `pilotage cache clear` removes them."
     return Finding(name="compiled tier", value=f"{value}; {found}", verdict=Verdict.WARNING, remedy=remedy, facts=facts)
 
 
@@ -83,13 +83,15 @@ def _examine_training() -> Finding:
 
         difference = largest_difference()
     except Exception as error:
-        remedy = "See the range of torch and the devices above; `pilotage doctor --json` belongs into a report."
+        remedy = "Check the range of torch and the devices above; include `pilotage doctor --json` in a report."
         return _problem("training", f"a trial step failed: {_first_line(error)}", remedy)
     seconds = time.perf_counter() - start
     facts = {"difference": difference, "seconds": seconds}
     if not difference <= TOLERANCE:
-        value = f"a trial step is {difference:.1e} away from eager PyTorch's"
-        return _problem("training", value, "Do not trust results here; `pilotage doctor --json` belongs into a report.")
+        value = f"a trial step differs from eager PyTorch's by {difference:.1e}"
+        return _problem(
+            "training", value, "Do not trust results on this machine; include `pilotage doctor --json` in a report."
+        )
     equal = f"equals eager PyTorch's within {difference:.0e}" if difference else "equals eager PyTorch's exactly"
     value = f"a trial step {equal}, compiled and run in {seconds:.1f} s"
     return Finding(name="training", value=value, facts=facts)

@@ -1,4 +1,4 @@
-"""The values that the doctor's parts return and its displays show."""
+"""What the doctor finds, as values."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Verdict(StrEnum):
 
     GOOD = "good"
     ABSENT = "absent"
-    """Not there, and nothing is wrong with that."""
+    """Not present, which is fine."""
     WARNING = "warning"
-    """The engine runs, but not as well or not as the user may expect."""
+    """The engine runs, but not as well as expected."""
     PROBLEM = "problem"
-    """The engine cannot run before this is mended."""
+    """The engine cannot run until this is fixed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     value: str
@@ -31,7 +31,7 @@ class Finding:
     remedy: str | None = None
     """What to do about a warning or a problem."""
     facts: Mapping[str, object] = field(default_factory=dict)
-    """The same for programs, in `--json`."""
+    """The details for `--json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything that was found."""
+    """All findings."""
 
     sections: tuple[Section, ...]
 

@@ -1,4 +1,4 @@
-"""Devices that the machine has, read from the kernel's files and therefore known without any vendor's software."""
+"""The devices of the machine, read from the kernel's files without any vendor's software."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIBIBYTE = 2**30
 
 
 def processor(root: Path = Path("/")) -> Finding:
-    """Describe the processor and the cores of it that this process may use."""
+    """Describe the processor, and the cores that this process may use."""
     description = text_of(root / "proc/cpuinfo")
     name, cores, vectors = processor_name(description), usable_cores(root), _vector_units(description)
     value = ", ".join(part for part in (name, pluralized(cores, "core"), vectors) if part)
@@ -32,7 +32,7 @@ def memory(root: Path = Path("/")) -> Finding:
 
 
 def accelerator(name: str, count: int) -> Finding:
-    """Describe cards of one kind by their number alone."""
+    """Describe cards of one kind by their number."""
     if not count:
         return Finding(name=name, value="none", verdict=Verdict.ABSENT, facts={"count": 0})
     return Finding(name=name, value=pluralized(count, "card"), facts={"count": count})

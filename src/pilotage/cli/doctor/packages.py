@@ -1,4 +1,4 @@
-"""Packages that carry a vendor's import name: our drop-ins, a vendor's SDK, or something else under that name."""
+"""Packages with a vendor's import name: our drop-ins, the vendor's SDK, or something else."""
 
 from __future__ import annotations
 
@@ -15,46 +15,44 @@ __all__ = ["examine_drop_in", "examine_habana", "examine_plug_ins"]
 DROP_INS = "pilotage-dropins"
 HABANA = ("habana-torch-plugin", "habana-frameworks", "intel-gaudi-torch-plugin")
 PLUG_INS = ("torch_xla", "torch_npu", "intel_extension_for_pytorch")
-STANDS_ON_PILOTAGE = re.compile(r"^(from|import) pilotage\b", re.MULTILINE)
+IMPORTS_PILOTAGE = re.compile(r"^(from|import) pilotage\b", re.MULTILINE)
 
 
 def examine_drop_in(name: str, maker: str) -> Finding:
-    """Say whose package `import NAME` finds."""
+    """Find out whose package `import NAME` imports."""
     folder = find_package(name)
     if folder is None:
         return _absent(name)
     if is_ours(folder):
         return Finding(name=name, value=f"Pilotage's drop-in at {folder}", facts=_facts("pilotage", folder))
-    value, facts = f"{maker}'s or another maker's at {folder}", _facts("other", folder)
+    value, facts = f"not Pilotage's, perhaps {maker}'s, at {folder}", _facts("other", folder)
     if not any(metadata.distributions(name=DROP_INS)):
         return Finding(name=name, value=value, facts=facts)
-    remedy = (
-        f"It hides Pilotage's drop-in: `import {name}` does not run Pilotage. Uninstall it, or uninstall {DROP_INS}."
-    )
+    remedy = f"It hides Pilotage's drop-in: `import {name}` does not run Pilotage. Uninstall it or {DROP_INS}."
     return Finding(name=name, value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts)
 
 
 def examine_habana() -> Finding:
-    """Tell Intel's Gaudi software from the empty namespace that its media loader leaves behind."""
+    """Tell Intel's Gaudi software from the empty namespace package of its media loader."""
     name = "habana_frameworks"
     folder = find_package(name)
     if folder is None:
         return _absent(name)
-    if not any((place / "torch").is_dir() for place in _places(name)):
+    if not any((each / "torch").is_dir() for each in _folders_of(name)):
         value = f"an empty namespace without habana_frameworks.torch at {folder}"
         return Finding(name=name, value=value, verdict=Verdict.ABSENT, facts=_facts("namespace", folder))
     finding = examine_drop_in(name, "Intel")
     vendors = next((each for each in HABANA if any(metadata.distributions(name=each))), None)
     if vendors is None or finding.facts["maker"] != "pilotage":
         return finding
-    remedy = f"It refuses to be imported beside the vendor's {vendors}. Uninstall {DROP_INS}, then reinstall the vendor's package."
+    remedy = f"It cannot be imported beside Intel's {vendors}. Uninstall {DROP_INS}, then reinstall Intel's package."
     return replace(finding, verdict=Verdict.WARNING, remedy=remedy)
 
 
 def examine_plug_ins() -> Finding:
-    """List the device plug-ins of torch: the known ones, and all that torch loads by itself."""
+    """List the device plug-ins of torch: known ones, and those that torch loads automatically."""
     found = {name for name in PLUG_INS if find_package(name) is not None}
-    # Our own starts nothing unless it is asked to.
+    # Our own plug-in does nothing unless a variable asks for it.
     points = metadata.entry_points(group="torch.backends")
     found |= {point.name for point in points if point.dist is None or point.dist.name != DROP_INS}
     if not found:
@@ -64,28 +62,27 @@ def examine_plug_ins() -> Finding:
 
 
 def find_package(name: str) -> Path | None:
-    """Return the folder that `import NAME` would import, without importing it."""
-    places = _places(name)
-    return places[0] if places else None
+    """The folder that `import NAME` would import; nothing is imported."""
+    folders = _folders_of(name)
+    return folders[0] if folders else None
 
 
 def is_ours(folder: Path) -> bool:
-    """Say whether a package stands on Pilotage, wherever it was installed from."""
+    """Whether a package is built on Pilotage, wherever it was installed from."""
     return any(
-        STANDS_ON_PILOTAGE.search(source.read_text(encoding="utf-8", errors="replace"))
-        for source in folder.rglob("*.py")
+        IMPORTS_PILOTAGE.search(source.read_text(encoding="utf-8", errors="replace")) for source in folder.rglob("*.py")
     )
 
 
-def _places(name: str) -> list[Path]:
-    # Not importlib.util.find_spec: it answers with what this process has imported already.
+def _folders_of(name: str) -> list[Path]:
+    # Not importlib.util.find_spec: it returns modules that this process has already imported.
     specs = (finder.find_spec(name, None) for finder in sys.meta_path)
     spec = next((found for found in specs if found is not None), None)
     if spec is None:
         return []
     if spec.submodule_search_locations is None:
         return [Path(spec.origin)] if spec.origin else []
-    return [Path(place) for place in spec.submodule_search_locations]
+    return [Path(folder) for folder in spec.submodule_search_locations]
 
 
 def _absent(name: str) -> Finding:

@@ -1,4 +1,4 @@
-"""One training step through the engine, compared with eager PyTorch: it fails here or it will run elsewhere too."""
+"""One training step through the engine, compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["largest_difference"]
 
 
 def largest_difference() -> float:
-    """Train a tiny network for one step by the engine and by hand, and return how far their weights are apart."""
+    """Train a tiny network for one step with the engine and with eager PyTorch; returns the largest difference."""
     network = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
-    by_hand = copy.deepcopy(network)
+    eager = copy.deepcopy(network)
     inputs, target = torch.linspace(-1, 1, 20).reshape(5, 4), torch.linspace(0, 1, 10).reshape(5, 2)
-    _step_by_engine(network, inputs, target)
-    _step_by_hand(by_hand, inputs, target)
-    pairs = zip(network.parameters(), by_hand.parameters(), strict=True)
+    _engine_step(network, inputs, target)
+    _eager_step(eager, inputs, target)
+    pairs = zip(network.parameters(), eager.parameters(), strict=True)
     return max(float((ours - theirs).detach().abs().max()) for ours, theirs in pairs)
 
 
-def _step_by_engine(network: nn.Module, inputs: torch.Tensor, target: torch.Tensor) -> None:
-    whole = WithLoss(network, nn.MSELoss())
-    names = {id(parameter): name for name, parameter in whole.named_parameters()}
-    executor = Executor(whole, plan=read_optimizer(_optimizer(network), names))
+def _engine_step(network: nn.Module, inputs: torch.Tensor, target: torch.Tensor) -> None:
+    module = WithLoss(network, nn.MSELoss())
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    executor = Executor(module, plan=read_optimizer(_optimizer(network), names))
     executor(inputs, target)
     executor.destroy()
 
 
-def _step_by_hand(network: nn.Module, inputs: torch.Tensor, target: torch.Tensor) -> None:
+def _eager_step(network: nn.Module, inputs: torch.Tensor, target: torch.Tensor) -> None:
     optimizer = _optimizer(network)
     nn.MSELoss()(network(inputs), target).backward()
     optimizer.step()

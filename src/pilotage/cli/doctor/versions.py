@@ -1,4 +1,4 @@
-"""Versions of Python and of the packages that the engine stands on, and whether they fit."""
+"""The versions of Python and of the packages that the engine needs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import ModuleType
 
 import pilotage
 from pilotage.cli.doctor.finding import Finding, Verdict
-from pilotage.version import FIRST_UNTRIED_TORCH, OLDEST_TORCH, TORCH_RANGE
+from pilotage.version import OLDEST_TORCH, TORCH_RANGE
 
 __all__ = ["TORCH_RANGE", "describe_build", "examine_numpy", "examine_pilotage", "examine_python", "examine_torch"]
 
-INSTALL_TORCH = f"Install the vendor's build of torch where there is one, otherwise: pip install '{TORCH_RANGE}'"
+INSTALL_TORCH = f"Install the vendor's build of torch if there is one, otherwise: pip install '{TORCH_RANGE}'"
 
 
 def examine_python() -> Finding:
-    """Name the interpreter."""
+    """Report the interpreter."""
     version = platform.python_version()
     return Finding(
         name="Python",
@@ -28,13 +28,13 @@ def examine_python() -> Finding:
 
 
 def examine_pilotage() -> Finding:
-    """Name the version of Pilotage and where it is imported from."""
+    """Report the version of Pilotage and its folder."""
     folder, version = pilotage.__path__[0], pilotage.__version__
     return Finding(name="pilotage", value=f"{version} at {folder}", facts={"version": version, "folder": folder})
 
 
 def examine_numpy() -> Finding:
-    """Say whether numpy can be imported."""
+    """Check that numpy can be imported."""
     numpy, reason = _import("numpy")
     if numpy is None:
         return _failed("numpy", reason, "pip install 'numpy>=1.26'")
@@ -42,7 +42,7 @@ def examine_numpy() -> Finding:
 
 
 def examine_torch() -> tuple[Finding, ModuleType | None]:
-    """Import torch and say which build it is and whether it fits, also where it is missing or broken."""
+    """Import torch and report its build and whether the version is supported; torch may be missing or broken."""
     torch, reason = _import("torch")
     if torch is None:
         return _failed("torch", reason, INSTALL_TORCH), None
@@ -54,19 +54,19 @@ def examine_torch() -> tuple[Finding, ModuleType | None]:
     if fits:
         return Finding(name="torch", value=value, facts=facts), torch
     remedy = (
-        f"Pilotage is tested with {TORCH_RANGE} and never replaces a torch by itself; install one of these if you can."
+        f"Pilotage is tested with {TORCH_RANGE} and never replaces torch itself. Install such a version if you can."
     )
     return Finding(name="torch", value=value, verdict=Verdict.WARNING, remedy=remedy, facts=facts), torch
 
 
 def fits_range(version: str) -> bool:
-    """Say whether a version lies in the range that Pilotage is tested with."""
+    """Whether Pilotage is tested with this version."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
-    return numbers is not None and OLDEST_TORCH <= tuple(map(int, numbers.groups())) < FIRST_UNTRIED_TORCH
+    return numbers is not None and OLDEST_TORCH <= tuple(map(int, numbers.groups())) < FIRST_UNTESTED_TORCH
 
 
 def describe_build(version: str, cuda: str | None, hip: str | None) -> str:
-    """Say what a build of torch was made for, from its local version tag and what it knows of itself."""
+    """Describe a build of torch by its CUDA or ROCm version, or its local version tag."""
     _, _, tag = version.partition("+")
     if hip:
         return f"ROCm {hip} build"
@@ -78,8 +78,7 @@ def describe_build(version: str, cuda: str | None, hip: str | None) -> str:
 
 
 def _import(name: str) -> tuple[ModuleType | None, str]:
-    # A broken installation fails in many ways (missing libraries, a plug-in that torch loads by itself): the doctor
-    # has to report each of them.
+    # A broken installation can fail in many ways, such as a missing library or a plug-in that torch loads.
     try:
         return importlib.import_module(name), ""
     except ModuleNotFoundError as error:

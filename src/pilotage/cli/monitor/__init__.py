@@ -1,4 +1,4 @@
-"""`pilotage monitor`, which is also `gc-monitor`: which devices there are, and who runs what on them."""
+"""`pilotage monitor` and `gc-monitor`: show devices and the programs that run on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines on a terminal: with colours where rich is installed, plainly otherwise; once, or again and again in place."""
+"""Print lines to a terminal, with colours if rich is installed; once, or repeatedly in place."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ STYLES = {
     "starting": "yellow",
 }
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
-_USUAL = (100, 24)
+_DEFAULT_SIZE = (100, 24)
 
 
 def terminal_width() -> int:
-    """How wide the terminal is, or a page where there is none."""
-    return shutil.get_terminal_size(_USUAL).columns
+    """The width of the terminal, or 100 without one."""
+    return shutil.get_terminal_size(_DEFAULT_SIZE).columns
 
 
 def terminal_drawing() -> Drawing:
-    """What this terminal can show."""
+    """The characters that this terminal can show."""
     return BOXES if _has_colours() else ASCII
 
 
@@ -64,7 +64,7 @@ def show(lines: list[Line]) -> None:
 
 @contextlib.contextmanager
 def in_place() -> Iterator[Callable[[list[Line]], None]]:
-    """Give a function that shows lines in the place of those before; without a terminal, below them."""
+    """Yield a function that replaces the lines shown before; without a terminal, it appends."""
     if _has_colours():
         from rich.live import Live
 
@@ -77,28 +77,28 @@ def in_place() -> Iterator[Callable[[list[Line]], None]]:
 
 
 def plain(lines: list[Line]) -> str:
-    """Lines with nothing but letters."""
+    """Lines as plain text."""
     return "\n".join("".join(piece.text for piece in line).rstrip() for line in lines)
 
 
 def coloured(lines: list[Line]) -> Text:
-    """Lines for rich."""
+    """Lines as a text for rich."""
     from rich.text import Text
 
     whole = Text(no_wrap=True, overflow="crop")
     for number, line in enumerate(lines):
         whole.append("\n" if number else "")
         for piece in line:
-            whole.append(piece.text, style=STYLES.get(piece.sort, ""))
+            whole.append(piece.text, style=STYLES.get(piece.style, ""))
     return whole
 
 
 def _cropped(lines: list[Line]) -> list[Line]:
-    """What the terminal is high enough for; without the last line, the first ones would be pushed out."""
-    room = max(2, shutil.get_terminal_size(_USUAL).lines - 1)
+    """The lines that fit the height of the terminal, less one so that the first line does not scroll out."""
+    room = max(2, shutil.get_terminal_size(_DEFAULT_SIZE).lines - 1)
     if len(lines) <= room:
         return lines
-    return [*lines[: room - 1], [Cell(f"{len(lines) - room + 1} more lines have no room", "note")]]
+    return [*lines[: room - 1], [Cell(f"{len(lines) - room + 1} more lines do not fit", "note")]]
 
 
 def _has_colours() -> bool:

@@ -1,4 +1,4 @@
-"""The command `gc-monitor`."""
+"""The entry point of `gc-monitor`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Show the devices of this machine and the processes attached to them, in gc-monitor's words."""
+    """Show the devices of this machine and the attached processes, as gc-monitor does."""
     parser = argparse.ArgumentParser(
         prog="gc-monitor", description="Show the devices of this machine, and your processes that run programs on them."
     )

@@ -1,4 +1,4 @@
-"""A table as lines of text with colours or without, in the manner of gc-monitor."""
+"""Draw tables as lines of styled text, as gc-monitor does."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pilotage.cli.monitor.table import Cell, Table, cut, width_of
 __all__ = ["ASCII", "BOXES", "Drawing", "Line", "draw", "draw_box"]
 
 Line = list[Cell]
-"""Pieces of text one behind the other."""
+"""Pieces of text, from left to right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What rules are drawn with."""
+    """The characters to draw rules with."""
 
     across: str
     down: str
     corners: str
-    """Where rules meet lines that go down, both ways and up: each at the left end, inside, and at the right end."""
+    """Junctions of a rule with lines below, on both sides and above it: each left, inner and right."""
 
     missing: str
-    """Stands for what has no room."""
+    """Marks text that was cut."""
 
 
 ASCII = Drawing(across="-", down="|", corners="+" * 9, missing="...")
@@ -50,14 +50,14 @@ def draw(table: Table, drawing: Drawing) -> list[Line]:
 
 
 def draw_box(text: str, width: int, drawing: Drawing) -> list[Line]:
-    """Draw one text with a frame around it."""
+    """Draw a text in a frame."""
     room = max(1, min(width_of(text), width - 4))
     row = _row([Cell(text, "title")], [room], ["^"], drawing)
     return [_rule(drawing, below=[room]), row, _rule(drawing, above=[room])]
 
 
 def _rule(drawing: Drawing, *, above: Sequence[int] = (), below: Sequence[int] = ()) -> Line:
-    """A line between two rows of cells with these widths, or along one."""
+    """A rule between two rows of cells with these widths, or above or below one."""
     upwards, downwards = _ends(above), _ends(below)
     last = max(*upwards, *downwards)
     marks = [drawing.across] * (last + 1)
@@ -69,7 +69,7 @@ def _rule(drawing: Drawing, *, above: Sequence[int] = (), below: Sequence[int] =
 
 
 def _ends(widths: Sequence[int]) -> list[int]:
-    """Where the lines beside cells of these widths stand."""
+    """The columns of the lines between cells of these widths."""
     return list(accumulate((width + 3 for width in widths), initial=0)) if widths else []
 
 
@@ -79,5 +79,5 @@ def _row(cells: Sequence[Cell], widths: Sequence[int], alignments: Sequence[str]
         text = cut(cell.text, width, drawing.missing)
         spare = width - width_of(text)
         left = {"<": 0, "^": spare // 2, ">": spare}[align]
-        line += [Cell(f" {' ' * left}{text}{' ' * (spare - left)} ", cell.sort), Cell(drawing.down, "rule")]
+        line += [Cell(f" {' ' * left}{text}{' ' * (spare - left)} ", cell.style), Cell(drawing.down, "rule")]
     return line

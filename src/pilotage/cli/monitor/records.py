@@ -1,4 +1,4 @@
-"""A survey for programs: JSON, and lines of comma-separated values."""
+"""A survey as JSON and as CSV."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ COLUMNS = (
     "program",
     "command",
 )
-"""Scripts written for gc-monitor cut lines at commas, and look for temperatures and power in columns 17 to 19, for
-utilisation in column 26: what may hold a comma comes behind."""
+"""Scripts for gc-monitor split lines at commas, and expect temperatures and power in columns 17 to 19 and utilisation
+in column 26: columns that may contain a comma come last."""
 
 
 def as_json(survey: Survey, *, indent: int | None = 2) -> str:
-    """Everything that is known."""
+    """The whole survey as JSON."""
     return json.dumps(_everything(survey), indent=indent, ensure_ascii=False)
 
 
 def as_vendors_json(survey: Survey, *, indent: int | None = 2) -> str:
-    """The same, with gc-monitor's list of cards before it: one is in use where there is a PID."""
+    """The survey as JSON with gc-monitor's list of cards; a card with a PID is in use."""
     cards = [
         {"id": number, "type": device.maker, "ipus": [_ipu(survey, device, number)]}
         for number, device in enumerate(survey.devices)
@@ -64,7 +64,7 @@ def as_vendors_json(survey: Survey, *, indent: int | None = 2) -> str:
 
 
 def as_csv(survey: Survey, *, by_device: bool, headers: bool) -> str:
-    """One line for each program, or for each device with the program that spoke last on it."""
+    """One line per program, or per device with its most recent program."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     if headers:
@@ -153,12 +153,12 @@ def _row(survey: Survey, device: Device, process: AttachedProcess | None, progra
         None if process is None else process.pid,
         None if process is None else process.user,
         None if process is None else round(process.seconds, 3),
-        *_what_it_does(program),
+        *_activity_values(program),
         device.clock,
         device.temperature,
         device.board_temperature,
         device.power,
-        *_how_far_it_is(program),
+        *_progress_values(program),
         None if device.utilisation is None else round(100 * device.utilisation, 1),
         device.name,
         None
@@ -168,7 +168,7 @@ def _row(survey: Survey, device: Device, process: AttachedProcess | None, progra
     ]
 
 
-def _what_it_does(program: AttachedProgram | None) -> list[Any]:
+def _activity_values(program: AttachedProgram | None) -> list[Any]:
     if program is None:
         return [None] * 4
     return [
@@ -179,7 +179,7 @@ def _what_it_does(program: AttachedProgram | None) -> list[Any]:
     ]
 
 
-def _how_far_it_is(program: AttachedProgram | None) -> list[Any]:
+def _progress_values(program: AttachedProgram | None) -> list[Any]:
     if program is None:
         return [None] * 6
     said, rate = program.announcement, program.steps_per_second

@@ -1,4 +1,4 @@
-"""What the monitor's screen says: a table of devices, one of processes, and what else there is to know."""
+"""The screen of the monitor: a table of devices, a table of processes, and notes."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from pilotage.cli.formatting import format_duration, format_memory, format_rate, format_reading
 from pilotage.cli.monitor.lines import Drawing, Line, draw, draw_box
 from pilotage.cli.monitor.table import Cell, Column, Table
-from pilotage.cli.monitor.words import duration, memory, pace, rate, reading
 from pilotage.monitoring.announcement import Activity
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.plurals import pluralized
 from pilotage.monitoring.survey import AttachedProcess, AttachedProgram, Survey
 
-__all__ = ["GC_MONITOR", "MONITOR", "Wording", "screen"]
+__all__ = ["GC_MONITOR", "MONITOR", "Wording", "pace", "screen"]
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What the command calls itself and this machine."""
+    """The texts in which `pilotage monitor` and gc-monitor differ."""
 
     command: str
     machine: str
-    """With the name of the host in it."""
+    """The heading, with the name of the host."""
 
     place: str
 
 
 _NOTHING = ("", "N/A")
-"""What a column that is left out has in all of its cells."""
+"""A column is left out if all its cells are one of these."""
 
 MONITOR = Wording("pilotage monitor", "{host} has {devices}", "on {host}")
 GC_MONITOR = Wording("gc-monitor", "Partition: {host} [active] has {devices}", "in partition {host}")
@@ -40,7 +40,7 @@ GC_MONITOR = Wording("gc-monitor", "Partition: {host} [active] has {devices}", "
 def screen(
     survey: Survey, wording: Wording, drawing: Drawing, width: int, *, devices: bool = True, processes: bool = True
 ) -> list[Line]:
-    """Everything that is to be shown, line by line, no wider than asked for where that is possible."""
+    """The whole screen, line by line, no wider than ``width`` if possible."""
     lines: list[Line] = []
     if devices:
         lines += draw(_device_table(survey, wording).fitted(width), drawing)
@@ -49,8 +49,8 @@ def screen(
     elif processes:
         lines += draw_box(f"No attached processes {wording.place.format(host=survey.host)}", width, drawing)
     notes = [*(survey.card_notes if devices else ()), *(survey.notes if processes else ())]
-    said = [*(_jobs(survey) if processes else ()), " ".join(notes)]
-    return lines + [[Cell(line, "note")] for text in said for line in textwrap.wrap(text, max(20, width))]
+    texts = [*(_jobs(survey) if processes else ()), " ".join(notes)]
+    return lines + [[Cell(line, "note")] for text in texts for line in textwrap.wrap(text, max(20, width))]
 
 
 def _device_table(survey: Survey, wording: Wording) -> Table:
@@ -61,17 +61,17 @@ def _device_table(survey: Survey, wording: Wording) -> Table:
 
     each = survey.devices
     names = tuple(Cell(device.name, "emulated" if device.is_emulated else "") for device in each)
-    return _telling(
+    return _without_empty_columns(
         (
             Column("ID", wording.command, tuple(Cell(device.id, "id") for device in each), 100),
             column("Type", [device.maker for device in each], 60, wording.command),
             Column("Device", group, names, 90, least=12, align="<"),
             column("Driver", [device.driver or "N/A" for device in each], 10),
-            column("Memory", [memory(device.memory_used, device.memory_total) for device in each], 50),
+            column("Memory", [format_memory(device.memory_used, device.memory_total) for device in each], 50),
             column("Load", [_share(device) for device in each], 80),
-            column("Clock", [reading(device.clock, "MHz") for device in each], 20),
-            column("Temp", [reading(device.temperature, "C") for device in each], 40),
-            column("Power", [reading(device.power, "W") for device in each], 30),
+            column("Clock", [format_reading(device.clock, "MHz") for device in each], 20),
+            column("Temp", [format_reading(device.temperature, "C") for device in each], 40),
+            column("Power", [format_reading(device.power, "W") for device in each], 30),
         )
     )
 
@@ -82,13 +82,13 @@ def _share(device: Device) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One program of a process; the first one carries what is known of the process."""
+    """One program of a process; the first row of a process also shows the process itself."""
 
     process: AttachedProcess
     program: AttachedProgram | None
     is_first: bool
     idle: int = 0
-    """Other programs of the process, which do nothing."""
+    """Idle programs of the process that have no row."""
 
 
 def _process_table(survey: Survey, wording: Wording) -> Table:
@@ -98,7 +98,7 @@ def _process_table(survey: Survey, wording: Wording) -> Table:
     columns = [
         Column("PID", attached, tuple(Cell(_first(row, str(row.process.pid)), "id") for row in rows)),
         Column("Command", attached, tuple(Cell(_first(r, _command(r))) for r in rows), 80, least=18, align="<"),
-        Column("Time", attached, tuple(Cell(_first(row, duration(row.process.seconds))) for row in rows), 60),
+        Column("Time", attached, tuple(Cell(_first(row, format_duration(row.process.seconds))) for row in rows), 60),
         Column("User", attached, tuple(Cell(_first(row, row.process.user)) for row in rows), 30),
         Column("ID", "Device", tuple(Cell(", ".join(_devices(row))) for row in rows), 70, least=6),
         Column("Clock", "Device", tuple(Cell(_sensor(by_id, row, "clock", "MHz")) for row in rows), 1),
@@ -111,19 +111,19 @@ def _process_table(survey: Survey, wording: Wording) -> Table:
         Column("Steps/s", "Program", tuple(_pace(row) for row in rows), 95, align=">"),
         Column("Tier", "Program", tuple(_tier(row) for row in rows), 90),
     ]
-    return _telling(columns)
+    return _without_empty_columns(columns)
 
 
-def _telling(columns: Iterable[Column]) -> Table:
-    """The columns that say anything."""
-    told = [column for column in columns if any(cell.text not in _NOTHING for cell in column.cells)]
-    return Table(tuple(told))
+def _without_empty_columns(columns: Iterable[Column]) -> Table:
+    """A table of the columns that are not empty."""
+    shown = [column for column in columns if any(cell.text not in _NOTHING for cell in column.cells)]
+    return Table(tuple(shown))
 
 
 def _rows(process: AttachedProcess) -> Iterator[_Row]:
-    """The programs at work, or the one that was last."""
-    at_work = [program for program in process.programs if program.activity is not Activity.IDLE]
-    shown = at_work or sorted(process.programs, key=lambda program: program.announcement.moment)[-1:]
+    """The active programs, or else the most recent one."""
+    active = [program for program in process.programs if program.activity is not Activity.IDLE]
+    shown = active or sorted(process.programs, key=lambda program: program.announcement.moment)[-1:]
     if not shown:
         yield _Row(process, None, is_first=True)
     for number, program in enumerate(shown):
@@ -131,7 +131,7 @@ def _rows(process: AttachedProcess) -> Iterator[_Row]:
 
 
 def _command(row: _Row) -> str:
-    """The command line without the folder of the script, which would leave no room for its name."""
+    """The command line without the folder of the script, which would take too much room."""
     program, *arguments = row.process.command.split() or [""]
     script, others = (PurePath(arguments[0]).name or arguments[0], arguments[1:]) if arguments else ("", [])
     return " ".join([program, script, *others]).rstrip()
@@ -146,7 +146,7 @@ def _devices(row: _Row) -> tuple[str, ...]:
 
 
 def _sensor(by_id: dict[str, Device], row: _Row, sensor: str, unit: str) -> str:
-    return ", ".join(reading(getattr(by_id[device], sensor), unit) for device in _devices(row))
+    return ", ".join(format_reading(getattr(by_id[device], sensor), unit) for device in _devices(row))
 
 
 def _name(row: _Row) -> str:
@@ -179,12 +179,20 @@ def _pace(row: _Row) -> Cell:
     return Cell("") if row.program is None else Cell(pace(row.program), row.program.activity.value)
 
 
+def pace(program: AttachedProgram) -> str:
+    """Steps per second, or the activity of a program that makes none."""
+    rate = program.announcement.rate
+    if program.activity is Activity.RUNNING and rate is not None:
+        return format_rate(rate)
+    return "first call" if program.activity is Activity.STARTING else program.activity.value
+
+
 def _tier(row: _Row) -> Cell:
     return Cell("") if row.program is None else Cell(row.program.announcement.tier, row.program.announcement.tier)
 
 
 def _jobs(survey: Survey) -> Iterator[str]:
-    """One sentence for each job of several processes."""
+    """One sentence per job of several processes."""
     jobs: dict[str, list[AttachedProgram]] = defaultdict(list)
     for process in survey.processes:
         for program in process.programs[:1]:
@@ -199,4 +207,4 @@ def _jobs(survey: Survey) -> Iterator[str]:
         replicas = f", {said.replicas} replicas each" if said.replicas > 1 else ""
         # The stages of an instance all run the same steps.
         together = sum(program.steps_per_second or 0.0 for program in programs if not program.announcement.stage)
-        yield f"{job}: {instances}{replicas}, {rate(together)} steps/s together."
+        yield f"{job}: {instances}{replicas}, {format_rate(together)} steps/s together."

@@ -1,4 +1,4 @@
-"""Looking once or again and again, and handing what is seen to a screen or to a program."""
+"""Run the monitor: take surveys once or repeatedly, and show or print them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["run"]
 
 
 def run(arguments: Namespace, *, wording: Wording = MONITOR, as_json: Callable[..., str] = records.as_json) -> int:
-    """Show what was asked for; returns the exit status."""
+    """Run the command; returns the exit status."""
     try:
         if arguments.json or arguments.csv_output:
             _write(arguments, as_json)
@@ -27,7 +27,7 @@ def run(arguments: Namespace, *, wording: Wording = MONITOR, as_json: Callable[.
             _show(arguments, wording)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read this has seen enough; Python would complain once more when it ends.
+        # The reader closed the pipe; without this, Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         if arguments.watch is None:
@@ -60,7 +60,7 @@ def _drawn(arguments: Namespace, wording: Wording, survey: Survey) -> list[Line]
 
 
 def _write(arguments: Namespace, as_json: Callable[..., str]) -> None:
-    """Write records: while watching, each look is a line of JSON, or lines of values under one header."""
+    """Print records; while watching, each survey is one line of JSON, or lines of CSV under one header."""
     surveyor, headers = Surveyor(), not arguments.no_headers
     while True:
         survey = surveyor.survey()

@@ -1,4 +1,4 @@
-"""`pilotage run`, which is also `poprun`: several instances of a program."""
+"""`pilotage run` and `poprun`: start several instances of a program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["COMMAND"]
 
 COMMAND = Command(
     name="run",
-    summary="start several instances of a program, which train together",
+    summary="Start several instances of a program that train together.",
     add_arguments=add_arguments,
     run=run,
 )

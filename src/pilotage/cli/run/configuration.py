@@ -1,4 +1,4 @@
-"""Options of poprun in a file: one `name = value` in each line."""
+"""poprun's options in a file, one `name = value` per line."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _NOT_IN_FILES = {
 
 
 def with_imported(given: Namespace) -> Namespace:
-    """The options of the file that is named, and over them those of the command line."""
+    """The options of --import-config, overridden by those of the command line."""
     if given.import_config is None:
         return given
-    found = vars(_read(Path(given.import_config)))
-    said = {name: value for name, value in vars(given).items() if value is not None}
-    return Namespace(**{**vars(given), **found, **said})
+    imported = vars(_read(Path(given.import_config)))
+    given_here = {name: value for name, value in vars(given).items() if value is not None}
+    return Namespace(**{**vars(given), **imported, **given_here})
 
 
 def export_configuration(given: Namespace) -> None:
-    """Write the options that were given, unless that would overwrite a file unasked."""
+    """Write the given options to a file, which must not exist unless --overwrite-config is set."""
     file = Path(given.export_config)
     if file.exists() and not given.overwrite_config:
-        raise OptionError(f"The file {str(file)!r} is there already. Add --overwrite-config 1 to write it anew.")
+        raise OptionError(f"The file {str(file)!r} already exists. Add --overwrite-config 1 to overwrite it.")
     options = {name: value for name, value in vars(given).items() if name not in _NOT_IN_FILES and value is not None}
     lines = [f"{name.replace('_', '-')} = {_shown(value)}" for name, value in options.items()]
     try:
@@ -64,7 +64,7 @@ def _parsed(file: Path, words: list[tuple[int, str, str]]) -> Namespace:
     options: list[str] = []
     for number, name, value in words:
         if name not in known or known[name].dest in _NOT_IN_FILES:
-            raise OptionError(f"Line {number} of {str(file)!r} names {name!r}, which is no option for a file.")
+            raise OptionError(f"Line {number} of {str(file)!r} has the unknown option {name!r}.")
         if name == "verbose":
             if not (value.isdecimal() and len(value) == 1):
                 raise OptionError(f"Line {number} of {str(file)!r} has verbose = {value!r}. Give a number, 0 to 2.")

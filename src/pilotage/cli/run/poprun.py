@@ -1,4 +1,4 @@
-"""The command `poprun`."""
+"""The entry point of `poprun`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotage.errors import PilotageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Start several instances of a program and return the exit status of the first that fails, or 0."""
+    """Start several instances of a program; returns the exit status of the first that fails, or 0."""
     parser = argparse.ArgumentParser(prog="poprun", usage="poprun [options] program [arguments]")
     COMMAND.add_arguments(parser)
     try:

@@ -1,4 +1,4 @@
-"""From options to a job, and its exit status."""
+"""Run `poprun`: turn its options into a job and launch it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _USAGE = 2
 
 
 def run(given: Namespace) -> int:
-    """Do what the command line asks for; returns the exit status of the job."""
+    """Run the command; returns the exit status of the job."""
     options = with_imported(given)
     if options.version:
         print(_version(options.version_format or "text"))
@@ -81,14 +81,14 @@ def job_of(options: Namespace) -> Job:
 
 
 def notices(options: Namespace) -> list[str]:
-    """What is accepted without having an effect, said once and together."""
+    """Warnings about options that have no effect."""
     given = [name for name in SERVER_OPTIONS if getattr(options, name) is not None]
     if options.mpi_global_args is not None and options.remote_shell != RemoteShell.MPIRUN.value:
         given.append("mpi_global_args")
     found = []
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        found.append(f"Without effect here, where no V-IPU server and no mpirun is used: {flags}.")
+        found.append(f"No effect without a V-IPU server and mpirun: {flags}.")
     return found
 
 
@@ -114,7 +114,8 @@ def _environment(options: Namespace) -> dict[str, str]:
     if options.exchange_timeout is not None:
         if not 1 <= options.exchange_timeout <= MAX_EXCHANGE_SECONDS:
             raise OptionError(
-                f"--exchange-timeout is {options.exchange_timeout}. It has to be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
+                f"--exchange-timeout is {options.exchange_timeout}. "
+                f"It has to be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
             )
         found[EXCHANGE_TIMEOUT.name] = str(options.exchange_timeout)
     if options.offline_mode:
@@ -125,14 +126,14 @@ def _environment(options: Namespace) -> dict[str, str]:
 
 
 def _local_variables(options: Namespace) -> dict[str, str | None]:
-    """Variables of --mpi-local-args, with their values where they have one."""
+    """The variables in --mpi-local-args; None for those without a value."""
     words = shlex.split(options.mpi_local_args or "")
     found: dict[str, str | None] = {}
     while words:
         word = words.pop(0)
         if word != "-x" or not words:
             raise OptionError(
-                f"--mpi-local-args has {word!r}. Instances are not started by mpirun: use -x VAR or -x VAR=VALUE alone."
+                f"--mpi-local-args has {word!r}. mpirun does not start the instances: use only -x VAR or -x VAR=VALUE."
             )
         name, equals, value = words.pop(0).partition("=")
         found[name] = value if equals else None

@@ -1,4 +1,4 @@
-"""What launchers leave in the environment, read as a world; the first launcher that is recognised counts."""
+"""Read the world from the variables of launchers; the first launcher that is recognised counts."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ READERS: tuple[Callable[[Mapping[str, str]], World | None], ...] = (
     slurm_world,
     mpich_world,
 )
-"""In the order in which they are asked: poprun may itself run under SLURM, and torchrun under either."""
+"""In order of precedence: poprun may itself run under SLURM, and torchrun under either."""
 
 
 def world_from(environment: Mapping[str, str]) -> World | None:
-    """The world that a launcher has described; None where this process was started by itself."""
+    """The world that a launcher described; None without a launcher."""
     worlds = (read(environment) for read in READERS)
     return next((world for world in worlds if world is not None), None)
 
 
 def world_here() -> World:
-    """Who this process is among those that poprun, torchrun, mpirun or srun has started; alone where none has."""
+    """The world that poprun, torchrun, mpirun or srun started; without a launcher, a world of one process."""
     return world_from(os.environ) or World()

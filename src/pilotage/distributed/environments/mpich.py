@@ -1,4 +1,4 @@
-"""Worlds that the mpiexec of MPICH and of what comes from it (Intel MPI, Cray, MVAPICH) has started."""
+"""The variables of MPICH's mpiexec, and of its derivatives Intel MPI, Cray MPI and MVAPICH."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LOCAL_SIZES = ("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE", "MV2_COM
 
 
 def mpich_world(environment: Mapping[str, str]) -> World | None:
-    """The world of PMI's variables; None where there are none.
+    """The world in PMI's variables; None if there are none.
 
-    As with OpenMPI, MASTER_ADDR has to say where instances on several hosts meet.
+    As with OpenMPI, MASTER_ADDR has to be set for instances on several hosts.
     """
     if not {"PMI_RANK", "PMI_SIZE"} <= environment.keys():
         return None

@@ -1,4 +1,4 @@
-"""Worlds that OpenMPI's mpirun has started."""
+"""The variables of OpenMPI's mpirun."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid")
 
 
 def openmpi_world(environment: Mapping[str, str]) -> World | None:
-    """The world of OpenMPI's variables; None where there are none.
+    """The world in OpenMPI's variables; None if there are none.
 
-    MPI says nothing about where to meet. On one host that is no question; on several, MASTER_ADDR has to say it.
+    MPI has no variable for the rendezvous address. One host needs none; on several, MASTER_ADDR has to be set.
     """
     if "OMPI_COMM_WORLD_SIZE" not in environment:
         return None

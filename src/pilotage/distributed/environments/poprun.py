@@ -1,4 +1,4 @@
-"""Worlds that poprun has started."""
+"""The variables of poprun."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ UNIFORM = "POPDIST_UNIFORM_REPLICAS_PER_INSTANCE"
 
 
 def is_under_poprun(environment: Mapping[str, str]) -> bool:
-    """Whether poprun has started this process."""
+    """Whether poprun started this process."""
     return TOTAL_REPLICAS in environment
 
 
 def poprun_world(environment: Mapping[str, str]) -> World | None:
-    """The world of poprun's variables; None where there are none."""
+    """The world in poprun's variables; None if there are none."""
     if not is_under_poprun(environment):
         return None
     total, local = number(environment, TOTAL_REPLICAS), number(environment, LOCAL_REPLICAS, 1)
     first = number(environment, FIRST_REPLICA, 0)
     if local < 1 or total % local or first % local:
         raise OptionError(
-            f"{LOCAL_REPLICAS} is {local}. It has to divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, which "
-            f"is {first}: all instances have equally many replicas."
+            f"{LOCAL_REPLICAS} is {local}. It has to divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, "
+            f"which is {first}: all instances have equally many replicas."
         )
     address, port = master_address(environment)
     directory = environment.get(JOB_DIRECTORY.name) or None
     stages = number(environment, STAGES, 1)
-    # A job that a stage starts in turn, and that has none, finds the variable of the one around it.
+    # A job without stages that a stage of another job starts inherits that job's variable.
     is_stage = stages > 1 and environment.get(STAGE.name)
     return World(
         rank=first // local,
@@ -54,8 +54,8 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
 
 
 def poprun_variables(world: World) -> dict[str, str]:
-    """What poprun tells an instance about its place in the world."""
-    told = {
+    """The variables in which poprun describes the world to an instance."""
+    layout = {
         TOTAL_REPLICAS: world.replicas,
         LOCAL_REPLICAS: world.replicas_per_instance,
         STAGES: world.stages_per_replica,
@@ -64,5 +64,5 @@ def poprun_variables(world: World) -> dict[str, str]:
         UNIFORM: 1,
         STAGE.name: world.stage,
     }
-    meeting = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port, JOB_DIRECTORY.name: world.directory}
-    return {name: str(value) for name, value in {**told, **meeting}.items() if value is not None}
+    rendezvous = {"MASTER_ADDR": world.address, "MASTER_PORT": world.port, JOB_DIRECTORY.name: world.directory}
+    return {name: str(value) for name, value in {**layout, **rendezvous}.items() if value is not None}

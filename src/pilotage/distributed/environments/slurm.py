@@ -1,4 +1,4 @@
-"""Worlds that SLURM's srun has started."""
+"""The variables of SLURM's srun."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pilotage.distributed.world import World
 
 
 def slurm_world(environment: Mapping[str, str]) -> World | None:
-    """The world of a SLURM step; None outside of one, as in the batch script itself."""
+    """The world of a SLURM step; None outside a step, as in the batch script itself."""
     if not {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS"} <= environment.keys():
         return None
     address, port = master_address(environment)

@@ -1,4 +1,4 @@
-"""Worlds that torch's elastic launcher, or Kubernetes' PyTorchJob, has started."""
+"""The variables of torchrun and of Kubernetes' PyTorchJob."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pilotage.distributed.world import World
 
 
 def torchrun_world(environment: Mapping[str, str]) -> World | None:
-    """The world of torch's own variables; None where there are none."""
+    """The world in torch's own variables; None if there are none."""
     if not {"RANK", "WORLD_SIZE"} <= environment.keys():
         return None
     address, port = master_address(environment)

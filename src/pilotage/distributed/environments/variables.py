@@ -1,4 +1,4 @@
-"""Numbers and addresses in environment variables."""
+"""Read numbers and addresses from environment variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pilotage.errors import OptionError
 
 
 def number(environment: Mapping[str, str], name: str, default: int | None = None) -> int:
-    """The whole number in a variable; without a default it has to be there."""
+    """The whole number in a variable, which has to be set unless there is a default."""
     text = environment.get(name, "").strip()
     if not text and default is not None:
         return default
@@ -22,15 +22,15 @@ def number(environment: Mapping[str, str], name: str, default: int | None = None
 
 
 def master_address(environment: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """Where MASTER_ADDR and MASTER_PORT say that all instances meet."""
+    """MASTER_ADDR and MASTER_PORT, where all instances meet."""
     address = environment.get("MASTER_ADDR") or None
     return address, (number(environment, "MASTER_PORT") if environment.get("MASTER_PORT") else None)
 
 
 def is_on_one_host(environment: Mapping[str, str], address: str | None) -> bool:
-    """Whether processes that meet at this address have to be on one host: no other host can reach a loopback address.
+    """Whether processes that meet at this address must be on one host, since it is a loopback address.
 
-    In a pod of Kubernetes that does not follow: operators give that address to the first process only.
+    Never in a Kubernetes pod: operators give the loopback address to the first process only.
     """
     if address is None or "KUBERNETES_SERVICE_HOST" in environment:
         return False
@@ -41,7 +41,7 @@ def is_on_one_host(environment: Mapping[str, str], address: str | None) -> bool:
 
 
 def port_of_job(job: str) -> int:
-    """A port that all instances of a job find by themselves, below those that systems give to outgoing connections."""
+    """A port that all instances derive from the job's ID, below the range for outgoing connections."""
     value = 0
     for byte in job.encode():
         value = (value * 31 + byte) % 12_000

@@ -1,1 +1,1 @@
-"""Starting the instances of a job, here or on other hosts, and ending them together."""
+"""Start the instances of a job, here or on other hosts, and stop them together."""

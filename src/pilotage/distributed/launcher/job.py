@@ -14,7 +14,7 @@ from pilotage.errors import OptionError
 DEVICES_PER_LINK_DOMAIN = 64
 """IPUs that are linked directly; the limit catches typos in replica counts."""
 
-MOST_PROCESSES = 65_536
+MAX_PROCESSES = 65_536
 """Catches typos in the number of instances; the largest clusters have fewer hosts."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -68,33 +68,34 @@ class Job:
             raise OptionError("No program to start. Write it after the options: poprun [options] python3 x.py")
         for name in ("instances", "replicas", "stages_per_replica", "link_domains"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise OptionError(f"The number of {_SHOWN[name]} is {getattr(self, name)}. It has to be at least 1.")
-        if self.instances * self.stages_per_replica > MOST_PROCESSES:
+                raise OptionError(f"The number of {_LABELS[name]} is {getattr(self, name)}. It has to be at least 1.")
+        if self.instances * self.stages_per_replica > MAX_PROCESSES:
             raise OptionError(
                 f"{self.instances} instances with {self.stages_per_replica} IPUs per replica are "
-                f"{self.instances * self.stages_per_replica} processes. A job has at most {MOST_PROCESSES}."
+                f"{self.instances * self.stages_per_replica} processes. A job has at most {MAX_PROCESSES}."
             )
         if self.replicas % self.instances:
             raise OptionError(
-                f"{self.replicas} replicas cannot be divided evenly among {self.instances} instances. Choose a multiple of "
-                f"{self.instances} for --num-replicas."
+                f"{self.replicas} replicas cannot be divided evenly among {self.instances} instances. "
+                f"Choose a multiple of {self.instances} for --num-replicas."
             )
         if self.subnet is not None:
             check_subnet(self.subnet)
         if self.devices > DEVICES_PER_LINK_DOMAIN * (domains := self.link_domains or len(self.hosts)):
             raise OptionError(
                 f"{self.replicas} replicas with {self.stages_per_replica} IPUs each are {self.devices} IPUs, and {domains} "
-                f"link {'domain has' if domains == 1 else 'domains have'} {DEVICES_PER_LINK_DOMAIN * domains}. Choose fewer "
-                f"replicas, or say by --num-ilds how many groups of {DEVICES_PER_LINK_DOMAIN} there are."
+                f"link {'domain has' if domains == 1 else 'domains have'} {DEVICES_PER_LINK_DOMAIN * domains}. "
+                f"Choose fewer replicas, or set --num-ilds to the number of groups of {DEVICES_PER_LINK_DOMAIN}."
             )
         if self.instances % len(self.hosts):
             raise OptionError(
-                f"{self.instances} instances cannot be divided evenly among {len(self.hosts)} hosts. Choose a multiple of "
-                f"{len(self.hosts)} for --num-instances."
+                f"{self.instances} instances cannot be divided evenly among {len(self.hosts)} hosts. "
+                f"Choose a multiple of {len(self.hosts)} for --num-instances."
             )
         if self.only_output_from is not None and not 0 <= self.only_output_from < self.instances:
             raise OptionError(
-                f"--only-output-from-instance is {self.only_output_from}. It has to lie between 0 and {self.instances - 1}."
+                f"--only-output-from-instance is {self.only_output_from}. "
+                f"It has to lie between 0 and {self.instances - 1}."
             )
         if self.max_restarts < 0:
             raise OptionError(f"--max-restarts is {self.max_restarts}. It has to be at least 0.")
@@ -162,7 +163,7 @@ def is_here(host: str) -> bool:
     return host in LOCAL_NAMES or host == socket.gethostname()
 
 
-_SHOWN = {
+_LABELS = {
     "instances": "instances",
     "replicas": "replicas",
     "stages_per_replica": "IPUs per replica",

@@ -1,4 +1,4 @@
-"""How a command is started on another host."""
+"""Start a command on another host."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ __all__ = ["RemoteShell", "check_remote_shell", "chosen_remote_shell", "remote_c
 
 
 class RemoteShell(enum.Enum):
-    """What carries commands to other hosts. Each of them passes standard input on, whose end is the end of the instance."""
+    """How to start commands on other hosts. Each forwards standard input, whose end stops the instance."""
 
     SSH = "ssh"
     SRUN = "srun"
     MPIRUN = "mpirun"
 
 
-_WORDS = {
+_COMMANDS = {
     RemoteShell.SSH: ("ssh", "-o", "BatchMode=yes"),
-    # One step for each instance, beside whatever else the allocation runs, and free to use all processors it has there.
+    # One step per instance, next to other steps of the allocation, with access to all its processors.
     RemoteShell.SRUN: ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--unbuffered"),
     RemoteShell.MPIRUN: ("mpirun", "--bind-to", "none", "-np", "1"),
 }
 
 
 def chosen_remote_shell(environment: Mapping[str, str]) -> RemoteShell:
-    """Inside of an allocation of SLURM its own launcher, as sites often forbid ssh there; ssh everywhere else."""
+    """srun inside a SLURM allocation, where sites often forbid ssh; otherwise ssh."""
     in_allocation = "SLURM_JOB_ID" in environment and shutil.which("srun", path=environment.get("PATH")) is not None
     return RemoteShell.SRUN if in_allocation else RemoteShell.SSH
 
 
 def check_remote_shell(shell: RemoteShell, environment: Mapping[str, str]) -> None:
-    """Refuse a shell that is not on this machine."""
+    """Raise if this machine does not have the shell."""
     if shutil.which(shell.value, path=environment.get("PATH")) is None:
         others = ", ".join(each.value for each in RemoteShell if each is not shell)
         raise OptionError(
-            f"Other hosts are to be reached by {shell.value}, which is not on this machine. Choose another one by "
-            f"--remote-shell ({others}), or name a command in {REMOTE_SHELL.name}. Nothing was started."
+            f"Starting instances on other hosts needs {shell.value}, which was not found. Choose another one "
+            f"with --remote-shell ({others}), or set {REMOTE_SHELL.name} to a command. Nothing was started."
         )
 
 
@@ -53,14 +53,14 @@ def remote_command(
     more: Sequence[str] = (),
     environment: Mapping[str, str],
 ) -> list[str]:
-    """What is executed here to have the command run there.
+    """The local command that runs a command on another host.
 
-    A command in PILOTAGE_REMOTE_SHELL counts more than any choice: it is given the host, and a line for the host's own shell.
+    A command in PILOTAGE_REMOTE_SHELL takes precedence: its arguments are the host and a command line for its shell.
     """
     if named := environment.get(REMOTE_SHELL.name):
         return [*shlex.split(named), host, shlex.join(command)]
     chosen = shell or chosen_remote_shell(environment)
-    words = [*_WORDS[chosen], *(more if chosen is RemoteShell.MPIRUN else ())]
+    words = [*_COMMANDS[chosen], *(more if chosen is RemoteShell.MPIRUN else ())]
     match chosen:
         case RemoteShell.SSH:
             return [*words, host, shlex.join(command)]

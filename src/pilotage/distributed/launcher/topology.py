@@ -6,11 +6,11 @@ from pilotage.distributed.launcher.job import Job
 
 _TITLE = "poprun topology"
 _HEADINGS = ("hosts", "ILDs", "instances", "replicas")
-_STAGES = "Each instance is {stages} processes, one for each stage of its replicas."
+_STAGES = "Each instance is {stages} processes, one per stage of its replicas."
 
 
 def topology(job: Job) -> str:
-    """Draw which replicas belong to which instance on which host, as wide as the replicas are."""
+    """Draw which replicas belong to which instance on which host."""
     width = job.replicas * (len(str(job.replicas - 1)) + 3) - 1
     hosts_fit = all(len(host) + 2 <= _cell_width(len(job.hosts), width) for host in job.hosts)
     hosts = list(job.hosts) if hosts_fit else ["."] * len(job.hosts)
@@ -29,7 +29,7 @@ def topology(job: Job) -> str:
 
 
 def _link_domains(job: Job) -> list[str]:
-    """One cell for each where replicas divide evenly among them."""
+    """One cell per domain if replicas divide evenly among them."""
     domains = job.link_domains or 1
     return [f"0-{domains - 1}"] if job.replicas % domains else _numbers(domains)
 
@@ -39,7 +39,7 @@ def _numbers(count: int) -> list[str]:
 
 
 def _cell_width(cells: int, width: int) -> int:
-    """Replicas divide evenly among instances and these among hosts, so cells of all rows end at the same places."""
+    """The width of each cell; replicas divide evenly among instances, and these among hosts, so all rows align."""
     return (width + 1) // cells - 1
 
 

@@ -64,7 +64,7 @@ def test_an_intact_cache_passes_the_check(capsys, root, add):
     add("Classifier")
     status, printed = ran(capsys, "check", "--directory", root)
     assert status == 0
-    assert "Every file is as it was written." in printed
+    assert "Every file matches its digest." in printed
 
 
 def test_clearing_removes_what_is_of_no_use_and_says_what_was_freed(capsys, root, all_sorts):
@@ -100,7 +100,7 @@ def test_an_entry_in_use_is_shown_and_kept(capsys, root, add):
     status, printed = ran(capsys, "clear", "--all", "--directory", root)
     assert status == 1
     assert "kept" in printed
-    assert "a running program uses it" in printed
+    assert "in use by a running program" in printed
     assert found.read("train/0.so") == bytes(1000)
 
 
@@ -117,8 +117,8 @@ def test_folders_of_others_are_never_cleared_unless_named(capsys, root, add):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["clear", "zzz"], "Nothing in the cache is called 'zzz'"),
-        (["clear", ""], "begins the names of 2 entries"),
+        (["clear", "zzz"], "No entry named 'zzz'"),
+        (["clear", ""], "matches 2 entries"),
         (["clear", "zzz", "--all"], "but not both"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_choice_that_cannot_be_made_is_explained(capsys, root, add, arguments,
 
 def test_a_directory_that_is_not_there_is_named(capsys, tmp_path):
     status, printed = ran(capsys, "--directory", tmp_path / "none")
-    assert (status, printed) == (1, f"pilotage cache: There is no directory {tmp_path / 'none'}.\n")
+    assert (status, printed) == (1, f"pilotage cache: No such directory: {tmp_path / 'none'}.\n")
 
 
 def test_a_directory_that_others_can_write_to_is_a_problem(capsys, root, add):

@@ -42,7 +42,7 @@ def test_equal_cards_are_tallied():
 def test_a_card_that_a_cpu_build_cannot_reach_is_warned_about():
     finding = examine_cuda(a_torch(), 1)
     assert finding.verdict is Verdict.WARNING
-    assert finding.value == "1 card, out of reach"
+    assert finding.value == "1 card, not usable"
     assert "CUDA build" in finding.remedy
 
 
@@ -67,4 +67,4 @@ def test_gaudi_counts_where_torch_reaches_it_and_warns_where_not():
 
 def test_an_ipu_is_named_but_not_promised():
     assert examine_ipu(0).verdict is Verdict.ABSENT
-    assert "Graphcore's own SDK" in examine_ipu(4).remedy
+    assert "Graphcore's SDK" in examine_ipu(4).remedy

@@ -8,7 +8,7 @@ from pilotage.cli.doctor.finding import Examination, Finding, Section, Verdict
 
 CPU = Finding(name="CPU", value="Swift 9000, 2 cores", facts={"cores": 2})
 CUDA = Finding(
-    name="CUDA", value="1 card, out of reach", verdict=Verdict.WARNING, remedy="Install a CUDA build of torch."
+    name="CUDA", value="1 card, not usable", verdict=Verdict.WARNING, remedy="Install a CUDA build of torch."
 )
 TORCH = Finding(name="torch", value="not installed", verdict=Verdict.PROBLEM, remedy="pip install 'pilotage[torch]'")
 WELL = Examination((Section("Devices", (CPU,)),))

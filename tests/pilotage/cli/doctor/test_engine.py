@@ -36,10 +36,10 @@ def test_without_torch_there_is_no_backend():
 
 
 def test_a_trial_that_trains_otherwise_than_eager_pytorch_is_a_problem(monkeypatch):
-    monkeypatch.setattr(trial, "_step_by_engine", lambda network, inputs, target: None)
+    monkeypatch.setattr(trial, "_engine_step", lambda network, inputs, target: None)
     *_, training = examine_engine(torch)
     assert training.verdict is Verdict.PROBLEM
-    assert "away from eager PyTorch's" in training.value
+    assert "differs from eager PyTorch's by" in training.value
 
 
 def test_a_trial_that_breaks_is_a_problem_that_quotes_the_error(monkeypatch):
@@ -53,7 +53,7 @@ def test_it_says_where_compiled_code_is_kept_or_why_there_is_none(monkeypatch, t
     monkeypatch.setenv("PILOTAGE_CACHE_DIR", str(tmp_path))
     _, compiling, _ = examine_engine(torch)
     assert compiling.verdict is Verdict.GOOD
-    assert compiling.value == f"0 programs kept in {tmp_path}"
+    assert compiling.value == f"0 programs in {tmp_path}"
 
     tmp_path.chmod(0o777)
     _, compiling, _ = examine_engine(torch)

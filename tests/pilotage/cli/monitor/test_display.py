@@ -61,7 +61,7 @@ def test_a_plain_terminal_is_refreshed_in_place_and_not_scrolled(monkeypatch, su
     _, first, second = written(to).split("\x1b[H\x1b[J")
     assert first == second
     assert len(first.splitlines()) == 7
-    assert first.endswith("more lines have no room\n")
+    assert first.endswith("more lines do not fit\n")
 
 
 def test_without_a_terminal_screens_follow_each_other(monkeypatch, survey, process):

@@ -2,7 +2,7 @@ import pytest
 
 from pilotage.cli.monitor.display import plain
 from pilotage.cli.monitor.lines import ASCII
-from pilotage.cli.monitor.screen import GC_MONITOR, MONITOR, screen
+from pilotage.cli.monitor.screen import GC_MONITOR, MONITOR, pace, screen
 from pilotage.cli.monitor.table import width_of
 from pilotage.monitoring.announcement import Activity
 from pilotage.monitoring.device import Device
@@ -122,3 +122,11 @@ def test_the_folder_of_a_script_leaves_room_for_its_name(survey, process):
 
 def test_nothing_in_a_command_line_reaches_the_terminal_as_an_order(survey, process):
     assert "\x1b" not in shown(survey(process(command="python \x1b[2J\x1b]0;title\x07")))
+
+
+def test_a_program_without_a_pace_says_what_it_does(program):
+    assert pace(program()) == "375"
+    assert pace(program(activity=Activity.COMPILING)) == "compiling"
+    assert pace(program(activity=Activity.STARTING)) == "first call"
+    assert pace(program(activity=Activity.IDLE)) == "idle"
+    assert pace(program(rate=None)) == "running"

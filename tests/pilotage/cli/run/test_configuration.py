@@ -47,8 +47,8 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(tmp_path):
     ("text", "message"),
     [
         ("# comment\n\nnum-instances 2", "Line 3 .*Write: name = value"),
-        ("colour = red", "names 'colour', which is no option"),
-        ("import-config = x", "names 'import-config'"),
+        ("colour = red", "has the unknown option 'colour'"),
+        ("import-config = x", "unknown option 'import-config'"),
         ("verbose = very", "Line 1 .*Give a number"),
         ("verbose = 99999999999", "Line 1 .*Give a number"),
         ("num-instances = two", "cannot be used.*num-instances"),

@@ -17,8 +17,8 @@ def test_a_text_is_read_whole(tmp_path):
     assert read_small_file(str(file), "file") == file.read_text()
     file.write_text("")
     assert read_small_file(str(file), "file") == ""
-    file.write_text("x" * small_files.MOST_BYTES)
-    assert len(read_small_file(str(file), "file")) == small_files.MOST_BYTES
+    file.write_text("x" * small_files.MAX_BYTES)
+    assert len(read_small_file(str(file), "file")) == small_files.MAX_BYTES
 
 
 def test_a_pipe_that_ends_is_read_whole(tmp_path):
@@ -31,7 +31,7 @@ def test_a_pipe_that_ends_is_read_whole(tmp_path):
 
 
 def test_what_never_ends_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(small_files, "SECONDS", 0.2)
+    monkeypatch.setattr(small_files, "TIMEOUT", 0.2)
     pipe, large, name = tmp_path / "pipe", tmp_path / "large", tmp_path / "socket"
     os.mkfifo(pipe)
     with pytest.raises(OptionError, match="has not ended after"):
@@ -53,7 +53,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe")
     for path, message in [
-        (binary, "not a text in UTF-8"),
+        (binary, "not UTF-8 text"),
         (tmp_path, "Is a directory"),
         (tmp_path / "no", "No such file"),
     ]:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 3))
-def test_processes_have_cards_of_their_own_as_long_as_there_are_enough(cards, instances, stages):
+def test_processes_have_separate_cards_as_long_as_there_are_enough(cards, instances, stages):
     names = [str(number) for number in range(cards)]
     shares = [guard.card_of(names, rank, stage, stages) for rank in range(instances) for stage in range(stages)]
     assert set(shares) <= set(names)
@@ -22,7 +22,7 @@ def test_processes_have_cards_of_their_own_as_long_as_there_are_enough(cards, in
 
 
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 4))
-def test_replicas_have_cards_of_their_own_as_long_as_there_are_enough(cards, instances, replicas):
+def test_replicas_have_separate_cards_as_long_as_there_are_enough(cards, instances, replicas):
     names = [str(number) for number in range(cards)]
     request = {"instances_per_host": instances, "replicas": replicas, "stage": 0, "stages": 1}
     shares = [guard.cards_for(names, request | {"local_rank": rank}) for rank in range(instances)]

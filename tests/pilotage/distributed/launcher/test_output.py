@@ -5,7 +5,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.distributed.launcher.output import LAST_LINES, TaggedOutput
+from pilotage.distributed.launcher.output import KEPT_LINES, TaggedOutput
 
 
 @given(
@@ -20,5 +20,5 @@ def test_lines_are_passed_on_whole_and_the_last_ones_are_kept(lines, ends):
     said = text.split("\n")[:-1] if text.endswith("\n") else (text.split("\n") if text else [])
     assert out.getvalue().decode() == "".join(f"[1,0]<stdout>:{line}\n" for line in said)
     assert err.getvalue() == b""
-    assert output.last_lines(1) == said[-LAST_LINES:]
+    assert output.last_lines(1) == said[-KEPT_LINES:]
     assert output.last_lines(2) == []

@@ -1,4 +1,4 @@
-"""The order in which the doctor looks at things, and the command that starts it."""
+"""Run `pilotage doctor`: examine everything and print the findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["COMMAND", "examine"]
 
 
 def examine() -> Examination:
-    """Look at the whole machine."""
+    """Examine the whole machine."""
     torch_finding, torch = versions.examine_torch()
     present = machine.count_cards()
     devices = (
@@ -48,7 +48,7 @@ def examine() -> Examination:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the findings for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _run(arguments: Namespace) -> int:
@@ -62,7 +62,7 @@ def _run(arguments: Namespace) -> int:
 
 COMMAND = Command(
     name="doctor",
-    summary="Say what this machine has, what fits, which backend would run, and what to mend.",
+    summary="Examine this machine: devices, versions, which backend would run, and what to fix.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,7 +1,7 @@
 import json
 
-from pilotage.cli.doctor.consultation import examine
 from pilotage.cli.doctor.finding import Verdict
+from pilotage.cli.doctor.running import examine
 from pilotage.cli.main import main
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from pilotage.cache.directory import private_directory
+from pilotage.cache.private_files import private_directory
 from pilotage.errors import OptionError
 
 
@@ -44,7 +44,7 @@ def test_somebody_elses_directory_is_refused(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     os.chown(other, 12345, 12345)
-    with pytest.raises(OptionError, match="belongs to somebody else"):
+    with pytest.raises(OptionError, match="belongs to another user"):
         private_directory(other)
 
 
