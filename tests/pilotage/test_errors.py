@@ -11,7 +11,7 @@ KINDS = {name: kind for name, kind in vars(errors).items() if inspect.isclass(ki
 
 
 def drawn_tree() -> dict[str, str]:
-    """Each error of the module's docstring with the one that it hangs on."""
+    """Each error in the tree of the module's docstring, with its parent."""
     parents: dict[str, str] = {}
     open_branches: list[tuple[int, str]] = []
     for line in errors.__doc__.splitlines():
@@ -26,7 +26,7 @@ def drawn_tree() -> dict[str, str]:
     return parents
 
 
-def test_every_error_is_drawn_where_it_belongs():
+def test_the_tree_of_errors_matches_the_classes():
     assert drawn_tree() == {name: kind.__bases__[0].__name__ for name, kind in KINDS.items() if name != "PilotageError"}
 
 
@@ -35,7 +35,7 @@ def test_every_error_is_public():
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_every_error_says_what_it_means(name):
+def test_every_error_has_a_docstring(name):
     assert issubclass(KINDS[name], errors.PilotageError)
     assert KINDS[name].__doc__.endswith(".")
 

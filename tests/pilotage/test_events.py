@@ -1,4 +1,4 @@
-"""What a listener is told, in its order."""
+"""The events that a listener receives, in order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_compilation_goes_from_nothing_to_done_exactly_once():
     assert progress[-1].doing == "done"
 
 
-def test_the_choice_of_a_device_and_every_call_are_told():
+def test_listeners_hear_of_the_chosen_device_and_every_call():
     step, events = heard(device_iterations=2, gradient_accumulation=3)
     for _ in range(2):
         step(torch.ones(6, 3))
@@ -55,7 +55,7 @@ def test_the_choice_of_a_device_and_every_call_are_told():
     assert all(run.seconds > 0 for run in runs)
 
 
-def test_warnings_come_with_the_capture():
+def test_warnings_are_emitted_at_capture():
     step, events = heard()
     step(torch.ones(2, 3))
     (warning,) = [event for event in events if isinstance(event, Warned)]

@@ -1,5 +1,5 @@
-"""Signals wait while they would do harm, and are never lost."""
-# ruff: noqa: PT012 (what a block goes on to do is what is tested)
+"""Signals are delayed while they would do harm, and are never lost."""
+# ruff: noqa: PT012 (the tests check what a block does afterwards)
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotage.interrupts import INTERRUPTS
 
 @pytest.fixture
 def calls():
-    """What SIGUSR1's handler was called with."""
+    """The arguments of the calls of SIGUSR1's handler."""
     seen = []
     before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
     yield seen
@@ -42,7 +42,7 @@ def test_a_block_inside_of_another_ends_nothing():
     assert inner
 
 
-def test_a_signal_is_let_in_where_it_may_be():
+def test_a_signal_is_delivered_at_a_safe_point():
     reached = []
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
         INTERRUPTS.let_in()
@@ -53,7 +53,7 @@ def test_a_signal_is_let_in_where_it_may_be():
     assert reached == ["held"]
 
 
-def test_a_wait_is_left_at_once_but_not_what_it_holds_itself():
+def test_an_open_block_is_interrupted_at_once_but_not_its_inner_blocks():
     reached = []
     with pytest.raises(KeyboardInterrupt), INTERRUPTS, INTERRUPTS.open():
         with INTERRUPTS:
@@ -67,7 +67,7 @@ def test_a_wait_is_left_at_once_but_not_what_it_holds_itself():
     assert reached == ["held"]
 
 
-def test_a_handler_of_ones_own_is_called_once_and_stays(calls):
+def test_the_users_handler_is_called_once_and_stays(calls):
     own = signal.getsignal(signal.SIGUSR1)
     with INTERRUPTS:
         signal.raise_signal(signal.SIGUSR1)
@@ -94,7 +94,7 @@ def test_a_handler_that_is_set_meanwhile_stays():
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_signal_that_comes_again_after_a_while_does_not_wait(monkeypatch):
+def test_a_repeated_signal_is_delivered_after_a_while(monkeypatch):
     monkeypatch.setattr(interrupts, "_MAX_DELAY", 0.0)
     reached = []
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
@@ -134,7 +134,7 @@ def test_any_instruction_may_be_interrupted_and_the_handlers_are_back(key_press)
         assert INTERRUPTS._depth == 0
 
 
-def test_a_child_that_is_forked_while_signals_wait_has_its_own_handlers():
+def test_a_child_forked_while_signals_wait_has_its_own_handlers():
     script = """
         import os, signal, threading
         from pilotage.interrupts import INTERRUPTS

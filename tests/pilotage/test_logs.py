@@ -20,12 +20,12 @@ CHOSEN = BackendChosen(backend="cpu", device="cpu", tier="graph", reason="somebo
 
 @pytest.fixture
 def say(monkeypatch):
-    """Tells the engine's logger of an event, as if the program had set up no logging."""
+    """Sends an event to the engine's logger, as if the program had not set up logging."""
     logger = logging.getLogger("pilotage")
     bare = {"handlers": [], "level": logging.NOTSET, "propagate": False}
 
     def tell(event):
-        # pytest puts handlers of its own on loggers when a test begins, so they are taken away in the test itself.
+        # pytest adds its own handlers when a test starts, so they are removed in the test itself.
         for name, value in bare.items():
             monkeypatch.setattr(logger, name, value)
         bare.clear()
@@ -78,7 +78,7 @@ def test_the_environment_sets_the_level(say, monkeypatch, capsys, level, lines):
     assert len(capsys.readouterr().err.splitlines()) == lines
 
 
-def test_where_the_application_logs_it_decides(monkeypatch, capsys):
+def test_an_application_with_logging_decides_itself(monkeypatch, capsys):
     records = []
     handler = logging.Handler()
     handler.emit = records.append

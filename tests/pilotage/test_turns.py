@@ -1,4 +1,4 @@
-"""Threads take turns, wait no longer than they have to, and no interrupt or fork leaves one waiting for ever."""
+"""Threads take turns, and no interrupt or fork leaves one waiting forever."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_turns_that_are_joined_are_one_with_all_that_were_joined_before():
         assert first.is_mine
 
 
-def test_who_waits_for_a_turn_can_be_interrupted():
+def test_a_thread_that_waits_for_a_turn_can_be_interrupted():
     turn, held, over = Turn(), threading.Event(), threading.Event()
 
     def hold():
@@ -87,7 +87,7 @@ def test_a_method_runs_in_its_turn():
     assert not Held.turn.is_mine
 
 
-def test_a_child_that_is_forked_during_a_turn_of_another_thread_takes_its_own():
+def test_a_child_forked_during_another_threads_turn_can_take_its_own():
     script = """
         import os, threading
         from pilotage.turns import Turn

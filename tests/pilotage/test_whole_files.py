@@ -41,7 +41,7 @@ def test_the_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
 
 
-def test_a_file_is_forced_to_the_disk_before_it_gets_its_name_and_then_its_folder_is(tmp_path, monkeypatch):
+def test_a_file_is_synced_before_it_is_renamed_and_its_folder_afterwards(tmp_path, monkeypatch):
     done = []
     fsync, replace = os.fsync, os.replace
 

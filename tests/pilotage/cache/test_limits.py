@@ -1,4 +1,4 @@
-"""How much is kept: what was not used for the longest time goes first, and nothing that is in use."""
+"""Limits: the least recently used entries are removed first, and none that is in use."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def names(store):
 def test_the_least_recently_used_entries_go_first(tmp_path):
     store = Store(tmp_path)
     oldest, used, newest = (add(store, number, age=age * DAY, size=10_000) for number, age in enumerate((3, 9, 1)))
-    # To look for an entry is to use it.
+    # Looking up an entry counts as use.
     assert store.find(used, {"operations": "1"}) is not None
     tidy(store, Limits(size=25_000, age=None))
     assert names(store) == {used, newest}
     assert oldest not in names(store)
 
 
-def test_what_was_not_used_for_too_long_goes(tmp_path):
+def test_entries_unused_for_too_long_are_removed(tmp_path):
     store = Store(tmp_path)
     old, young = add(store, 0, age=91 * DAY), add(store, 1, age=89 * DAY)
     store.threads_file(young).write_text("{}")
@@ -90,7 +90,7 @@ def test_folders_of_others_stay(tmp_path):
     size=st.none() | st.integers(0, 500),
     age=st.none() | st.floats(0, 200),
 )
-def test_what_goes_is_no_more_than_the_limits_ask_for(items, size, age):
+def test_no_more_is_removed_than_the_limits_require(items, size, age):
     things = [
         Item(path=Path(f"/cache/{number}"), state=state, size=length, used=NOW - old * DAY)
         for number, (length, old, state) in enumerate(items)

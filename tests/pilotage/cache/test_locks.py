@@ -1,4 +1,4 @@
-"""Locks end with their process, and nothing that lies in their place makes anybody wait."""
+"""Locks end with their process, and no obstacle makes anybody wait."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from pilotage.cache.locks import BuildFolder, abandoned, only_one, remove_abandoned
 
 
-def test_a_lock_file_is_gone_when_nobody_holds_it(tmp_path):
+def test_a_lock_file_is_removed_after_its_last_holder(tmp_path):
     with only_one(tmp_path / "lock"):
         assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == []
 
 
-def test_many_threads_take_turns_though_the_file_comes_and_goes(tmp_path):
+def test_many_threads_take_turns_although_the_file_is_removed_in_between(tmp_path):
     inside, most = [], []
 
     def work():
@@ -36,7 +36,7 @@ def test_many_threads_take_turns_though_the_file_comes_and_goes(tmp_path):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("obstacle", ["fifo", "link", "dangling link", "directory"])
-def test_an_obstacle_in_the_place_of_a_lock_file_is_cleared(tmp_path, obstacle):
+def test_an_obstacle_with_the_name_of_a_lock_file_is_removed(tmp_path, obstacle):
     lock, target = tmp_path / "lock", tmp_path / "target"
     match obstacle:
         case "fifo":

@@ -1,4 +1,4 @@
-"""Directories that only the user can write to."""
+"""Private files and directories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pilotage.cache.private_files import private_directory
 from pilotage.errors import OptionError
 
 
-def test_a_new_directory_belongs_to_the_user_alone(tmp_path):
+def test_a_new_directory_is_private(tmp_path):
     path = private_directory(tmp_path / "a" / "b")
     assert path.stat().st_mode & 0o777 == 0o700
 
@@ -32,7 +32,7 @@ def test_so_is_one_inside_of_such_a_directory(tmp_path):
         private_directory(shared / "mine")
 
 
-def test_a_sticky_directory_above_is_no_harm(tmp_path):
+def test_a_sticky_parent_directory_is_accepted(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
@@ -48,7 +48,7 @@ def test_somebody_elses_directory_is_refused(tmp_path):
         private_directory(other)
 
 
-def test_a_place_that_is_no_directory_is_named(tmp_path):
+def test_a_path_that_is_not_a_directory_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OptionError, match="cannot be kept in"):
         private_directory(tmp_path / "file" / "below")

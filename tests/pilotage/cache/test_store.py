@@ -1,4 +1,4 @@
-"""Entries in a directory: built whole, removed whole, and never while somebody uses them."""
+"""Entries are built and removed as a whole, and never removed while in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def built(root, parts=PARTS, content=b"code"):
     return store
 
 
-def test_what_was_built_is_found_and_read(tmp_path):
+def test_a_built_entry_is_found_and_read(tmp_path):
     store = built(tmp_path)
     found = store.find(NAME, PARTS)
     assert found.folder == store.folder(NAME)
@@ -41,7 +41,7 @@ def test_a_file_that_changes_after_the_check_is_noticed_when_it_is_read(tmp_path
         found.read("library.so")
 
 
-def test_an_entry_in_use_is_not_removed_and_one_that_nobody_uses_is(tmp_path):
+def test_only_entries_that_are_not_in_use_are_removed(tmp_path):
     store = built(tmp_path)
     store.threads_file(NAME).write_text("{}")
     found = store.find(NAME, PARTS)
@@ -60,7 +60,7 @@ def test_finding_an_entry_notes_its_use(tmp_path):
     assert manifest.stat().st_mtime > 1e9
 
 
-def test_whoever_is_second_keeps_what_the_first_one_built(tmp_path):
+def test_the_second_builder_keeps_the_entry_of_the_first(tmp_path):
     store = Store(tmp_path)
     with store.building(NAME) as folder:
         (folder / "library.so").write_bytes(b"second")
@@ -71,7 +71,7 @@ def test_whoever_is_second_keeps_what_the_first_one_built(tmp_path):
 
 
 @pytest.mark.parametrize("obstacle", ["file", "link", "fifo"])
-def test_a_build_takes_its_place_whatever_has_the_name(tmp_path, obstacle):
+def test_a_build_replaces_whatever_has_its_name(tmp_path, obstacle):
     store = Store(tmp_path / "cache")
     match obstacle:
         case "file":
@@ -86,7 +86,7 @@ def test_a_build_takes_its_place_whatever_has_the_name(tmp_path, obstacle):
     assert obstacle != "link" or (tmp_path / "elsewhere").is_dir()
 
 
-def test_what_was_replaced_since_it_was_examined_stays(tmp_path):
+def test_a_path_replaced_since_its_examination_is_kept(tmp_path):
     store = built(tmp_path)
     examined = store.folder(NAME).lstat()
     assert store.remove(NAME)
@@ -109,7 +109,7 @@ with store.build_lock({name!r}), store.building({name!r}) as folder:
 """
 
 
-def test_what_a_killed_builder_leaves_is_removed_and_what_a_living_one_builds_is_not(tmp_path):
+def test_only_the_builds_of_dead_processes_are_removed(tmp_path):
     program = BUILDER.format(path=sys.path, root=str(tmp_path), name=NAME)
     store = Store(tmp_path)
     with subprocess.Popen(
@@ -133,7 +133,7 @@ def test_only_names_of_ours_are_leftovers(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"data", ".git", f"{NAME}.txt", "tmpabc"}
 
 
-def test_a_leftover_that_is_a_link_goes_and_its_target_stays(tmp_path):
+def test_a_leftover_link_is_removed_and_its_target_stays(tmp_path):
     store = Store(tmp_path / "cache")
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "kept").write_text("")
@@ -153,7 +153,7 @@ def test_the_size_counts_files_and_follows_no_link(tmp_path):
     assert size_of(tmp_path / "nothing") == 0
 
 
-def test_whoever_looks_for_an_entry_that_others_remove_and_build_finds_all_of_it_or_nothing(tmp_path):
+def test_an_entry_that_others_remove_and_rebuild_is_found_complete_or_not_at_all(tmp_path):
     store, done = Store(tmp_path), threading.Event()
 
     def come_and_go():

@@ -53,6 +53,6 @@ def test_rates_are_shown_with_three_digits(value, shown):
     assert format_rate(value) == shown
 
 
-def test_what_a_sensor_does_not_say_is_not_available():
+def test_a_missing_reading_is_not_available():
     assert (format_reading(None, "C"), format_reading(61.4, "C")) == ("N/A", "61C")
     assert (format_memory(None, 1), format_memory(2**30, 2**31)) == ("N/A", "1.0 / 2.0 GiB")

@@ -1,4 +1,4 @@
-"""What the tests of background loading look at: descriptors and shared memory."""
+"""Fixtures for tests of background loading: file descriptors and shared memory."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def nothing_left_behind():
-    """Fail a test after which this process holds more descriptors, or maps more shared memory, than before."""
+    """Fail a test that leaks file descriptors or shared memory."""
     before = _belongings()
     yield
     assert all(now <= then for now, then in zip(_belongings(), before, strict=True))

@@ -11,7 +11,7 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uin
 
 
 def collated(dataset, indices):
-    """What torch's loader makes of these indices."""
+    """What torch's loader returns for these indices."""
     return default_collate([dataset[index] for index in indices])
 
 
@@ -55,7 +55,7 @@ def test_an_index_beyond_the_end_is_an_index_error_as_ever():
         bulk_reader(TensorDataset(torch.rand(5)), default_collate)([0, 5])
 
 
-def test_indices_that_are_no_plain_numbers_are_read_one_by_one():
+def test_indices_that_are_not_plain_numbers_are_read_one_by_one():
     dataset = TensorDataset(torch.rand(5, 2))
     indices = [torch.tensor([1, 2]), torch.tensor([0, 3])]
     assert_the_very_same(bulk_reader(dataset, default_collate)(indices), collated(dataset, indices))
@@ -83,7 +83,7 @@ class OfferingThatToo(ReadingOtherwise):
         return -super().fetch_batch(indices)
 
 
-def test_a_subclass_that_reads_otherwise_does_not_inherit_the_offer():
+def test_a_subclass_that_reads_differently_is_not_read_in_bulk():
     assert bulk_reader(ReadingOtherwise(), default_collate) is None
     assert bulk_reader(OfferingThatToo(), default_collate)([3, 4]).tolist() == [-3, -4]
 
@@ -114,14 +114,14 @@ def test_a_subclass_that_reads_as_its_parent_is_read_in_bulk():
     ],
     ids=["list", "own reading", "subset of it", "not contiguous", "sparse", "subclass of tensor"],
 )
-def test_what_is_not_provably_the_same_is_not_read_in_bulk(dataset):
+def test_datasets_that_may_differ_are_not_read_in_bulk(dataset):
     assert bulk_reader(dataset, default_collate) is None
 
 
-def test_nothing_is_read_in_bulk_under_a_collation_of_ones_own():
+def test_a_custom_collate_fn_disables_bulk_reading():
     assert bulk_reader(TensorDataset(torch.rand(5)), list) is None
 
 
-def test_nothing_is_read_in_bulk_when_torch_was_taught_to_stack_otherwise(monkeypatch):
+def test_a_custom_collation_of_tensors_disables_bulk_reading(monkeypatch):
     monkeypatch.setitem(default_collate_fn_map, torch.Tensor, lambda batch, *, collate_fn_map=None: batch)
     assert bulk_reader(TensorDataset(torch.rand(5)), default_collate) is None

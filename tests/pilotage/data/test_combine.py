@@ -59,7 +59,7 @@ def test_every_kind_of_container_keeps_its_type():
     assert torch.equal(joined["record"].label, rows(1, 2))
 
 
-def test_joining_leaves_the_batches_alone():
+def test_concatenating_does_not_change_the_batches():
     first, second = {"x": rows(1)}, {"x": rows(2)}
     concatenate([first, second])
     assert torch.equal(first["x"], rows(1))
@@ -74,7 +74,7 @@ def test_a_value_that_all_batches_share_stays_as_it_is():
     assert joined["classes"] == 10
 
 
-def test_values_that_cannot_be_joined_are_named():
+def test_values_that_cannot_be_concatenated_are_named():
     with pytest.raises(InputError, match="type int cannot be concatenated"):
         concatenate([{"classes": 10}, {"classes": 11}])
 

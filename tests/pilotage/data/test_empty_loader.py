@@ -1,4 +1,4 @@
-"""Loaders that have not a single batch."""
+"""Loaders without a single batch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_both_numbers_are_named_whenever_a_call_consumes_more_than_there_is(item
     assert (f"for {processes} processes" in str(caught.value)) == (processes > 1)
 
 
-def test_how_a_combined_batch_comes_about_is_said():
+def test_the_error_shows_how_a_combined_batch_is_computed():
     loader = Loader(numbers(10), Batching(device_iterations=3, gradient_accumulation=2), batch_size=2)
     with pytest.raises(OptionError, match="has 10 items, and one combined batch takes 12 = 2 x 6 micro-batches"):
         iter(loader)
@@ -63,7 +63,7 @@ class Nothing(torch.utils.data.Dataset):
         raise IndexError(index)
 
 
-def test_a_process_that_gets_nothing_of_a_small_dataset_loses_nothing():
+def test_a_process_without_samples_of_a_small_dataset_is_not_an_error():
     parts = [
         list(Loader(numbers(2), batch_size=4, drop_last=False, shard=Shard(process=process, processes=3)))
         for process in range(3)
@@ -84,7 +84,7 @@ def test_a_stream_that_ends_before_the_first_batch_is_refused(num_workers):
         list(Loader(Stream(5), batch_size=8, num_workers=num_workers))
 
 
-def test_batches_of_a_sampler_of_ones_own_are_counted_in_calls():
+def test_batches_of_the_users_sampler_are_counted_in_calls():
     sampler = torch.utils.data.BatchSampler(range(9), 3, drop_last=True)
     with pytest.raises(OptionError, match="one combined batch takes 12 = 3 x 4 micro-batches"):
         iter(Loader(numbers(9), Batching(device_iterations=4), batch_sampler=sampler))

@@ -78,7 +78,7 @@ def goes_on_as_if_nothing_had_happened(make, seen: int, later: int) -> None:
     for _ in range(seen):
         next(batches)
     position = json.loads(json.dumps(first.position()))
-    # As a new process would begin: with other random numbers, and a loader that knows nothing.
+    # As a new process would start: with another random state, and a new loader.
     seed(2)
     second = Epochs(make())
     second.resume(position)
@@ -93,7 +93,7 @@ def goes_on_as_if_nothing_had_happened(make, seen: int, later: int) -> None:
     seen=st.integers(0, 17),
     later=st.integers(1, 12),
 )
-def test_a_later_run_goes_on_as_if_nothing_had_happened(make, seen, later):
+def test_a_later_run_resumes_as_if_never_interrupted(make, seen, later):
     goes_on_as_if_nothing_had_happened(make, seen, later)
 
 

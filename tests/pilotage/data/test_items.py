@@ -54,7 +54,7 @@ def test_dictionaries_of_the_same_names_are_alike_in_any_order():
     assert all(one is another for one, another in zip(tensors, others, strict=True))
 
 
-def test_a_structure_holds_no_tensors():
+def test_a_structure_contains_no_tensors():
     _, structure = take_item_apart({"b": B}, {})
     assert structure.template == {"b": None}
 

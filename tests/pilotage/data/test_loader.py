@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 class Numbers(Dataset):
-    """Sample k is the number k; it can be read in no other way than one by one."""
+    """Sample k is the number k; samples can only be read one by one."""
 
     def __init__(self, length):
         self.length = length
@@ -55,7 +55,7 @@ batchings = st.builds(
 
 @settings(deadline=None)
 @given(samples=st.integers(0, 120), batch_size=st.integers(1, 7), batching=batchings, drop_last=st.booleans())
-def test_each_batch_holds_what_one_call_consumes_in_the_order_of_the_dataset(samples, batch_size, batching, drop_last):
+def test_each_batch_is_what_one_call_consumes_in_the_order_of_the_dataset(samples, batch_size, batching, drop_last):
     loader = Loader(Numbers(samples), batching, batch_size=batch_size, drop_last=drop_last)
     combined = batch_size * batching.micro_batches_per_call
     assume(samples >= (combined if drop_last else 1))
@@ -107,7 +107,7 @@ def test_reading_in_bulk_changes_nothing(samples, batch_size, shuffle, drop_last
     assert all(all(map(torch.equal, batch, other)) for batch, other in zip(in_bulk, one_by_one, strict=True))
 
 
-def test_a_generator_of_ones_own_decides_the_order():
+def test_the_users_generator_decides_the_order():
     dataset = TensorDataset(torch.arange(30))
     ours = Loader(dataset, batch_size=5, shuffle=True, generator=torch.Generator().manual_seed(3))
     torchs = DataLoader(dataset, batch_size=5, shuffle=True, generator=torch.Generator().manual_seed(3))
@@ -166,7 +166,7 @@ def test_a_stream_without_a_length_has_none_here_either():
         len(Loader(Stream(10)))
 
 
-def test_without_a_batch_size_samples_come_as_they_are():
+def test_without_a_batch_size_samples_are_yielded_unchanged():
     loader = Loader([torch.rand(2, 2) for _ in range(3)], batch_size=None)
     assert loader.combined_batch_size is None
     assert [batch.shape for batch in loader] == [(2, 2)] * 3
@@ -218,7 +218,7 @@ def test_over_all_processes_no_sample_is_lost_or_doubled(
     ],
     ids=["stream", "no batch size", "sampler", "batch sampler", "no seed"],
 )
-def test_what_cannot_be_divided_among_processes_is_refused(arguments, message):
+def test_data_that_cannot_be_divided_among_processes_is_refused(arguments, message):
     with pytest.raises(OptionError, match=message):
         Loader(**{"dataset": Numbers(10)} | arguments, shard=Shard(process=0, processes=2))
 

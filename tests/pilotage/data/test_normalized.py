@@ -1,4 +1,4 @@
-"""Bytes that are normalised where the model runs."""
+"""Images that are normalised on the device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_channel_has_its_own_numbers():
     assert torch.equal(pilotage.Normalized(nn.Identity(), mean=mean, std=std)(images), expected)
 
 
-def test_the_rest_of_a_call_is_passed_on():
+def test_further_arguments_are_passed_on():
     class Two(nn.Module):
         def forward(self, images, labels, *, scale):
             return images.sum() * scale + labels.sum()

@@ -39,7 +39,7 @@ def test_a_split_into_whole_steps_gives_all_the_same_and_nothing_twice(samples, 
 
 
 def sampled(samples, step, processes, *, drop_last, seed, epochs):
-    """What each process draws, epoch by epoch."""
+    """The samples of each process, epoch by epoch."""
     samplers = [
         ShardSampler(range(samples), shard=shard, step=step, drop_last=drop_last, shuffle_seed=seed)
         for shard in shards(processes)
@@ -79,7 +79,7 @@ def test_without_shuffling_the_window_stays():
     assert all(list(chain(*parts)) == list(range(20)) for parts in epochs)
 
 
-def test_a_sampler_goes_on_in_another_process_where_it_stopped():
+def test_a_pickled_sampler_continues_where_it_stopped():
     sampler = ShardSampler(range(50), shard=Shard(process=1, processes=2), step=1, drop_last=False, shuffle_seed=3)
     list(sampler)
     copy = pickle.loads(pickle.dumps(sampler))
@@ -87,7 +87,7 @@ def test_a_sampler_goes_on_in_another_process_where_it_stopped():
 
 
 @pytest.mark.parametrize(("process", "processes"), [(2, 2), (-1, 2), (0, 0)])
-def test_a_process_that_cannot_be_is_refused(process, processes):
+def test_an_invalid_process_number_is_refused(process, processes):
     with pytest.raises(OptionError, match="process"):
         Shard(process=process, processes=processes)
 
@@ -99,7 +99,7 @@ def test_one_generator_carries_on_from_epoch_to_epoch():
         assert torch.equal(shuffle.draw(40), torch.randperm(40, generator=generator))
 
 
-def test_the_global_random_stream_is_left_alone():
+def test_the_global_random_stream_is_not_used():
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)

@@ -37,7 +37,7 @@ def ring_for(tensors, slots=2, rows=None, on_disk=False):
     ),
     on_disk=st.booleans(),
 )
-def test_what_one_mapping_writes_another_reads(shapes, on_disk):
+def test_two_mappings_share_their_contents(shapes, on_disk):
     items = [[(torch.rand(shape) * 9).to(dtype) for shape, dtype in shapes] for _ in range(2)]
     writer, reader = ring_for(items[0], on_disk=on_disk)
     rows = [writer.write(slot, item) for slot, item in enumerate(items)]
@@ -58,7 +58,7 @@ def test_a_shorter_item_is_read_as_short_as_it_was():
     assert torch.equal(reader.read(0, rows)[0], torch.ones(2, 3))
 
 
-def test_items_are_views_that_change_when_the_slot_is_written_again():
+def test_items_are_views_that_change_when_the_slot_is_overwritten():
     writer, reader = ring_for([torch.zeros(2)])
     view = reader.read(0, writer.write(0, [torch.zeros(2)]))[0]
     writer.write(0, [torch.ones(2)])
@@ -98,7 +98,7 @@ def test_a_ring_that_does_not_fit_is_an_error_and_leaves_no_descriptor(on_disk):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_the_memory_of_a_ring_goes_with_its_last_view():
+def test_the_memory_of_a_ring_is_freed_with_its_last_view():
     before = len(os.listdir("/proc/self/fd"))
     writer, reader = ring_for([torch.zeros(1000)])
     view = reader.read(0, writer.write(0, [torch.ones(1000)]))[0]

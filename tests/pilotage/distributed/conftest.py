@@ -1,4 +1,4 @@
-"""Worlds of real processes, which talk by gloo."""
+"""Worlds of real processes, with gloo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTEXT.set_forkserver_preload(["torch", "pilotage.door", "torch.fx.experimental
 
 
 class Instances:
-    """Processes of one world, and what became of them."""
+    """The processes of one world, and their results."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -87,7 +87,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def instances(tmp_path):
-    """Starts worlds; `world(function, size, **arguments)` returns what the function gave in each instance."""
+    """Starts worlds; `world(function, size, **arguments)` returns the function's result in each instance."""
     started: list[Instances] = []
 
     def begin() -> Instances:
@@ -111,7 +111,7 @@ def world(instances):
 
 @pytest.fixture(scope="module")
 def shared_world(tmp_path_factory):
-    """The same for several tests of one file that look at one run."""
+    """The same for several tests of a file that share one run."""
     begun = Instances(tmp_path_factory.mktemp("shared") / "world")
 
     def run(function: Callable[..., Any], size: int, **arguments: Any) -> list[Any]:

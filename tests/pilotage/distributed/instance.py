@@ -1,6 +1,6 @@
-"""One instance of a test's world: loads the test's file, calls a function of it, and leaves the answer in a file.
+"""One instance of a test's world: loads the test's file, calls a function in it, and writes the result to a file.
 
-Run by `runpy` in a process that was forked from one that has torch loaded, which is much quicker than a new Python.
+Run by `runpy` in a fork of a process that has loaded torch, which is much faster than a new Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 def main(given: dict[str, Any]) -> None:
     os.environ.update(given["environment"])
-    # What an instance says at its end belongs to the answer.
+    # The output at the end of an instance is part of the result.
     log = Path(given["answer"]).with_suffix(".log").open("w")
     sys.stdout = sys.stderr = log
     os.dup2(log.fileno(), 1)

@@ -25,7 +25,7 @@ def settle_different_weights():
     return first, equalize_weights(peers, tensors), tensors, strides
 
 
-def test_where_instances_differ_they_take_what_the_first_one_has(world):
+def test_differing_instances_take_the_weights_of_the_first(world):
     (first, again, tensors, strides), (_, _, others, _) = world(settle_different_weights, 2)
     assert first == ["weight", "half", "scalar"]
     assert again == []
@@ -43,7 +43,7 @@ def settle_statistics(weights_differ: bool):
     return equalize_weights(peers, tensors, own=["running_mean"]), tensors["running_mean"].item()
 
 
-def test_statistics_of_its_own_are_kept_as_long_as_nothing_else_differs(world):
+def test_own_statistics_are_kept_if_nothing_else_differs(world):
     assert world(settle_statistics, 2, weights_differ=False) == [([], 0.0), ([], 1.0)]
     assert world(settle_statistics, 2, weights_differ=True) == [(["weight", "running_mean"], 0.0)] * 2
 

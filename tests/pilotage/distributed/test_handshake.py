@@ -52,7 +52,7 @@ def test_a_process_without_the_key_is_refused_by_each_of_the_others(world, tmp_p
 
 
 def reflect(store: str):
-    """Rank 1 sends back whatever it is sent, as one who does not know the key could."""
+    """Rank 1 echoes what it receives, as a process without the key could."""
     process = joined(store)
     if process == 0:
         try:

@@ -11,7 +11,7 @@ NAMES = st.from_regex(r"[a-z][a-z0-9.\-]{0,8}", fullmatch=True)
 
 
 @given(st.lists(NAMES, min_size=1, unique=True))
-def test_plain_names_come_back_as_they_are(names):
+def test_plain_names_are_returned_unchanged(names):
     assert expand_hosts(",".join(names)) == names
 
 
@@ -21,7 +21,7 @@ def test_numbers_in_brackets_are_put_into_the_name(name, numbers):
 
 
 @given(NAMES, st.integers(0, 50), st.integers(0, 20))
-def test_a_range_holds_both_its_ends(name, first, more):
+def test_a_range_includes_both_ends(name, first, more):
     assert expand_hosts(f"{name}[{first}-{first + more}].site") == [
         f"{name}{number}.site" for number in range(first, first + more + 1)
     ]
@@ -34,7 +34,7 @@ def test_lists_mix_names_and_ranges_and_keep_leading_zeros():
 @pytest.mark.parametrize(
     "text", ["", "a,,b", "a[", "a]", "a[1-]", "a[3-1]", "a[x]", "a b", "-oProxyCommand=x", "a[1][2]"]
 )
-def test_what_cannot_be_read_is_shown_with_the_form_that_can(text):
+def test_an_unreadable_host_list_is_shown_with_the_right_form(text):
     with pytest.raises(OptionError, match="host list"):
         expand_hosts(text)
 

@@ -73,7 +73,7 @@ def test_a_key_that_is_cut_off_is_refused():
             _ = made.key
 
 
-def test_what_killed_jobs_have_left_is_removed_and_what_lives_stays(temporary):
+def test_only_the_directories_of_killed_jobs_are_removed(temporary):
     living, left = JobDirectory.make(), temporary / "pilotage-job-left"
     left.mkdir(mode=0o700)
     (left / "store").touch()

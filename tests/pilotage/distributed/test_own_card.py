@@ -9,10 +9,10 @@ from pilotage.distributed.own_card import take_own_card
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A host with four cards, of which nobody has chosen any, and a process of torchrun's on it."""
+    """A process of torchrun on a host with four cards, with no choice made."""
     for number in range(4):
         (tmp_path / f"card{number}").mkdir()
-    # Set first, so that whatever a test leaves there is taken away again.
+    # Set first, so that monkeypatch removes what a test sets.
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
 
@@ -25,7 +25,7 @@ def host(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("rank", range(6))
-def test_each_instance_takes_the_next_card_and_they_are_shared_where_they_run_out(host, rank):
+def test_each_instance_takes_the_next_card_and_too_few_cards_are_shared(host, rank):
     assert take_own_card(host(rank, 6)) == os.environ["CUDA_VISIBLE_DEVICES"] == str(rank % 4)
     assert take_own_card(host(rank, 6)) is None
 
@@ -35,13 +35,13 @@ def test_a_process_by_itself_sees_all_cards(host):
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
-def test_what_the_user_has_chosen_stays(host, monkeypatch):
+def test_the_users_choice_is_kept(host, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
     assert take_own_card(host(1, 2)) is None
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,3"
 
 
-def test_one_card_is_nobodys_own(tmp_path, host):
+def test_a_single_card_is_not_assigned(tmp_path, host):
     host(1, 2)
     (tmp_path / "one" / "card").mkdir(parents=True)
     assert take_own_card(tmp_path / "one") is None

@@ -95,7 +95,7 @@ def stay_silent():
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_a_silent_peer_is_given_up_after_the_timeout_and_named(instances, size):
+def test_a_silent_peer_is_named_after_the_timeout(instances, size):
     begun = instances()
     begun.start(stay_silent, size)
     assert begun.statuses(60) == [0, -signal.SIGTERM, 0][:size]
@@ -117,7 +117,7 @@ def test_one_that_compiles_is_waited_for_beyond_the_timeout(world):
     assert world(compile_for_long, 2) == [True, True]
 
 
-def test_without_a_meeting_place_the_error_says_which_variables_to_set():
+def test_without_a_rendezvous_address_the_error_says_which_variables_to_set():
     with pytest.raises(DistributedError, match=r"rank 1 of 2, by OpenMPI.*MASTER_ADDR.*MASTER_PORT.*poprun"):
         Peers(world=World(rank=1, size=2, launcher="OpenMPI")).join()
 

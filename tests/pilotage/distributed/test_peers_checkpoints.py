@@ -1,4 +1,4 @@
-"""Instances that save and restore together: one run, one step, and nothing that only some of them have."""
+"""Instances save and restore together: one run, one step, and nothing that only some of them have."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def observe(folder):
     step, _ = begin()
     save(step, folder / "run", 1, 2, 3)
 
-    # Killed in the middle of a save: the last one is missing in one instance, and damaged in none.
+    # Killed during a save: one instance lacks the last file, and no file is damaged.
     alone(1, os.unlink, path_of(folder / "run", 3, 1))
     step, seen["missing"], seen["missing warnings"] = found_by(folder / "run")
     save(step, folder / "run", 3, 4)
     _, seen["after"], _ = found_by(folder / "run")
 
-    # What one instance has of an abandoned attempt is not mixed with what another one wrote later.
+    # Files of an abandoned attempt are not mixed with later ones of another instance.
     alone(1, os.unlink, path_of(folder / "run", 4, 1))
     step, seen["before mixing"], _ = found_by(folder / "run")
     step(*batch(4))
@@ -110,7 +110,7 @@ def observe(folder):
     new, _ = begin()
     seen["refused"] = said(new.save_checkpoint, folder / "other", 5)
 
-    # Killed in the very first save: training starts again, and goes on in that folder.
+    # Killed during the first save: training starts over, in the same folder.
     step, seen["first"], seen["first warnings"] = found_by(folder / "other")
     save(step, folder / "other", 1, 2)
     _, seen["then"], _ = found_by(folder / "other")

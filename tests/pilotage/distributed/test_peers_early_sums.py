@@ -1,4 +1,4 @@
-"""Gradients that leave while backward still computes are those of one process all the same."""
+"""Gradients that are exchanged during backward equal those of one process."""
 
 from __future__ import annotations
 

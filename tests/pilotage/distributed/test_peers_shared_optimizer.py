@@ -1,4 +1,4 @@
-"""Instances that each remember a share of the optimizer's state train as if each remembered all of it."""
+"""Instances that each keep a shard of the optimizer's state train as if each kept all of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def train(*, optimizer, shared, instances, folder):
         executor(torch.randn(4, 6, generator=generator))
     own, whole = executor.session.optimizer_state(), executor.session.whole_optimizer_state()
     if shared:
-        # What was brought together is a state that training goes on from.
+        # Training can continue from the gathered state.
         executor.set_optimizer_state(whole)
         with pytest.raises(OptionError, match="share of the parameters"):
             store(executor, folder / "model")

@@ -1,4 +1,4 @@
-"""Instances each of which is a pipeline over cards of its own reach the weights of one process on one card."""
+"""Instances that are pipelines over their own cards reach the weights of one process on one card."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Staged(nn.Module):
 def train(*, instances: int, replicas: int, cards: int):
     peers = peers_here()
     instance = 0 if peers is None else peers.world.rank
-    # Weights differ at first, and the second instance takes those of the first.
+    # The weights differ at first, and the second instance takes those of the first.
     torch.manual_seed(1 + instance)
     module = Staged()
     step = pilotage.training(

@@ -30,7 +30,7 @@ TUTORIAL = Path(__file__).parents[3] / "examples" / "fashion_mnist" / "model.py"
 
 
 def tutorial_classifier() -> nn.Module:
-    """The tutorial's own; an instance has no test folders to import from, so it is loaded from its file."""
+    """The tutorial's network, loaded from its file because an instance cannot import test folders."""
     spec = importlib.util.spec_from_file_location("tutorial_model", TUTORIAL)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,7 +38,7 @@ def tutorial_classifier() -> nn.Module:
 
 
 class NormClassifier(nn.Module):
-    """What the tutorial's has not: statistics over the batch, and chance."""
+    """What the tutorial's network lacks: batch statistics and random numbers."""
 
     def __init__(self, *, norm: bool, dropout: float) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class NormClassifier(nn.Module):
 
 
 def batches(rounds: int):
-    """For each call, so many micro-batches in a row."""
+    """The micro-batches of each call, in a row."""
     generator = torch.Generator().manual_seed(5)
     for _ in range(CALLS):
         yield (
@@ -64,13 +64,13 @@ def batches(rounds: int):
 
 
 def part_of(tensor, *, instance: int, instances: int, replicas: int):
-    """The micro-batches that fall to an instance: its replicas' of each round."""
+    """The micro-batches of an instance: those of its replicas in each round."""
     rounds = tensor.unflatten(0, (-1, instances, replicas))
     return rounds[:, instance].flatten(0, 2)
 
 
 def adam(module):
-    # Where a gradient is nothing but rounding, its sign is chance, and with a small eps it would move the weight fully.
+    # A gradient that is only rounding has a random sign, and with a small eps it would make a full step.
     return torch.optim.Adam(module.parameters(), lr=0.002, eps=1e-4)
 
 
@@ -133,7 +133,7 @@ def train_on_gaudi(**case):
     return state, {dist.get_backend(group) for group in dist.distributed_c10d._world.pg_map}
 
 
-def test_instances_on_gaudi_add_up_by_its_own_library(world):
+def test_instances_on_gaudi_sum_with_its_own_library(world):
     case = {"instances": 2, "replicas": 1, "accumulation": 2}
     reference, _ = alone(**case)
     found = world(train_on_gaudi, 2, **case)
@@ -281,7 +281,7 @@ def test_buffers_that_are_promised_equal_and_would_differ_are_refused(world):
 
 
 def go_on_from_own_state(tier: str):
-    """What an unbroken training ends with, and one that goes on half-way from what each instance has kept."""
+    """The results of an uninterrupted training, and of one resumed half-way from each instance's checkpoint."""
     given = list(batches(4))
 
     def trainer():
@@ -314,7 +314,7 @@ def go_on_from_own_state(tier: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_an_instance_goes_on_with_the_statistics_that_it_had(world, tier):
+def test_a_resumed_instance_keeps_its_statistics(world, tier):
     (first, first_again), (second, second_again) = world(go_on_from_own_state, 2, tier=tier)
     assert not torch.equal(first["norm.running_mean"], second["norm.running_mean"])
     for whole, again in ((first, first_again), (second, second_again)):

@@ -1,4 +1,4 @@
-"""Two processes of one instance, a stage each: what they agree on, and what they say."""
+"""Two processes of one instance, one per stage."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stage() -> int:
 
 
 def begin_apart():
-    """Seeds and data of the second stage are others than those of the first."""
+    """The second stage has other seeds and data than the first."""
     warnings = []
     module, step = begin(
         start=stage(), listeners=[lambda e: warnings.append(e.message) if isinstance(e, Warned) else None]
@@ -75,7 +75,7 @@ def draw():
 
 
 def resume(folder: str):
-    """Six steps in one go; and the last three of them once more, in a model that begins otherwise."""
+    """Six steps at once, and the last three again in a model with other initial weights."""
     options = {"dropout": 0.3}
     module, step = begin(**options)
     for number in range(6):
@@ -92,7 +92,7 @@ def resume(folder: str):
 
 
 def overflow():
-    """What training on infinite inputs says, and how it stops if it is to stop."""
+    """The warnings of training on infinite inputs, and the error if it has to stop."""
     warnings, x = [], torch.full((8, 4), float("inf"))
     listeners = [lambda e: warnings.append(e.message) if isinstance(e, Warned) else None]
     _, warned = begin(listeners=listeners)
@@ -107,7 +107,7 @@ def overflow():
 
 
 def refused():
-    """What cannot be done with stages in processes of their own."""
+    """What stages in separate processes do not support."""
     found = {}
     for name, options in {
         "eager": {"tier": "eager"},
@@ -123,7 +123,7 @@ def refused():
 
 
 def train_again():
-    """Weights that are read, changed and sent, also through a view; a program that is detached and captured anew."""
+    """Weights are read, changed and sent, also through a view; a program is detached and recaptured."""
     module, step = begin()
     view = module.first.weight.data
     step(*batch(0))
@@ -157,7 +157,7 @@ def observe(folder: str):
 
 @pytest.fixture(scope="module")
 def seen(shared_world, tmp_path_factory):
-    """What both processes have seen."""
+    """The results of both processes."""
     return shared_world(observe, 1, line=2, folder=str(tmp_path_factory.mktemp("folder")))
 
 
@@ -185,7 +185,7 @@ def test_dropout_is_the_same_in_every_run_and_all_stages_see_the_same(seen):
         same(each[1], first[1])
 
 
-def test_training_goes_on_from_checkpoints_of_all_stages_as_if_it_had_never_stopped(seen):
+def test_training_resumes_from_checkpoints_of_all_stages_as_if_never_stopped(seen):
     for each in seen:
         straight, resumed, shown, names = each["resumed"]
         assert all(torch.equal(straight[name], resumed[name]) for name in straight)
@@ -193,7 +193,7 @@ def test_training_goes_on_from_checkpoints_of_all_stages_as_if_it_had_never_stop
         assert names == ["checkpoint-00000003-0000-00.pilotage", "checkpoint-00000003-0000-01.pilotage"]
 
 
-def test_every_stage_is_told_of_a_loss_that_is_not_finite_and_stops_before_the_update_if_asked(seen):
+def test_every_stage_learns_of_a_nonfinite_loss_and_stops_before_the_update_if_asked(seen):
     for each in seen:
         warnings, error, before, after = each["overflow"]
         (warning,) = warnings
@@ -202,7 +202,7 @@ def test_every_stage_is_told_of_a_loss_that_is_not_finite_and_stops_before_the_u
         assert torch.equal(before, after)
 
 
-def test_what_stages_in_processes_cannot_do_is_refused_by_all_of_them(seen):
+def test_all_stages_refuse_what_stages_in_processes_do_not_support(seen):
     for each in seen:
         refusals = each["refused"]
         assert "run in the tier 'graph' alone" in refusals["eager"]

@@ -1,4 +1,4 @@
-"""Stages in processes of their own reach the weights of one process that sees the same micro-batches."""
+"""Stages in separate processes reach the weights of one process that sees the same micro-batches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.slow
 
 SAMPLES = 2
 CALLS = 3
-# By its path, for this file is loaded by its own in processes that know nothing of pytest.
+# By path, since this file is loaded on its own in processes without pytest.
 Staged = runpy.run_path(str(Path(__file__).parents[1] / "staged.py"))["Staged"]
 
 
 def batches(rounds: int):
-    """For each call, so many micro-batches in a row."""
+    """The micro-batches of each call, in a row."""
     generator = torch.Generator().manual_seed(5)
     for _ in range(CALLS):
         yield (
@@ -36,7 +36,7 @@ def part_of(tensor, *, instance: int, instances: int, replicas: int):
 
 OPTIMIZERS = {
     "sgd": lambda module: torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01),
-    # Small steps: behind the norm of two samples gradients nearly cancel, and Adam would enlarge the rounding that is left.
+    # Small steps: after a norm over two samples gradients nearly cancel, and Adam would amplify their rounding.
     "adam": lambda module: torch.optim.Adam(module.parameters(), lr=0.002, eps=1e-4),
 }
 
@@ -80,7 +80,7 @@ def assert_close(mine, theirs):
 
 
 def check(world, *cases):
-    """Compare several runs of one world with those of this process; all cases have as many stages and instances."""
+    """Compare several runs of one world with those of this process; all cases have the same stages and instances."""
     stages, instances = cases[0]["stages"], cases[0].get("instances", 1)
     found = world(train_all, instances, line=stages, cases=cases)
     assert len(found) == instances * stages

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def listening() -> list[tuple[str, int]]:
-    """Where this process listens: addresses as the kernel writes them, and ports."""
+    """Where this process listens: addresses in the kernel's format, and ports."""
     own = {os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.lexists(entry.path)}
     found = []
     for table in ("tcp", "tcp6"):
@@ -56,7 +56,7 @@ def meet_again():
     return found
 
 
-def test_processes_that_have_parted_meet_again(world):
+def test_processes_can_leave_and_meet_again(world):
     for found in world(meet_again, 2):
         assert found == [[(number, 0), (number, 1)] for number in range(3)]
 
@@ -80,11 +80,11 @@ def join_alone():
     return dist.get_world_size(), gather_values("x"), broadcast_value("y")
 
 
-def test_a_process_on_its_own_is_a_group_of_one(world):
+def test_a_single_process_is_a_group_of_one(world):
     assert world(join_alone, 1) == [(1, ["x"], "y")]
 
 
-def test_a_directory_of_somebody_else_is_refused(tmp_path):
+def test_a_directory_of_another_user_is_refused(tmp_path):
     tmp_path.chmod(0o755)
     with pytest.raises(DistributedError, match="not a private directory of a job"):
         join_world(World(size=2, one_host=True, directory=str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Processes end only when the threads of torch sleep."""
+"""Processes only end when torch's threads are idle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _count(until: threading.Event) -> None:
         pass
 
 
-def test_threads_that_wait_are_at_rest():
+def test_waiting_threads_count_as_idle():
     done = threading.Event()
     waiting = threading.Thread(target=done.wait)
     waiting.start()

@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_values_come_back_equal_and_of_the_same_types(value):
+def test_values_are_restored_with_the_same_types(value):
     found = from_bytes(to_bytes(value))
     assert found == value
     assert repr(found) == repr(value) or isinstance(value, set | frozenset | dict | list | tuple)
@@ -47,14 +47,14 @@ def test_values_come_back_equal_and_of_the_same_types(value):
         torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
     ],
 )
-def test_tensors_come_back_bit_by_bit(tensor):
+def test_tensors_are_restored_bit_by_bit(tensor):
     found = from_bytes(to_bytes({"x": [tensor, 1]}))["x"][0]
     assert (found.dtype, found.shape, found.device.type) == (tensor.dtype, tensor.shape, "cpu")
     plain = tensor.detach().resolve_conj().contiguous()
     assert found.reshape(-1).view(torch.uint8).tolist() == plain.reshape(-1).view(torch.uint8).tolist()
 
 
-def test_other_plain_types_come_back():
+def test_other_plain_types_are_restored():
     array = numpy.arange(6, dtype=">i4").reshape(2, 3)
     value = [torch.bfloat16, array, numpy.float32(0.1), OrderedDict(b=1, a=2), torch.ones(2, 3).shape, bytearray(b"x")]
     dtype, again, number, ordered, shape, raw = from_bytes(to_bytes(value))
@@ -77,12 +77,12 @@ class Own:
     "value",
     [Own(), [Own()], {"x": os.system}, Path("x"), torch.ones(2).to_sparse(), numpy.array([Own()]), lambda: 1, slice(1)],
 )
-def test_what_only_pickle_could_send_is_refused_by_the_sender(value):
+def test_the_sender_refuses_values_that_need_pickle(value):
     with pytest.raises(DistributedError, match="cannot be sent to other processes"):
         to_bytes(value)
 
 
-def test_a_value_that_holds_itself_is_refused():
+def test_a_value_that_contains_itself_is_refused():
     value: list[object] = []
     value.append(value)
     with pytest.raises(DistributedError, match="nested more than"):

@@ -28,6 +28,6 @@ def test_the_replicas_of_all_instances_are_counted_through_without_gap(size, rep
         ({"port": 70000}, "port is 70000"),
     ],
 )
-def test_a_world_that_cannot_be_is_refused(fields, message):
+def test_an_invalid_world_is_refused(fields, message):
     with pytest.raises(OptionError, match=message):
         World(**fields)

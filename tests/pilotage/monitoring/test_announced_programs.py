@@ -28,7 +28,7 @@ def this() -> ProcessIdentity:
     return ProcessIdentity.of_this_process()
 
 
-def test_without_a_directory_nobody_is_there_and_nothing_is_made(tmp_path):
+def test_without_a_directory_nothing_is_found_and_nothing_is_created(tmp_path):
     announced = read_announcements([tmp_path / "run", tmp_path / "missing/run"])
     assert (announced.programs, announced.notes) == ({}, ())
     assert not list(tmp_path.iterdir())
@@ -62,7 +62,7 @@ def test_a_recycled_number_is_not_mistaken(tmp_path, this, announcement):
     assert not before.exists()
 
 
-def test_what_comes_from_another_machine_is_counted_and_kept_for_a_day(tmp_path, this, announcement):
+def test_announcements_of_another_machine_are_counted_and_kept_for_a_day(tmp_path, this, announcement):
     file = put(tmp_path / "run", replace(this, namespace="0" * 12, started=1), announcement().as_text())
     announced = read_announcements([tmp_path / "run"])
     assert not announced.programs
@@ -102,7 +102,7 @@ def test_no_rubbish_makes_it_fail(content, name):
         assert "1 announcement could not be read." in announced.notes
 
 
-def test_what_is_no_file_is_not_waited_for_and_not_followed(tmp_path, this, announcement):
+def test_pipes_and_links_are_neither_read_nor_followed(tmp_path, this, announcement):
     directory = tmp_path / "run"
     directory.mkdir(mode=0o700)
     secret = tmp_path / "secret"
@@ -116,7 +116,7 @@ def test_what_is_no_file_is_not_waited_for_and_not_followed(tmp_path, this, anno
     assert announced.notes == ("4 announcements could not be read.",)
 
 
-def test_other_files_are_left_alone(tmp_path):
+def test_other_files_are_not_touched(tmp_path):
     (tmp_path / "run").mkdir(mode=0o700)
     names = ["notes.txt", "1-2-3.json", ".hidden", "12345678901234567890.json"]
     for name in names:

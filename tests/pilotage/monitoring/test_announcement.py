@@ -37,7 +37,7 @@ rubbish = st.recursive(
 
 
 @given(announcements)
-def test_what_was_written_is_read_again(said):
+def test_a_written_announcement_is_read_back(said):
     assert Announcement.from_text(said.as_text()) == said
 
 
@@ -70,7 +70,7 @@ def test_texts_that_upset_readers_of_json_are_refused(text):
         Announcement.from_text(text)
 
 
-def test_a_program_that_has_long_said_nothing_is_idle(announcement):
+def test_a_long_silent_program_is_idle(announcement):
     said = announcement(moment=100.0, period=0.1)
     assert said.activity_at(102.9) is Activity.RUNNING
     assert said.activity_at(103.1) is Activity.IDLE

@@ -23,7 +23,7 @@ print(len(list(environment.run_directories()[0].iterdir())))
 
 
 class Clock:
-    """A clock that stands still unless it is set."""
+    """A clock that only moves when it is set."""
 
     now = 1000.0
 
@@ -76,14 +76,14 @@ def test_calls_within_a_second_are_counted_and_not_written(announcer, run_direct
     assert later.period == pytest.approx(1 / 1001)
 
 
-def test_after_a_rest_the_rate_is_that_of_the_present_call(announcer, run_directory, clock):
+def test_after_a_pause_the_rate_is_that_of_the_current_call(announcer, run_directory, clock):
     announcer.note(call())
     clock.now += 60.0
     announcer.note(call(seconds=0.1))
     assert said(run_directory).rate == pytest.approx(100.0)
 
 
-def test_long_calls_are_no_rest(announcer, run_directory, clock):
+def test_long_calls_are_not_a_pause(announcer, run_directory, clock):
     for _ in range(3):
         clock.now += 20.0
         announcer.note(call(seconds=20.0))
@@ -92,14 +92,14 @@ def test_long_calls_are_no_rest(announcer, run_directory, clock):
     assert announced.period == pytest.approx(20.0)
 
 
-def test_a_change_of_tier_is_told_with_the_next_call(announcer, run_directory, clock):
+def test_a_change_of_tier_is_announced_with_the_next_call(announcer, run_directory, clock):
     announcer.note(call())
     announcer.note(TierChanged(tier="compiled", updates=1, reason="the test"))
     announcer.note(call(tier="compiled"))
     assert said(run_directory).tier == "compiled"
 
 
-def test_several_devices_are_told_apart_and_asked_who_they_are(run_directory):
+def test_several_devices_are_split_and_identified(run_directory):
     announcer = Announcer(ProgramDescription(), {"cuda:0": "one", "cuda:1": "two"}.__getitem__)
     announcer.note(call(device="cuda:0, cuda:1"))
     assert said(run_directory).devices == ("cuda:0", "cuda:1")
@@ -122,7 +122,7 @@ def test_a_program_that_leaves_is_gone_and_the_next_call_brings_it_back(announce
     assert said(run_directory).calls == 2
 
 
-def test_a_program_that_cannot_be_compiled_is_gone(announcer, run_directory):
+def test_a_program_that_fails_to_compile_is_withdrawn(announcer, run_directory):
     def fail() -> None:
         with announcer.entering():
             announcer.note(CHOSEN)
@@ -133,7 +133,7 @@ def test_a_program_that_cannot_be_compiled_is_gone(announcer, run_directory):
     assert not list(run_directory.iterdir())
 
 
-def test_a_program_that_nobody_holds_any_more_is_gone(run_directory):
+def test_a_deleted_program_is_withdrawn(run_directory):
     announcer = Announcer(ProgramDescription(), lambda device: "")
     announcer.note(call())
     assert list(run_directory.iterdir())
@@ -147,7 +147,7 @@ def test_a_process_that_ends_leaves_nothing_behind(run_directory):
     assert not list(run_directory.iterdir())
 
 
-def test_where_nothing_can_be_written_the_program_goes_on_and_it_is_said_once(tmp_path, monkeypatch, caplog, clock):
+def test_if_nothing_can_be_written_the_program_continues_with_one_note(tmp_path, monkeypatch, caplog, clock):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "file/run"))
     announcer = Announcer(ProgramDescription(), lambda device: "", clock)

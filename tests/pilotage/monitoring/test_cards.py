@@ -7,7 +7,7 @@ CARD = Device(id="cuda:0", maker="NVIDIA", name="Card")
 
 
 class Way:
-    """A way to ask for cards that gives an answer or raises."""
+    """A source of cards that answers or raises."""
 
     def __init__(self, answer: list[Device] | Exception) -> None:
         self.answer = answer
@@ -24,12 +24,12 @@ def test_the_first_way_that_answers_counts():
     assert (found.devices, found.note) == ((CARD,), None)
 
 
-def test_a_machine_without_cards_says_so_in_four_words():
+def test_a_machine_without_cards_gets_a_short_note():
     assert find_cards("NVIDIA", [Way(LibraryError("pynvml is not installed"))], 0).note == "NVIDIA: no card."
     assert find_cards("NVIDIA", [Way([])], 0).note == "NVIDIA: no card."
 
 
-def test_cards_that_cannot_be_asked_are_counted_with_the_reasons():
+def test_cards_without_details_are_counted_with_the_reasons():
     ways = [Way(LibraryError("pynvml is not installed")), Way(CommandError("nvidia-smi was not found"))]
     found = find_cards("NVIDIA", ways, 2)
     assert found.devices == ()

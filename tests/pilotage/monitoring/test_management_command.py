@@ -20,13 +20,13 @@ printf '0, 01P0-HL2080A0-15-TNBS02-01, HL-225, 1.24.1-fw, 768, 98304, 12, 31, 95
 
 
 def install(folder: Path, monkeypatch, name: str, script: str) -> None:
-    """Put a command with this name where it alone is found, also where there is a card with a command of its own."""
+    """Install a command with this name that hides any real one."""
     (folder / name).write_text(script)
     (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
 
 
-def test_what_nvidia_smi_says_is_understood(tmp_path, monkeypatch):
+def test_the_output_of_nvidia_smi_is_parsed(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "nvidia-smi", NVIDIA_SMI)
     first, second = NVIDIA[1].devices()
     assert (first.id, first.name, first.identity, first.driver) == ("cuda:0", "NVIDIA H200", "GPU-a", "570.1")
@@ -41,7 +41,7 @@ def test_what_nvidia_smi_says_is_understood(tmp_path, monkeypatch):
     )
 
 
-def test_what_hl_smi_says_is_understood(tmp_path, monkeypatch):
+def test_the_output_of_hl_smi_is_parsed(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "hl-smi", HL_SMI)
     (device,) = GAUDI[1].devices()
     assert (device.id, device.name, device.maker) == ("hpu:0", "HL-225", "Gaudi")
@@ -54,7 +54,7 @@ def test_a_driver_that_fails_is_quoted(tmp_path, monkeypatch):
         NVIDIA[1].devices()
 
 
-def test_a_command_that_cannot_be_started_is_no_crash(tmp_path, monkeypatch):
+def test_a_command_that_cannot_be_started_does_not_crash(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "nvidia-smi", "")
     (tmp_path / "nvidia-smi").write_bytes(b"\x7fELF rubbish")
     with pytest.raises(CommandError, match="nvidia-smi did not answer"):
@@ -66,7 +66,7 @@ def test_rubbish_lines_are_left_out(tmp_path, monkeypatch):
     assert NVIDIA[1].devices() == []
 
 
-def test_a_command_that_is_not_there_is_named(tmp_path, monkeypatch):
+def test_a_missing_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CommandError, match="hl-smi was not found"):
         GAUDI[1].devices()

@@ -9,7 +9,7 @@ MEMORY = SimpleNamespace(used=2**30, total=2**34)
 
 
 class Refusal(Exception):
-    """What such a library raises."""
+    """The exception of such a library."""
 
 
 def refuse(*arguments: object) -> None:
@@ -17,7 +17,7 @@ def refuse(*arguments: object) -> None:
 
 
 def install(monkeypatch, prefix: str, **functions: object) -> ManagementLibrary:
-    """Put a library with these functions where one would be imported from: there is no card here to ask."""
+    """Install a fake library with these functions, since there is no card here."""
     module = ModuleType(f"stand_in_for_{prefix}")
     for name, function in {"Init": lambda: None, "Shutdown": lambda: None, **functions}.items():
         setattr(module, f"{prefix}{name}", function)
@@ -25,7 +25,7 @@ def install(monkeypatch, prefix: str, **functions: object) -> ManagementLibrary:
     return ManagementLibrary(module.__name__, prefix, "maker", "cuda")
 
 
-def test_what_nvml_says_is_understood(monkeypatch):
+def test_the_answers_of_nvml_are_read(monkeypatch):
     library = install(
         monkeypatch,
         "nvml",
@@ -48,7 +48,7 @@ def test_what_nvml_says_is_understood(monkeypatch):
     assert (second.id, second.pids) == ("cuda:1", {8})
 
 
-def test_a_card_that_does_not_know_something_is_shown_with_the_rest(monkeypatch):
+def test_a_card_with_a_missing_value_is_shown(monkeypatch):
     library = install(
         monkeypatch,
         "hlml",
@@ -75,7 +75,7 @@ def test_gaudis_library_tells_the_boards_temperature_too(monkeypatch):
 
 
 @pytest.mark.parametrize("function", ["Init", "DeviceGetCount", "DeviceGetHandleByIndex"])
-def test_a_library_that_does_not_answer_is_no_crash(monkeypatch, function):
+def test_a_library_that_does_not_answer_does_not_crash(monkeypatch, function):
     answers = {"DeviceGetCount": lambda: 1, "DeviceGetHandleByIndex": lambda number: number}
     library = install(monkeypatch, "nvml", **{**answers, function: refuse})
     with pytest.raises(LibraryError, match="Not Supported"):

@@ -17,14 +17,14 @@ from pilotage.monitoring.processes import (
 )
 
 
-def test_this_process_lives_and_is_known_by_its_file():
+def test_this_process_is_alive_and_identified_by_its_file_name():
     this = ProcessIdentity.of_this_process()
     assert this.pid == os.getpid()
     assert this.is_alive()
     assert ProcessIdentity.from_name(this.name_for("0123abcd")) == this
 
 
-def test_a_number_that_was_given_out_again_is_another_process():
+def test_a_reused_pid_is_another_process():
     this = ProcessIdentity.of_this_process()
     assert not replace(this, started=this.started - 1).is_alive()
 
@@ -43,7 +43,7 @@ def test_a_process_that_was_killed_is_dead_even_before_its_parent_has_noticed():
     assert not identity.is_alive()
 
 
-def test_the_name_of_a_program_confuses_nobody(tmp_path):
+def test_a_strange_program_name_causes_no_confusion(tmp_path):
     odd = tmp_path / "a) R 1 (b"
     odd.symlink_to(sys.executable)
     child = subprocess.Popen([odd, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -75,7 +75,7 @@ def test_a_command_is_shown_with_its_arguments_and_without_the_interpreters_fold
     assert shown == f"{os.path.basename(sys.executable)} -c print(flush=True); input() --epochs 5 or 6"
 
 
-def test_of_a_process_that_is_gone_nothing_is_known():
+def test_nothing_is_known_about_an_ended_process():
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     assert user_of(child.pid) is None

@@ -17,7 +17,8 @@ def tree(root: Path, **files: str) -> Path:
 def test_name_memory_clock_and_temperature_are_read(tmp_path):
     tree(
         tmp_path,
-        proc__cpuinfo="model name\t: Swift 9000\ncpu MHz\t\t: 2000.0\n\nmodel name\t: Swift 9000\ncpu MHz\t\t: 3000.0\n",
+        proc__cpuinfo="model name\t: Swift 9000\ncpu MHz\t\t: 2000.0\n\n"
+        "model name\t: Swift 9000\ncpu MHz\t\t: 3000.0\n",
         proc__meminfo="MemTotal: 1000 kB\nMemAvailable: 250 kB\n",
         sys__class__hwmon__hwmon0__name="nvme\n",
         sys__class__hwmon__hwmon0__temp1_input="99000\n",
@@ -43,7 +44,7 @@ def test_the_load_is_that_since_the_last_look(tmp_path):
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_a_kernel_that_says_nothing_sensible_is_no_obstacle(tmp_path_factory, cpuinfo, stat):
+def test_strange_kernel_files_cause_no_error(tmp_path_factory, cpuinfo, stat):
     root = tree(tmp_path_factory.mktemp("root"), proc__cpuinfo=f"cpu MHz: {cpuinfo}", proc__stat=f"cpu {stat}")
     processor = Processor(root, interval=0.0)
     processor.read()

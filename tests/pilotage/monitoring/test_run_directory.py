@@ -8,7 +8,7 @@ from pilotage.monitoring.run_directory import prepare_run_directory, run_directo
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
-def test_a_directory_is_made_for_its_user_alone(tmp_path):
+def test_a_created_directory_is_private(tmp_path):
     prepare_run_directory(tmp_path / "run")
     assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
     assert run_directory_problem(tmp_path / "run") is None
@@ -29,7 +29,7 @@ def test_a_link_is_not_followed(tmp_path):
         prepare_run_directory(tmp_path / "run")
 
 
-def test_what_others_could_replace_is_refused(tmp_path):
+def test_a_directory_that_others_could_replace_is_refused(tmp_path):
     around = tmp_path / "shared"
     around.mkdir()
     around.chmod(0o777)
@@ -49,7 +49,7 @@ def test_somebody_elses_is_refused_though_root_could_write_there(tmp_path):
 
 
 @needs_root
-def test_nothing_is_made_in_somebody_elses_directory(tmp_path):
+def test_nothing_is_created_in_another_users_directory(tmp_path):
     (tmp_path / "theirs").mkdir(mode=0o700)
     os.chown(tmp_path / "theirs", 12345, 12345)
     with pytest.raises(PermissionError, match="belongs to another user"):
@@ -57,6 +57,6 @@ def test_nothing_is_made_in_somebody_elses_directory(tmp_path):
     assert not (tmp_path / "theirs/run").exists()
 
 
-def test_a_place_that_is_not_there_is_not_made_up(tmp_path):
+def test_a_missing_parent_directory_is_not_created(tmp_path):
     with pytest.raises(FileNotFoundError):
         prepare_run_directory(tmp_path / "missing/run")

@@ -25,7 +25,7 @@ print(list(directory.iterdir()))
 """
 
 
-def test_a_file_is_its_users_alone_and_nothing_else_lies_beside_it(tmp_path):
+def test_a_run_file_is_private_and_the_only_file(tmp_path):
     file = RunFile([tmp_path / "run"])
     for text in ("first", "second"):
         file.write(text)
@@ -43,7 +43,7 @@ def test_the_first_directory_that_can_be_used_is_used(tmp_path):
     assert path.read_text() == "here"
 
 
-def test_a_directory_that_was_taken_away_is_made_again(tmp_path):
+def test_a_removed_directory_is_created_again(tmp_path):
     file = RunFile([tmp_path / "run"])
     file.write("before")
     (path,) = (tmp_path / "run").iterdir()
@@ -53,12 +53,12 @@ def test_a_directory_that_was_taken_away_is_made_again(tmp_path):
     assert path.read_text() == "after"
 
 
-def test_where_no_directory_can_be_used_all_reasons_are_given(tmp_path):
+def test_if_no_directory_works_all_reasons_are_given(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"file is not a directory; .*missing"):
         RunFile([tmp_path / "file", tmp_path / "missing/run"]).write("nowhere")
 
 
-def test_a_fork_leaves_its_parents_file_alone(tmp_path):
+def test_a_forked_process_does_not_touch_its_parents_file(tmp_path):
     ran = subprocess.run([sys.executable, "-c", FORK, tmp_path / "run"], capture_output=True, text=True)
     assert ran.stdout.splitlines() == ["['parent']", "[]"], ran.stderr

@@ -15,7 +15,7 @@ NOW = 100.5
 
 @pytest.fixture
 def children():
-    """The numbers of three processes that live as long as the test."""
+    """The PIDs of three processes that run as long as the test."""
     started = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(3)]
     yield [child.pid for child in started]
     for child in started:
@@ -31,7 +31,7 @@ def test_a_process_is_shown_with_its_programs_in_the_order_in_which_they_came(an
     assert survey.notes == ("noted",)
 
 
-def test_a_card_is_found_by_what_it_says_itself_whatever_number_the_process_sees(announcement):
+def test_a_card_is_found_by_its_uuid_whatever_its_number_in_the_process(announcement):
     said = announcement(devices=("cuda:0",), hardware=("uuid-1",))
     (process,) = assemble([CPU, *CARDS], {os.getpid(): [said]}, [], NOW).processes
     assert process.devices == ("cuda:1",)
@@ -53,7 +53,7 @@ def test_an_emulated_device_is_added_and_labelled_and_not_taken_for_a_real_one(a
     assert survey.processes[0].devices == ("hpu",)
 
 
-def test_a_device_of_which_the_machine_says_nothing_is_shown_all_the_same(announcement):
+def test_a_device_that_only_its_process_knows_is_shown(announcement):
     survey = assemble([CPU], {os.getpid(): [announcement(devices=("cuda:0",), hardware=("uuid-7",))]}, [], NOW)
     assert survey.devices[-1].id == "cuda:0"
     assert not survey.devices[-1].is_emulated
@@ -70,13 +70,13 @@ def test_instances_of_a_job_stand_together_in_their_order(announcement, children
     assert [process.pid for process in survey.processes] == [third, first, second]
 
 
-def test_a_process_that_the_driver_alone_knows_is_shown_without_a_program():
+def test_a_process_known_only_to_the_driver_is_shown_without_a_program():
     card = Device(id="cuda:0", maker="NVIDIA", name="Card", pids=frozenset({os.getpid()}))
     (process,) = assemble([CPU, card], {}, [], NOW).processes
     assert (process.pid, process.programs, process.devices) == (os.getpid(), (), ("cuda:0",))
 
 
-def test_processes_that_have_just_gone_are_left_out(announcement):
+def test_processes_that_have_just_ended_are_left_out(announcement):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     card = Device(id="cuda:0", maker="NVIDIA", name="Card", pids=frozenset({gone.pid}))

@@ -1,4 +1,4 @@
-"""Updates driven side by side: by a torch optimizer, and by the rule that was read from it."""
+"""Runs a torch optimizer and the rule that was read from it side by side."""
 
 from __future__ import annotations
 

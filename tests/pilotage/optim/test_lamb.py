@@ -70,7 +70,7 @@ def test_its_captured_graph_equals_its_eager_step(race, hyperparameters, learnin
 
 
 @pytest.mark.parametrize(("weights", "gradient"), [([0.0, 0.0], [1.0, 2.0]), ([1.0, 2.0], [0.0, 0.0])])
-def test_the_trust_ratio_is_one_where_a_norm_is_zero(weights, gradient):
+def test_the_trust_ratio_is_one_if_a_norm_is_zero(weights, gradient):
     parameter = torch.nn.Parameter(torch.tensor(weights))
     optimizer = Lamb([parameter], lr=0.1, weight_decay=0.0)
     parameter.grad = torch.tensor(gradient)
@@ -103,7 +103,7 @@ def test_parameters_without_gradient_stay_and_a_closure_is_called():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copy_goes_on_where_the_original_stands(copied):
+def test_a_copy_continues_where_the_original_stopped(copied):
     parameter = torch.nn.Parameter(torch.ones(3))
     optimizer = Lamb([parameter], bias_correction=False, max_weight_norm=1.5)
     parameter.grad = torch.ones(3)

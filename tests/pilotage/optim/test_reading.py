@@ -125,7 +125,7 @@ def test_parameters_of_other_modules_are_left_out_with_one_warning(module):
     assert [group.parameters for group in plan.groups] == [("0.weight", "0.bias", "1.weight", "1.bias")]
 
 
-def test_frozen_parameters_are_left_out_in_silence(module):
+def test_frozen_parameters_are_left_out_without_a_warning(module):
     module[0].requires_grad_(False)
     plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1), names_of(module))
     assert plan.groups[0].parameters == ("1.weight", "1.bias")
@@ -167,7 +167,7 @@ def test_a_subclass_that_presets_arguments_is_read_like_its_base(module):
     assert plan.groups[0].values["momentum"] == 0.8
 
 
-def test_a_subclass_with_a_step_of_its_own_is_warned_of(module):
+def test_a_subclass_that_overrides_step_causes_a_warning(module):
     optimizer = Own(module.parameters())
     assert runs_python_code(optimizer)
     with pytest.warns(UserWarning, match=r"Own has a overrides step\(\).* as SGD does"):

@@ -23,7 +23,7 @@ hyperparameters = st.fixed_dictionaries(
 
 
 def variables(hyperparameters, all_of_them):
-    """What varies; without momentum torch takes another formula, so that zero has to be compiled in."""
+    """The variables; without momentum torch uses another formula, so zero has to be a constant."""
     return (VALUES if all_of_them else frozenset({"lr"})) - (
         {"momentum"} if hyperparameters["momentum"] == 0 else set()
     )

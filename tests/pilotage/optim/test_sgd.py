@@ -82,14 +82,14 @@ def test_a_learning_rate_too_small_for_half_precision_still_counts():
     torch.testing.assert_close(weights.float(), torch.full((4,), -1e-4), rtol=1e-2, atol=0)
 
 
-def test_a_momentum_that_varies_and_is_zero_is_no_momentum(race):
+def test_a_variable_momentum_of_zero_has_no_effect(race):
     run = race(lambda p: torch.optim.SGD(p, lr=1.0, momentum=0.0, dampening=0.5), variable=VALUES, captured=True)
     assert run.group.rule.momentum
     run.run([0.1, 0.2, 0.3], 0)
     run.assert_equal()
 
 
-def test_what_is_compiled_in_as_zero_costs_nothing(race, captured_graph):
+def test_a_constant_zero_costs_nothing(race, captured_graph):
     weights, gradients = torch.zeros(3), torch.zeros(3)
     values = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0}
     step = torch.zeros((), dtype=torch.float64)

@@ -13,7 +13,7 @@ from pilotage.options import environment
 
 
 @pytest.mark.parametrize(("ask", "name"), [(environment.backend, "BACKEND"), (environment.tier, "TIER")])
-def test_an_empty_variable_says_nothing(monkeypatch, ask, name):
+def test_an_empty_variable_counts_as_unset(monkeypatch, ask, name):
     assert ask() is None
     monkeypatch.setenv(f"PILOTAGE_{name}", "")
     assert ask() is None
@@ -51,13 +51,13 @@ def test_processes_announce_themselves_in_the_users_own_directories(monkeypatch)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/mine")
     usual = (Path(f"/run/user/{user}/pilotage"), Path(f"/dev/shm/pilotage-{user}"), Path(f"/tmp/pilotage-{user}"))
     assert environment.run_directories() == (Path("/run/mine/pilotage"), *usual)
-    # A batch job, a login and a relative path that is to be ignored all lead to the same places.
+    # A batch job, a login and an ignored relative path all lead to the same directories.
     for elsewhere in (f"/run/user/{user}", "relative", ""):
         monkeypatch.setenv("XDG_RUNTIME_DIR", elsewhere)
         assert environment.run_directories() == usual
 
 
-def test_where_processes_announce_themselves_can_be_chosen_and_switched_off(monkeypatch, tmp_path):
+def test_the_run_directory_can_be_chosen_and_switched_off(monkeypatch, tmp_path):
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path))
     assert environment.run_directories() == (tmp_path,)
     monkeypatch.setenv("PILOTAGE_RUN_DIR", "OFF")

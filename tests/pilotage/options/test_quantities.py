@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them."""
+"""Parsing sizes and durations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_durations_have_a_unit(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "10", "GiB", "10 potatoes", "-1GiB", "0GiB", "1e3MB", "nan", "10GiB!", "٣GiB"])
-def test_what_is_no_size_is_refused_with_what_is_allowed(text):
+def test_an_invalid_size_is_refused_with_the_valid_units(text):
     with pytest.raises(OptionError, match=r"PILOTAGE_CACHE_SIZE is .* such as 500MB or 10GiB"):
         quantities.size(text, "PILOTAGE_CACHE_SIZE")
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pilotage
 from pilotage.cli.doctor.finding import Finding, Verdict
-from pilotage.version import OLDEST_TORCH, TORCH_RANGE
+from pilotage.version import FIRST_UNTESTED_TORCH, OLDEST_TORCH, TORCH_RANGE
 
 __all__ = ["TORCH_RANGE", "describe_build", "examine_numpy", "examine_pilotage", "examine_python", "examine_torch"]
 

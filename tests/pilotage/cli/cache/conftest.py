@@ -1,4 +1,4 @@
-"""A cache with one entry of each sort."""
+"""A cache with one entry in each state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add(root):
 
 @pytest.fixture
 def all_sorts(root, add):
-    """The name of an entry for each state that an entry can be in, without that of a running program."""
+    """The name of one entry in each state, except `in use`."""
     names = {state: add(state.title(), age=number) for number, state in enumerate(("ready", "damaged", "foreign"))}
     (root / names["damaged"] / "train" / "0.so").write_bytes(b"other")
     (root / names["foreign"]).chmod(0o777)

@@ -1,4 +1,4 @@
-"""`pilotage cache` as people call it."""
+"""`pilotage cache` from its command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def states(capsys, root, action="list"):
     return {item["name"]: item["state"] for item in directory["items"]}
 
 
-def test_without_an_action_it_lists_what_is_kept_and_where(capsys, root, add, monkeypatch):
+def test_without_an_action_it_lists_the_entries_and_their_directory(capsys, root, add, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setenv("PILOTAGE_CACHE_DIR", str(root))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "nowhere"))
@@ -67,7 +67,7 @@ def test_an_intact_cache_passes_the_check(capsys, root, add):
     assert "Every file matches its digest." in printed
 
 
-def test_clearing_removes_what_is_of_no_use_and_says_what_was_freed(capsys, root, all_sorts):
+def test_clearing_removes_useless_items_and_shows_what_was_freed(capsys, root, all_sorts):
     status, printed = ran(capsys, "clear", "--dry-run", "--directory", root)
     assert status == 0
     assert printed.count("would remove") == 4
@@ -80,7 +80,7 @@ def test_clearing_removes_what_is_of_no_use_and_says_what_was_freed(capsys, root
     assert {path.name for path in root.iterdir()} == {all_sorts["ready"]}
 
 
-def test_clearing_goes_by_age_by_name_or_takes_everything(capsys, root, add):
+def test_clearing_works_by_age_by_name_or_for_everything(capsys, root, add):
     names = [add(f"Program{age}", age=age) for age in (1, 10, 40, 100)]
     # The limit of 90 days counts as well.
     assert "1 item" not in ran(capsys, "clear", "--directory", root)[1].splitlines()[0]
@@ -122,7 +122,7 @@ def test_folders_of_others_are_never_cleared_unless_named(capsys, root, add):
         (["clear", "zzz", "--all"], "but not both"),
     ],
 )
-def test_a_choice_that_cannot_be_made_is_explained(capsys, root, add, arguments, words):
+def test_a_failed_choice_of_backend_is_explained(capsys, root, add, arguments, words):
     add("One")
     add("Two")
     status, printed = ran(capsys, *arguments, "--directory", root)
@@ -131,7 +131,7 @@ def test_a_choice_that_cannot_be_made_is_explained(capsys, root, add, arguments,
     assert len(states(capsys, root)) == 2
 
 
-def test_a_directory_that_is_not_there_is_named(capsys, tmp_path):
+def test_a_missing_directory_is_named(capsys, tmp_path):
     status, printed = ran(capsys, "--directory", tmp_path / "none")
     assert (status, printed) == (1, f"pilotage cache: No such directory: {tmp_path / 'none'}.\n")
 

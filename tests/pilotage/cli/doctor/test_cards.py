@@ -9,7 +9,7 @@ from pilotage.cli.doctor.finding import Verdict
 
 
 def a_torch(*, cuda_version=None, cards=(), complaint=None):
-    """A stand-in with what the doctor asks of torch, for hardware that is not here."""
+    """A fake torch for hardware that is not present."""
 
     def is_available():
         if complaint:
@@ -58,7 +58,7 @@ def test_without_torch_the_cards_are_still_counted(examine):
     assert examine(None, 0).verdict is Verdict.ABSENT
 
 
-def test_gaudi_counts_where_torch_reaches_it_and_warns_where_not():
+def test_gaudi_is_listed_if_torch_can_use_it_and_a_warning_otherwise():
     hpu = SimpleNamespace(is_available=lambda: True, device_count=lambda: 8, get_device_name=lambda index: "GAUDI3")
     assert examine_gaudi(SimpleNamespace(hpu=hpu), 8).value == "8 × GAUDI3"
     assert examine_gaudi(SimpleNamespace(), 8).verdict is Verdict.WARNING

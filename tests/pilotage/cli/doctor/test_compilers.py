@@ -15,7 +15,7 @@ def test_a_compiler_is_found_with_its_version():
     assert finding.facts["version"] in finding.value
 
 
-def test_a_missing_compiler_is_no_fault_because_programs_run_without_it(tmp_path):
+def test_a_missing_compiler_is_not_a_problem(tmp_path):
     finding = examine_compiler(str(tmp_path / "no-such-compiler"))
     assert finding.verdict is Verdict.ABSENT
     assert "Programs run without it" in finding.remedy

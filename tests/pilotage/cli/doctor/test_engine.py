@@ -35,7 +35,7 @@ def test_without_torch_there_is_no_backend():
     assert finding.remedy
 
 
-def test_a_trial_that_trains_otherwise_than_eager_pytorch_is_a_problem(monkeypatch):
+def test_a_trial_that_differs_from_eager_pytorch_is_a_problem(monkeypatch):
     monkeypatch.setattr(trial, "_engine_step", lambda network, inputs, target: None)
     *_, training = examine_engine(torch)
     assert training.verdict is Verdict.PROBLEM

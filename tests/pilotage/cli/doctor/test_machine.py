@@ -24,14 +24,14 @@ def plug_in(root: Path, slot: str, vendor: str, kind: str) -> None:
 def test_cards_are_told_apart_by_their_makers(tmp_path):
     plug_in(tmp_path, "0000:00:01.0", "0x10de", "0x030200")
     plug_in(tmp_path, "0000:00:02.0", "0x10de", "0x030000")
-    plug_in(tmp_path, "0000:00:03.0", "0x10de", "0x040300")  # the sound of a graphics card
+    plug_in(tmp_path, "0000:00:03.0", "0x10de", "0x040300")  # the audio function of a graphics card
     plug_in(tmp_path, "0000:00:04.0", "0x1da3", "0x120000")
     plug_in(tmp_path, "0000:00:05.0", "0x1d95", "0x120000")
     plug_in(tmp_path, "0000:00:06.0", "0x8086", "0x060000")
     assert count_cards(tmp_path) == CardCounts(nvidia=2, gaudi=1, ipu=1)
 
 
-def test_where_the_bus_is_hidden_the_nvidia_driver_tells(tmp_path):
+def test_if_the_bus_is_hidden_the_nvidia_driver_counts(tmp_path):
     for name in ("nvidia0", "nvidia1", "nvidiactl"):
         write(tmp_path / "dev" / name, "")
     assert count_cards(tmp_path).nvidia == 2
@@ -76,7 +76,7 @@ def test_a_container_never_promises_more_cores_than_its_quota(tmp_path):
     assert ", 1 core" in processor(tmp_path).value
 
 
-def test_cards_are_counted_in_words():
+def test_counts_have_the_right_plural():
     assert accelerator("Gaudi", 0).verdict is Verdict.ABSENT
     assert accelerator("Gaudi", 1).value == "1 card"
     assert accelerator("Gaudi", 8).value == "8 cards"

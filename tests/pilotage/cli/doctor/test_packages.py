@@ -10,7 +10,7 @@ from pilotage.cli.doctor.packages import examine_drop_in, examine_habana, examin
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder at the front of the import path, and a way to put a file into it."""
+    """Writes files to a folder at the front of the import path."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(name: str, text: str = "") -> None:
@@ -40,20 +40,20 @@ def test_another_package_in_front_of_our_drop_in_is_warned_about_whatever_is_imp
     assert "does not run Pilotage" in finding.remedy
 
 
-def test_a_package_that_stands_on_pilotage_is_ours_wherever_it_lies(place):
+def test_a_package_built_on_pilotage_is_ours_wherever_it_is(place):
     place("popdist/__init__.py", "from popdist.worlds import size\n")
     place("popdist/worlds.py", "from pilotage.distributed import size\n")
     assert examine_drop_in("popdist", "Graphcore").facts["maker"] == "pilotage"
 
 
-def test_a_name_that_nobody_carries_is_absent():
+def test_a_missing_package_is_absent():
     finding = examine_drop_in("no_such_vendor", "Nobody")
     assert finding.verdict is Verdict.ABSENT
     assert finding.facts == {"maker": None, "folder": None}
 
 
-def test_the_namespace_of_the_media_loader_is_no_gaudi_software(place, monkeypatch):
-    # Where our own drop-in is installed too, it is the one that is found.
+def test_the_namespace_of_the_media_loader_is_not_the_gaudi_software(place, monkeypatch):
+    # If our own drop-in is installed too, it is found instead.
     monkeypatch.setattr(sys, "path", [each for each in sys.path if not Path(each, "habana_frameworks/torch").is_dir()])
     place("habana_frameworks/mediapipe/__init__.py")
     finding = examine_habana()

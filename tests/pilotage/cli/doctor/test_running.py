@@ -20,7 +20,7 @@ def test_json_holds_every_section_for_programs(capsys):
     assert list(read["sections"]) == ["Devices", "Versions", "Compilers", "Vendors' packages", "Engine"]
 
 
-def test_whatever_is_wrong_comes_with_a_remedy(monkeypatch):
+def test_every_problem_has_a_remedy(monkeypatch):
     monkeypatch.setenv("PILOTAGE_TIER", "abacus")
     monkeypatch.setenv("CXX", "no-such-compiler")
     faults = [each for each in examine().findings if each.verdict in (Verdict.WARNING, Verdict.PROBLEM)]

@@ -12,26 +12,26 @@ def parse():
     return lambda *words: parser.parse_args(words)
 
 
-def test_watching_is_every_second_unless_told_otherwise(parse):
+def test_watching_defaults_to_every_second(parse):
     assert parse().watch is None
     assert parse("--watch").watch == 1.0
     assert parse("--watch", "0.5").watch == 0.5
 
 
 @pytest.mark.parametrize("interval", ["0", "-1", "nan", "inf", "soon", "1e9"])
-def test_an_interval_that_cannot_be_is_refused(parse, interval, capsys):
+def test_an_invalid_interval_is_refused(parse, interval, capsys):
     with pytest.raises(SystemExit):
         parse(f"--watch={interval}")
     assert "--watch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("--json", "--csv-output"), ("--sensors", "--no-card-info")])
-def test_what_excludes_each_other_is_refused(parse, words, capsys):
+def test_conflicting_options_are_refused(parse, words, capsys):
     with pytest.raises(SystemExit):
         parse(*words)
     assert "not allowed with" in capsys.readouterr().err
 
 
-def test_gc_monitors_words_are_understood(parse):
+def test_gc_monitors_options_are_accepted(parse):
     parsed = parse("-s", "--csv-output", "--no-headers", "--all-partitions")
     assert (parsed.sensors, parsed.csv_output, parsed.no_headers) == (True, True, True)

@@ -9,7 +9,7 @@ from pilotage.cli.monitor.screen import MONITOR, screen
 
 
 class Terminal(io.TextIOWrapper):
-    """Somewhere to write to that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -42,7 +42,7 @@ def test_a_terminal_is_drawn_on_with_boxes_and_colours(monkeypatch, survey, proc
     assert "\x1b[" in written(to)
 
 
-def test_one_that_knows_no_boxes_gets_letters(monkeypatch, survey, process):
+def test_a_terminal_without_box_characters_gets_ascii(monkeypatch, survey, process):
     to = terminal("ascii")
     monkeypatch.setattr("sys.stdout", to)
     lines = screen(survey(process(command="python 日本.py")), MONITOR, display.terminal_drawing(), 120)

@@ -10,7 +10,7 @@ def nobody_there(tmp_path, monkeypatch):
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "run"))
 
 
-def test_it_speaks_of_a_partition_and_does_not_crash_where_nothing_runs(capsys):
+def test_it_shows_a_partition_even_if_nothing_runs(capsys):
     assert main([]) == 0
     shown = capsys.readouterr().out
     assert "gc-monitor" in shown

@@ -1,4 +1,4 @@
-"""What docs/monitoring.md says, held to what happens."""
+"""Checks docs/monitoring.md against the commands."""
 
 import json
 import re

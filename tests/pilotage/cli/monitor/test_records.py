@@ -15,7 +15,7 @@ def rows(survey, **how) -> list[list[str]]:
     return list(csv.reader(io.StringIO(as_csv(survey, **{"by_device": False, "headers": False, **how}))))
 
 
-def test_json_says_everything_by_name(survey, process, program):
+def test_json_has_every_value_by_name(survey, process, program):
     job = program(devices=("cuda:0",), job="poprun at here:1", instance=1, instances=2, replicas=4, program="net")
     processes = process(7, job, command="python x.py"), STRANGER
     read = json.loads(as_json(survey(*processes, card_notes=("no card",), notes=("noted",))))
@@ -66,7 +66,7 @@ def test_json_says_everything_by_name(survey, process, program):
     assert read["processes"][1]["programs"] == []
 
 
-def test_json_is_one_line_where_it_is_asked_for(survey, process):
+def test_json_is_one_line_if_requested(survey, process):
     assert "\n" not in as_json(survey(process()), indent=None)
 
 
@@ -76,7 +76,7 @@ def test_readers_of_gc_monitors_json_find_the_devices_in_use(survey, process):
     assert "PID" not in cards[1]["ipus"][0]
 
 
-def test_json_and_the_vendors_json_of_a_machine_at_rest(survey):
+def test_json_and_the_vendors_json_of_an_idle_machine(survey):
     assert json.loads(as_json(survey()))["processes"] == []
     assert [card["ipus"][0].get("PID") for card in json.loads(as_vendors_json(survey()))["cards"]] == [None, None]
 
@@ -99,7 +99,7 @@ def test_every_line_has_all_columns(survey, process, program, by_device):
     both = process(8, program(activity=Activity.COMPILING, rate=None), program(devices=("cpu", "cuda:0")))
     lines = rows(survey(process(7), both, STRANGER), by_device=by_device)
     assert {len(line) for line in lines} == {len(COLUMNS)}
-    # Two devices; or the first process, the second's two programs of which one is on two devices, and a stranger.
+    # Two devices; or one program, two programs of which one uses two devices, and a foreign process.
     assert len(lines) == (2 if by_device else 5)
 
 

@@ -33,7 +33,7 @@ def test_one_job_is_shown_as_gc_monitor_shows_it(survey, process):
     )
 
 
-def test_where_nothing_runs_that_is_said(survey):
+def test_a_machine_without_processes_says_so(survey):
     text = shown(survey(card_notes=("NVIDIA: no card.",)))
     assert "| No attached processes in partition vm |" in text
     assert text.endswith("NVIDIA: no card.")
@@ -47,7 +47,7 @@ def test_cards_or_processes_can_be_left_out(survey, process):
     assert "205698" not in shown(survey(process()), processes=False)
 
 
-def test_a_note_goes_with_the_table_that_it_is_about(survey):
+def test_a_note_is_shown_with_its_table(survey):
     noted = survey(card_notes=("NVIDIA: no card.",), notes=("1 announcement cannot be read.",))
     assert shown(noted).endswith("NVIDIA: no card. 1 announcement cannot be read.")
     assert "no card" not in shown(noted, devices=False)
@@ -88,7 +88,7 @@ def test_a_process_with_several_programs_has_a_line_for_each_at_work(survey, pro
     assert any("inference" in line and line.startswith("|   ") for line in lines)
 
 
-def test_a_process_at_rest_is_shown_with_its_last_program(survey, process, program):
+def test_an_idle_process_is_shown_with_its_last_program(survey, process, program):
     programs = (program(activity=Activity.IDLE), program(activity=Activity.IDLE, program="eval", moment=101.0))
     text = shown(survey(process(7, *programs)), devices=False)
     assert "eval (+1 idle)" in text
@@ -120,11 +120,11 @@ def test_the_folder_of_a_script_leaves_room_for_its_name(survey, process):
     shown(survey(process(command="")))
 
 
-def test_nothing_in_a_command_line_reaches_the_terminal_as_an_order(survey, process):
+def test_control_characters_in_a_command_line_do_not_reach_the_terminal(survey, process):
     assert "\x1b" not in shown(survey(process(command="python \x1b[2J\x1b]0;title\x07")))
 
 
-def test_a_program_without_a_pace_says_what_it_does(program):
+def test_a_program_without_a_rate_shows_its_activity(program):
     assert pace(program()) == "375"
     assert pace(program(activity=Activity.COMPILING)) == "compiling"
     assert pace(program(activity=Activity.STARTING)) == "first call"

@@ -38,7 +38,7 @@ def test_with_enough_room_everything_is_shown_in_whole(drawn):
         assert all(cell.text.strip() in text for cell in column.cells)
 
 
-def test_what_matters_least_goes_first():
+def test_the_least_important_columns_are_dropped_first():
     table = Table(tuple(Column(name, "", (Cell("x" * 10),), rank) for name, rank in (("a", 1), ("b", 3), ("c", 2))))
     assert [column.title for column in table.fitted(27).columns] == ["b", "c"]
 
@@ -49,9 +49,9 @@ def test_letters_that_take_two_places_are_counted_as_two():
 
 
 @given(st.text(), st.integers(0, 40))
-def test_what_is_cut_has_room(text, width):
+def test_cut_text_fits(text, width):
     assert width_of(cut(text, width, "...")) <= width or width_of(text) <= width
 
 
-def test_what_a_terminal_would_obey_is_not_passed_on():
+def test_control_characters_are_replaced():
     assert Cell("\x1b[31mred\x07\n").text == "?[31mred??"

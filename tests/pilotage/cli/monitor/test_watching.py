@@ -27,7 +27,7 @@ MONITOR = [sys.executable, "-m", "pilotage", "monitor"]
 
 @pytest.fixture
 def run_directory(tmp_path, monkeypatch) -> Path:
-    """Where what the test starts announces itself."""
+    """The run directory of the processes that the test starts."""
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path / "run"
@@ -65,7 +65,7 @@ def parsed(*words: str):
     return parser.parse_args(words)
 
 
-def test_a_process_is_shown_while_it_is_there_and_gone_when_it_was_killed(announced, run_directory, capsys):
+def test_a_process_is_shown_until_it_is_killed(announced, run_directory, capsys):
     assert run(parsed()) == 0
     assert str(announced.pid) in capsys.readouterr().out
     announced.kill()
@@ -86,7 +86,7 @@ def test_json_and_values_name_the_same_process(announced, capsys):
     assert line[COLUMNS.index("pid")] == str(announced.pid)
 
 
-def test_where_nothing_is_there_nothing_fails(run_directory, capsys):
+def test_missing_files_cause_no_error(run_directory, capsys):
     for words in ([], ["--json"], ["--csv-output"], ["-s"], ["--no-card-info"], ["--csv-output", "--no-headers"]):
         assert run(parsed(*words)) == 0
     assert not run_directory.exists()
@@ -101,7 +101,7 @@ def test_the_monitor_starts_without_torch(run_directory):
 
 
 @pytest.mark.slow
-def test_while_watching_a_process_comes_and_a_killed_one_goes(announced, start):
+def test_watching_shows_new_processes_and_drops_killed_ones(announced, start):
     watching = start(*MONITOR, "--json", "--watch", "0.1", stdout=subprocess.PIPE, text=True)
     looks = (json.loads(line)["processes"] for line in watching.stdout)
     assert [process["pid"] for process in next(looks)] == [announced.pid]
@@ -112,14 +112,14 @@ def test_while_watching_a_process_comes_and_a_killed_one_goes(announced, start):
 
 
 @pytest.mark.slow
-def test_values_come_under_one_header_while_watching(announced, start):
+def test_csv_has_one_header_while_watching(announced, start):
     watching = start(*MONITOR, "--csv-output", "--watch", "0.1", stdout=subprocess.PIPE, text=True)
     lines = [watching.stdout.readline() for _ in range(3)]
     assert [line.startswith("device,") for line in lines] == [True, False, False]
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_may_go(announced, start):
+def test_the_reader_may_close_the_pipe(announced, start):
     watching = start(*MONITOR, "--watch", "0.1", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     watching.stdout.readline()
     watching.stdout.close()

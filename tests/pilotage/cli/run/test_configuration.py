@@ -15,10 +15,11 @@ def parsed(*words: str):
     return parser.parse_args(words)
 
 
-def test_what_is_exported_is_imported_and_the_command_line_wins(tmp_path):
+def test_exported_options_are_imported_and_the_command_line_takes_precedence(tmp_path):
     file = str(tmp_path / "config")
     given = parsed(
-        "--num-instances=4", "--num-replicas=8", "--numa-aware=0", "-vv", "--debug", "--host=a[0-1]", "--mpi-local-args=-x A=1",
+        "--num-instances=4", "--num-replicas=8", "--numa-aware=0", "-vv", "--debug",
+        "--host=a[0-1]", "--mpi-local-args=-x A=1",
         f"--export-config={file}", "ignored",
     )  # fmt: skip
     export_configuration(given)
@@ -38,7 +39,7 @@ def test_a_file_is_not_overwritten_unasked(tmp_path):
     assert file.read_text() == "num-instances = 2\n"
 
 
-def test_a_file_that_cannot_be_written_is_told_in_one_line(tmp_path):
+def test_a_file_that_cannot_be_written_is_reported_in_one_line(tmp_path):
     with pytest.raises(OptionError, match="cannot be written: No such file or directory"):
         export_configuration(parsed(f"--export-config={tmp_path / 'nowhere' / 'config'}"))
 
@@ -54,7 +55,7 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(tmp_path):
         ("num-instances = two", "cannot be used.*num-instances"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_with_its_line(tmp_path, text, message):
+def test_an_invalid_file_is_refused_with_the_line(tmp_path, text, message):
     file = tmp_path / "config"
     file.write_text(text)
     with pytest.raises(OptionError, match=message):

@@ -47,7 +47,7 @@ def test_without_options_there_is_one_of_everything():
     assert job_of(parsed("--num-instances=3", "program")).replicas == 3
 
 
-def test_the_patience_with_silent_instances_is_handed_on():
+def test_the_exchange_timeout_is_passed_to_the_instances():
     assert job_of(parsed("--exchange-timeout=30", "program")).environment == {"PILOTAGE_EXCHANGE_TIMEOUT": "30"}
     with pytest.raises(OptionError, match="at least 1 second"):
         job_of(parsed("--exchange-timeout=0", "program"))
@@ -58,13 +58,13 @@ def test_debugging_makes_the_parts_below_talk():
 
 
 @pytest.mark.parametrize("name", SERVER_OPTIONS)
-def test_what_steers_a_server_is_accepted_with_one_notice(name):
+def test_options_of_a_server_are_accepted_with_one_notice(name):
     flag = f"--{name.replace('_', '-')}"
     (notice,) = notices(parsed(f"{flag}=1", "program"))
     assert flag in notice
 
 
-def test_notices_come_together_and_only_where_something_is_without_effect():
+def test_options_without_effect_get_one_notice():
     assert notices(parsed("--num-instances=2", "program")) == []
     assert notices(parsed("--ipus-per-replica=2", "program")) == []
     (notice,) = notices(parsed("--vipu-partition=p", "--mpi-global-args=--mca", "program"))
@@ -78,7 +78,7 @@ def test_hosts_and_their_network_become_part_of_the_job():
     assert (job.remote_shell, job.mpirun_arguments) == (RemoteShell.MPIRUN, ("--mca", "x"))
     assert (job.subnet, job.link_domains) == ("10.0.0.0/8", 2)
     assert job.environment == {"PILOTAGE_HOST_SUBNET": "10.0.0.0/8"}
-    # The reference has it ignored where no hosts are named.
+    # Ignored without hosts, as the reference says.
     assert job_of(parsed(*words, "program")).environment == {}
 
 
@@ -88,7 +88,7 @@ def test_other_arguments_of_mpirun_are_refused():
 
 
 @pytest.mark.parametrize("command", [poprun, lambda words: main(["run", *words])])
-def test_versions_are_told_in_three_forms(command, capsys):
+def test_versions_have_three_formats(command, capsys):
     assert command(["--version"]) == 0
     assert capsys.readouterr().out == f"poprun of Pilotage {pilotage.__version__}\n"
     assert command(["--version", "--version-format=full-json"]) == 0

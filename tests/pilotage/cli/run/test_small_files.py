@@ -30,7 +30,7 @@ def test_a_pipe_that_ends_is_read_whole(tmp_path):
     writing.join()
 
 
-def test_what_never_ends_is_refused(tmp_path, monkeypatch):
+def test_endless_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(small_files, "TIMEOUT", 0.2)
     pipe, large, name = tmp_path / "pipe", tmp_path / "large", tmp_path / "socket"
     os.mkfifo(pipe)
@@ -49,7 +49,7 @@ def test_what_never_ends_is_refused(tmp_path, monkeypatch):
             read_small_file(str(name), "file")
 
 
-def test_what_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_file_is_named(tmp_path):
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe")
     for path, message in [

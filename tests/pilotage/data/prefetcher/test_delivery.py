@@ -1,4 +1,4 @@
-"""What arrives: the same items, in the same order, however they are shared."""
+"""The same items arrive in the same order in every sharing mode."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_dataset_of_very_many_tensors_is_delivered(sharing_mode):
 
 @pytest.mark.usefixtures("nothing_left_behind")
 def test_items_are_views_valid_until_the_next_one():
-    # Read ahead into the next epoch, the ring would soon hold other items than the last.
+    # Prefetching the next epoch would soon overwrite the last item in the ring.
     items = [torch.full((3,), float(number)) for number in range(9)]
     prefetcher = forked(items, buffer_size=2, load_indefinitely=False)
     kept, copies = [], []
@@ -99,7 +99,7 @@ def test_shuffling_draws_there_what_it_would_have_drawn_here(sharing_mode):
     prefetcher.terminate()
 
 
-def test_the_random_stream_of_this_process_is_left_alone():
+def test_the_random_stream_of_this_process_is_not_changed():
     torch.manual_seed(1)
     expected = torch.rand(2)
     torch.manual_seed(1)
@@ -107,7 +107,7 @@ def test_the_random_stream_of_this_process_is_left_alone():
     assert torch.equal(torch.rand(2), expected)
 
 
-def test_a_loader_with_workers_of_its_own_can_be_read_ahead(ends):
+def test_a_loader_with_workers_can_be_prefetched(ends):
     class WhoReads(torch.utils.data.Dataset):
         def __len__(self):
             return 4

@@ -77,8 +77,8 @@ def test_many_prefetchers_leave_nothing_behind():
 
 
 @pytest.mark.parametrize("persistent", [True, False])
-def test_workers_of_a_loader_come_to_an_end_by_themselves(tmp_path, persistent):
-    """Killed in the middle of a batch they would leave shared memory behind, and whatever else they had open."""
+def test_the_workers_of_a_loader_shut_down_by_themselves(tmp_path, persistent):
+    """Workers that are killed in the middle of a batch would leave shared memory behind."""
 
     def write_when_it_ends(worker):
         multiprocessing.util.Finalize(None, (tmp_path / str(worker)).touch, exitpriority=1)
@@ -114,5 +114,5 @@ def test_a_child_process_ends_with_what_it_reads_ahead(ends):
     assert ends(in_a_child())
 
 
-def test_a_daemon_is_told_that_it_may_have_no_children():
+def test_a_daemon_gets_an_error_because_it_cannot_have_children():
     assert "daemonic processes are not allowed to have children" in in_a_child(daemon=True)

@@ -1,4 +1,4 @@
-"""Where epochs begin and end, and what is read ahead of them."""
+"""Where epochs start and end, and what is prefetched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ forked = partial(Prefetcher, sharing_mode=SharingMode.FORK)
 
 
 class Announcing:
-    """Yields numbers, and says through a pipe when each of them is read."""
+    """Yields numbers, and reports through a pipe when each is read."""
 
     def __init__(self, length):
         self.length = length
@@ -112,14 +112,14 @@ def test_only_the_first_item_is_read_before_anyone_iterates():
 def test_an_early_preload_fills_the_ring_before_anyone_iterates():
     source = Announcing(5)
     prefetcher = forked(source, early_preload=True, buffer_size=3)
-    # Three fill the ring, and a fourth waits in the hand of the reader.
+    # Three items fill the ring, and the fetcher holds a fourth.
     assert [source.heard.recv() for _ in range(4)] == [0, 1, 2, 3]
     assert not source.heard.poll(0.3)
     prefetcher.terminate()
 
 
 @pytest.mark.parametrize("load_indefinitely", [True, False])
-def test_the_next_epoch_is_read_ahead_only_where_that_is_wanted(load_indefinitely):
+def test_the_next_epoch_is_prefetched_only_if_requested(load_indefinitely):
     source = Announcing(2)
     prefetcher = forked(source, load_indefinitely=load_indefinitely)
     assert len(list(prefetcher)) == 2

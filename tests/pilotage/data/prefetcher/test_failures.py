@@ -1,4 +1,4 @@
-"""What goes wrong in the other process, and what is refused."""
+"""Failures in the background process, and refused options."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(iterable, message):
     assert not multiprocessing.active_children()
 
 
-def test_a_failure_comes_after_everything_that_was_read_before_it():
+def test_a_failure_arrives_after_all_items_read_before_it():
     prefetcher = forked(Breaking(5, fail), buffer_size=8)
     assert [int(next(prefetcher)) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(FetchError, match="ValueError: a bad sample"):
@@ -109,7 +109,7 @@ def test_an_item_unlike_the_first_is_refused(later, message):
         list(prefetcher)
 
 
-def test_what_cannot_be_pickled_is_refused_with_the_remedy():
+def test_an_unpicklable_dataset_is_refused_with_a_remedy():
     with pytest.raises(FetchStartError, match=r"picklable.*SharingMode\.FORK"):
         Prefetcher([lambda: None], sharing_mode=SharingMode.FORK_SERVER)
 
@@ -130,6 +130,6 @@ def test_too_many_tensors_to_share_are_refused_with_the_remedy():
     [{"buffer_size": 0}, {"miss_sleep_seconds": -1.0}, {"rebatched_size": 0}],
     ids=lambda each: next(iter(each)),
 )
-def test_settings_that_cannot_be_are_refused(arguments):
+def test_invalid_settings_are_refused(arguments):
     with pytest.raises(OptionError, match=next(iter(arguments))):
         forked([torch.ones(1)], **arguments)

@@ -1,4 +1,4 @@
-"""Whole programs that end, by themselves or by force, with everything that they started."""
+"""Whole programs that end, normally or by force, together with their children."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class Run:
         self.others = [int(word) for word in self.main.stdout.readline().split()]
 
     def finish(self, ends: Callable[[int], bool]) -> tuple[int, str]:
-        """Wait for the end of all; the exit code and what was said on standard error."""
+        """Wait for all processes; returns the exit code and standard error."""
         assert all(ends(process) for process in self.others)
         _, errors = self.main.communicate(timeout=200)
         assert all(ends(process) for process in self._session())
         return self.main.returncode, errors
 
     def _session(self) -> list[int]:
-        """Whoever is left of all that the script started, multiprocessing's own servers too."""
+        """The processes that are left of those the script started, including multiprocessing's servers."""
         alive = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ def test_a_program_that_ends_without_terminating_leaves_no_process_behind(tmp_pa
     assert "resource_tracker" not in errors
 
 
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+def test_a_script_without_a_main_guard_gets_an_explanation(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(
         "import torch\nfrom pilotage.data import Prefetcher\nPrefetcher([torch.ones(1)])\nprint('unreachable')"

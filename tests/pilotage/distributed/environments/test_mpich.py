@@ -1,4 +1,4 @@
-"""What MPICH's mpiexec leaves in the environment."""
+"""The variables of MPICH's mpiexec."""
 
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.environments.mpich import mpich_world
@@ -12,7 +12,7 @@ def test_ranks_are_read_from_pmi():
     assert world_from(told) == world
 
 
-def test_processes_of_one_host_meet_there():
+def test_processes_of_one_host_meet_on_that_host():
     world = mpich_world({"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_LOCAL_SIZE": "2", "PMI_LOCAL_RANK": "0"})
     assert world.address == "127.0.0.1"
     assert world.port == mpich_world({"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_LOCAL_SIZE": "2"}).port
@@ -22,6 +22,6 @@ def test_without_pmi_there_is_no_such_world():
     assert mpich_world({"PMI_RANK": "0"}) is None
 
 
-def test_slurm_goes_before_its_own_pmi():
+def test_slurm_takes_precedence_over_its_own_pmi():
     told = {"PMI_RANK": "0", "PMI_SIZE": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
     assert world_from(told).launcher == "SLURM"

@@ -19,13 +19,13 @@ def variables(rank: int, size: int, *, local_size: int, **more: str) -> dict[str
 
 
 @given(st.integers(1, 16), st.text(min_size=1))
-def test_on_one_host_all_ranks_find_the_same_place_by_themselves(size, job):
+def test_on_one_host_all_ranks_derive_the_same_address(size, job):
     worlds = [openmpi_world(variables(rank, size, local_size=size, PMIX_NAMESPACE=job)) for rank in range(size)]
     assert [world.rank for world in worlds] == list(range(size))
     assert {(world.address, world.port) for world in worlds} == {("127.0.0.1", worlds[0].port)}
 
 
-def test_on_several_hosts_the_place_has_to_be_said():
+def test_on_several_hosts_master_addr_has_to_be_set():
     assert openmpi_world(variables(1, 4, local_size=2)).address is None
     told = openmpi_world(variables(1, 4, local_size=2, MASTER_ADDR="node0", MASTER_PORT="1234"))
     assert (told.address, told.port) == ("node0", 1234)

@@ -28,7 +28,7 @@ def worlds(draw):
 
 
 @given(worlds())
-def test_what_poprun_tells_is_what_an_instance_reads(world):
+def test_an_instance_reads_back_what_poprun_sets(world):
     assert poprun_world(poprun_variables(world)) == world
 
 
@@ -50,7 +50,7 @@ def test_a_job_without_stages_that_a_stage_has_started_does_not_take_itself_for_
     assert poprun_world({**around, **inside}) == World(size=2, rank=1, launcher="poprun")
 
 
-def test_without_the_number_of_replicas_nobody_is_under_poprun():
+def test_without_the_number_of_replicas_a_process_is_not_under_poprun():
     assert poprun_world({"POPDIST_NUM_LOCAL_REPLICAS": "2"}) is None
 
 

@@ -35,12 +35,12 @@ def test_a_batch_script_is_not_an_instance():
     assert slurm_world(batch) is None
 
 
-def test_a_place_that_is_said_counts():
+def test_master_addr_and_port_take_precedence():
     told = slurm_world(variables(0, 2, MASTER_ADDR="head", MASTER_PORT="4000"))
     assert (told.address, told.port) == ("head", 4000)
 
 
-def test_a_step_on_one_node_knows_that_it_is():
+def test_a_step_on_one_node_is_on_one_host():
     for told, expected in [({"SLURM_STEP_NUM_NODES": "1"}, True), ({"SLURM_NNODES": "2"}, False), ({}, False)]:
         world = slurm_world({**variables(0, 2), "SLURM_STEP_NUM_NODES": "", "SLURM_NNODES": "", **told})
         assert world is not None

@@ -27,7 +27,7 @@ def test_torchs_variables_are_read(place):
     assert torchrun_world(variables) == expected
 
 
-def test_half_of_the_variables_is_no_launcher():
+def test_an_incomplete_set_of_variables_is_not_a_launcher():
     assert torchrun_world({"RANK": "0"}) is None
     assert torchrun_world({"WORLD_SIZE": "2"}) is None
 
@@ -42,7 +42,8 @@ model = torch.nn.Linear(1, 1, bias=False)
 with torch.no_grad():
     model.weight.fill_(0)
 step = pilotage.training(
-    model, torch.optim.SGD(model.parameters(), lr=0.5), loss=torch.nn.L1Loss(), distributed=True, tier="eager", backend="cpu")
+    model, torch.optim.SGD(model.parameters(), lr=0.5), loss=torch.nn.L1Loss(), distributed=True,
+    tier="eager", backend="cpu")
 step(torch.full((2, 1), 1.0 + 2 * peers.world.rank), torch.full((2, 1), 100.0))
 print(f"{peers.world.launcher} {peers.world.rank}: {model.weight.item()}", flush=True)
 """
@@ -56,7 +57,7 @@ def test_instances_of_torchs_own_launcher_train_together(tmp_path):
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     ran = subprocess.run(launcher, capture_output=True, text=True, env=environment, timeout=100)
     assert ran.returncode == 0, ran.stderr
-    # Two processes write into one pipe, so that a line may break in the other.
+    # Two processes write to one pipe, so their lines may be mixed.
     assert sorted(re.findall(r"torchrun \d: 1\.0", ran.stdout)) == ["torchrun 0: 1.0", "torchrun 1: 1.0"]
 
 

@@ -23,7 +23,7 @@ def test_a_missing_number_takes_its_default_or_is_named():
 
 
 @given(st.text())
-def test_ports_of_jobs_may_be_used_by_anyone_and_are_not_given_away_by_the_system(job):
+def test_ports_of_jobs_are_unprivileged_and_below_the_ephemeral_range(job):
     assert 1024 < port_of_job(job) < 32768
 
 

@@ -1,4 +1,4 @@
-"""poprun as a process, hosts for it, and what it leaves behind."""
+"""Fixtures: poprun as a process, hosts for it, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @pytest.fixture
 def left_of() -> Callable[[Iterable[int]], list[str]]:
-    """Tells what is left of processes: themselves, and memory that they shared."""
+    """Returns what is left of processes: themselves, and shared memory."""
 
     def find(pids: Iterable[int]) -> list[str]:
         gone = [str(pid) for pid in pids]
@@ -26,7 +26,7 @@ def left_of() -> Callable[[Iterable[int]], list[str]]:
 
 @pytest.fixture
 def start_poprun(monkeypatch) -> Callable[..., subprocess.Popen[str]]:
-    """Starts poprun with these words."""
+    """Starts poprun with these arguments."""
     for name in ("MASTER_PORT", "MASTER_ADDR", "PILOTAGE_REMOTE_SHELL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -65,7 +65,7 @@ def ip(*words: str) -> None:
 
 @pytest.fixture
 def two_hosts(tmp_path):
-    """A remote shell that reaches two hosts, 10.77.0.1 and 10.77.0.2, which only a wire connects."""
+    """A remote shell for two hosts, 10.77.0.1 and 10.77.0.2, connected by a virtual wire."""
     if shutil.which("ip") is None or os.geteuid() != 0:
         pytest.skip("network namespaces need root and the command ip")
     names = [f"pilotage-{os.getpid()}-{number}" for number in (1, 2)]

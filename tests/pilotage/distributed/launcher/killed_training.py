@@ -1,8 +1,8 @@
-"""A training that is killed: every instance writes down its process, and the samples of each update before it is made.
+"""A training to be killed: every instance records its process, and the samples of each update before making it.
 
     killed_training.py FOLDER UPDATES HELD
 
-With HELD, the first try makes no more than that many updates and then waits for its end, so that it cannot be missed.
+With HELD, the first attempt makes only that many updates and then waits to be killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ notes = (folder / f"notes-{tries}-{world.rank}").open("w", buffering=1)
 
 
 def note(*words: object) -> None:
-    """Into the file, which outlives the process, and to whoever waits."""
+    """Write to the file, which outlives the process, and to standard output."""
     print(*words, file=notes)
     print("note", world.rank, *words, flush=True)
 

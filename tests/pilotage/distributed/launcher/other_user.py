@@ -1,4 +1,4 @@
-"""Another user of this host, who tries to read, join and poison a job. Runs in a process that has given up root."""
+"""Another user of this host, who tries to read, join and poison a job. Runs in a process without root rights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DATA, SEND_READY, RECEIVE_READY = 1, 2, 3
 
 
 class Evil:
-    """Makes a directory when it is unpickled."""
+    """Creates a directory when unpickled."""
 
     def __init__(self, marker: str) -> None:
         self.marker = marker
@@ -37,7 +37,7 @@ class Evil:
 
 
 def as_another_user(attack: Callable[[], Any]) -> Callable[[], Any]:
-    """Begin an attack in a process of another user; the returned function waits for it and returns what it found."""
+    """Start an attack in a process of another user; the returned function waits for its result."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
@@ -62,7 +62,7 @@ def as_another_user(attack: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def read(pids: Iterable[int]) -> dict[str, str]:
-    """All that /proc tells this user about processes, and what lies in the directories of jobs."""
+    """Everything that this user can read in /proc about processes, and in the directories of jobs."""
     found = {}
     for pid in pids:
         for name in ("cmdline", "environ", "cwd/x", "fd"):
@@ -77,19 +77,19 @@ def read(pids: Iterable[int]) -> dict[str, str]:
 
 
 def join_as_rank_1(ports: Iterable[int], command_lines: str, marker: str) -> bool:
-    """Take the place of rank 1 and send a pickle; tells whether the group came together."""
+    """Connect as rank 1 and send a pickle; returns whether the group formed."""
     told = [int(port) for port in re.findall(r"MASTER_PORT\W+(\d+)", command_lines)]
     return any(_in_a_child(partial(_join, port, marker)) for port in dict.fromkeys([*told, *ports]))
 
 
 def _join(port: int, marker: str) -> None:
-    # Torch says much about what fails.
+    # torch logs a lot about failures.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     place = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", init_method=place, rank=1, world_size=2, timeout=timedelta(seconds=20))
-    # It is unpickled here, too, where this user may not do what it asks for.
+    # It is also unpickled here, where this user lacks the rights.
     with contextlib.suppress(OSError):
         dist.all_gather_object([None, None], Evil(marker))
 
@@ -108,13 +108,13 @@ def _in_a_child(attack: Callable[[], None]) -> bool:
 
 
 def _end_after(seconds: int) -> None:
-    # Not by the handler of whoever runs the tests: torch may wait in native code for ever.
+    # Not with the handler of the test runner: torch may wait in native code forever.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds)
 
 
 def connect(ports: Iterable[int], junk: bytes) -> list[socket.socket]:
-    """Come to gloo's sockets before the peer does, once under each number that it may have."""
+    """Connect to gloo's sockets before the peer does, once under each possible number."""
     found = []
     for port in ports:
         for number in SEQUENCE_NUMBERS:
@@ -127,7 +127,7 @@ def connect(ports: Iterable[int], junk: bytes) -> list[socket.socket]:
 
 
 def answer_everything(connections: Sequence[socket.socket], seconds: float) -> int:
-    """Speak gloo's protocol in the place of the peer, with data of one's own; returns how many messages came."""
+    """Speak gloo's protocol as the peer, with forged data; returns the number of messages received."""
     count, waiting = 0, dict.fromkeys(connections, b"")
     end = _deadline(seconds)
     while waiting and (left := end()) > 0:

@@ -60,7 +60,7 @@ def test_the_jobs_own_remote_shell_is_used():
 
 @pytest.mark.parametrize("shell", [None, *RemoteShell])
 @pytest.mark.parametrize("host", ["localhost", "far"])
-def test_nothing_of_the_job_stands_on_a_command_line(host, shell):
+def test_command_lines_reveal_nothing_about_the_job(host, shell):
     made = job(host, remote_shell=shell, environment={"API_KEY": "hidden-1"}, exported=("TOKEN",))
     (process,) = made.processes("10.0.0.1", 4321, "/tmp/pilotage-job-hidden-4")
     here = {"PATH": "/bin", "TOKEN": "hidden-2", "PILOTAGE_SECRET": "hidden-3"}

@@ -32,7 +32,7 @@ def test_replicas_have_separate_cards_as_long_as_there_are_enough(cards, instanc
     assert guard.cards_for(names, request | {"local_rank": 0, "stages": 2}) == ["0"]
 
 
-def test_cards_that_the_user_has_chosen_are_left_alone(tmp_path):
+def test_cards_that_the_user_has_chosen_are_not_changed(tmp_path):
     for name in ("0000:17:00.0", "0000:65:00.0"):
         (tmp_path / name).mkdir()
     assert guard.cards_of({}, tmp_path) == ["0", "1"]

@@ -49,18 +49,18 @@ def test_the_stages_of_an_instance_are_processes_of_one_host_and_the_first_one_s
         ({"instances": 10**12, "replicas": 10**12, "link_domains": 10**12}, "A job has at most 65536"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused(options, message):
+def test_an_invalid_job_is_refused(options, message):
     with pytest.raises(OptionError, match=message):
         Job(**{"command": ("true",), **options})
 
 
-def test_this_machine_is_known_by_its_names():
+def test_this_machine_is_recognised_by_its_names():
     assert is_here("localhost")
     assert is_here("127.0.0.1")
     assert not is_here("another.host.example")
 
 
-def test_a_job_is_no_larger_than_its_link_domains():
+def test_a_job_cannot_exceed_its_link_domains():
     assert Job(command=("x",), replicas=16, stages_per_replica=4).devices == 64
     with pytest.raises(
         OptionError, match=r"17 replicas with 4 IPUs each are 68 IPUs, and 1 link domain has 64.*--num-ilds"

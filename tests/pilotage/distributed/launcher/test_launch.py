@@ -17,7 +17,7 @@ TELL_AND_WAIT = "echo $$; sleep 1000 & echo $!; wait"
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Whether a process is running."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -38,7 +38,7 @@ def read_numbers(process, count):
     return [int(process.stdout.readline().rpartition(":")[2]) for _ in range(count)]
 
 
-def test_every_instance_runs_with_its_place_and_its_lines_are_tagged(poprun):
+def test_every_instance_gets_its_rank_and_its_lines_are_tagged(poprun):
     say = "echo out $POPDIST_REPLICA_INDEX_OFFSET of $POPDIST_NUM_TOTAL_REPLICAS; echo err >&2; printf end"
     status, out, err = poprun("--num-instances", 2, "--num-replicas=4", *SHELL, say)
     assert status == 0
@@ -51,7 +51,7 @@ def test_every_instance_runs_with_its_place_and_its_lines_are_tagged(poprun):
     assert sorted(err.splitlines()) == ["[1,0]<stderr>:err", "[1,1]<stderr>:err"]
 
 
-def test_each_further_v_says_more(poprun):
+def test_each_v_adds_details(poprun):
     quiet, loud, louder = (poprun(*words, "--num-instances=2", *SHELL, "exit")[2] for words in ((), ("-v",), ("-vv",)))
     assert not quiet
     assert "POPRUN [I] Instance 1 starts on localhost" in loud
@@ -111,13 +111,13 @@ def test_nothing_outlives_a_launcher_that_is_killed(start_poprun):
     wait_until_gone(pids)
 
 
-def test_nothing_that_an_instance_has_left_running_outlives_it(poprun):
+def test_children_of_an_instance_do_not_outlive_it(poprun):
     status, out, _ = poprun(*SHELL, "sleep 1000 >/dev/null 2>&1 & echo $!")
     assert status == 0
     wait_until_gone(numbers_in(out))
 
 
-def test_a_job_is_started_again_as_often_as_was_asked_for(poprun, tmp_path):
+def test_a_job_is_restarted_as_often_as_requested(poprun, tmp_path):
     fail_twice = f"echo try $PILOTAGE_RESTART; echo x >> {tmp_path}/tries; test $PILOTAGE_RESTART = 2"
     status, out, err = poprun("--max-restarts=2", *SHELL, fail_twice)
     assert status == 0
@@ -157,7 +157,7 @@ def test_bad_launches_give_one_line_and_start_nothing(poprun, tmp_path):
 
 @pytest.fixture
 def other_hosts(tmp_path):
-    """A remote shell that emulates hosts on this machine, each in an environment that begins empty."""
+    """A remote shell that emulates hosts on this machine, each with an empty environment."""
     shell = tmp_path / "remote-shell"
     shell.write_text(
         f'#!/bin/sh\necho "$1" >> {tmp_path}/reached\nexec env -i PATH=/usr/bin:/bin HERE="$1" sh -c "$2"\n'
@@ -167,7 +167,10 @@ def other_hosts(tmp_path):
 
 
 def test_other_hosts_are_reached_through_the_remote_shell(poprun, other_hosts, tmp_path):
-    say = "echo $HERE $POPDIST_REPLICA_INDEX_OFFSET $POPDIST_LOCAL_INSTANCE_INDEX $MASTER_ADDR $PILOTAGE_EXAMPLE ${SECRET-none} $MINE; pwd"
+    say = (
+        "echo $HERE $POPDIST_REPLICA_INDEX_OFFSET $POPDIST_LOCAL_INSTANCE_INDEX $MASTER_ADDR "
+        "$PILOTAGE_EXAMPLE ${SECRET-none} $MINE; pwd"
+    )
     status, out, err = poprun(
         "--host=node[0-1]", "--num-instances=4", "--mpi-local-args=-x MINE", *SHELL, say, **other_hosts
     )
@@ -217,7 +220,7 @@ def test_variables_beyond_what_a_command_line_can_hold_arrive(poprun, other_host
 
 
 @pytest.mark.parametrize("whom", ["launcher", "instance"])
-def test_the_directory_of_a_job_goes_with_it(start_poprun, poprun, tmp_path, whom):
+def test_the_directory_of_a_job_is_removed_at_its_end(start_poprun, poprun, tmp_path, whom):
     def left():
         return [*tmp_path.glob("pilotage-job-*")]
 
@@ -236,7 +239,7 @@ def test_the_directory_of_a_job_goes_with_it(start_poprun, poprun, tmp_path, who
     assert not left()
 
 
-def test_what_would_never_end_is_refused_in_a_moment(poprun, tmp_path):
+def test_endless_ranges_are_refused_at_once(poprun, tmp_path):
     python = (sys.executable, "-c", "")
     for words, message in [
         (("--host", "h[0-99999999999]"), "names more than 65536 hosts"),

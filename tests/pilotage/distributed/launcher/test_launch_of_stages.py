@@ -1,4 +1,4 @@
-"""Stages that poprun starts as processes: who speaks, and what happens when one of them fails or is killed."""
+"""Stages as processes of poprun: which one prints, and what happens when one fails or is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Layers(torch.nn.Module):
 
 model = Layers()
 step = pilotage.training(
-    model, torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.MSELoss(), distributed=True, tier="graph", backend="cpu",
+    model, torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.MSELoss(), distributed=True,
+    tier="graph", backend="cpu",
     gradient_accumulation=4, pipeline=order)
 (folder / f"{stage}.pid").write_text(str(os.getpid()))
 for update in range(moment if failing < 0 else 100_000):
@@ -60,11 +61,11 @@ def processes(tmp_path):
 
 
 @pytest.mark.long
-def test_only_the_first_stage_speaks_and_the_failure_of_another_is_told(poprun, left_of, tmp_path):
+def test_only_the_first_stage_prints_and_failures_of_others_are_reported(poprun, left_of, tmp_path):
     status, out, errors = poprun(*words(tmp_path, 2, 1, "gpipe"))
     assert status == 1
     assert out.splitlines() == ["[1,0]<stdout>:says 0", "[1,0]<stdout>:update 0"]
-    # Its neighbours notice at once, and may be the first to end.
+    # Its neighbours notice at once, and may end first.
     assert re.search(r"Instance 0, stage 2 on localhost (was the first to fail|failed too), with status 1\.", errors)
     assert "ValueError: this stage has had enough" in errors
     assert not left_of(processes(tmp_path))

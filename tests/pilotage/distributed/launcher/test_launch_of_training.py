@@ -1,4 +1,4 @@
-"""An instance that is killed from outside, wherever it is, takes the job down; restarted, the job ends as if undisturbed."""
+"""A killed instance ends the job; a restarted job ends as if undisturbed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG_SEEDS = [pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 10
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job runs: its words for poprun, and what each instance's host is called."""
+    """Where a job runs: its arguments for poprun, and the host of each instance."""
 
     hosts: tuple[str, ...] = ("localhost",) * 2
     words: tuple[str, ...] = ()
@@ -53,13 +53,13 @@ def on_two_hosts(two_hosts) -> Place:
 
 @pytest.fixture(scope="module")
 def kept_folder(tmp_path_factory):
-    """For what several tests of this file compare with, so that it is made once."""
+    """A folder for reference results that several tests share."""
     return tmp_path_factory.mktemp("undisturbed")
 
 
 @pytest.fixture
 def undisturbed(poprun, kept_folder):
-    """The folder of a job that nobody disturbs."""
+    """The folder of an undisturbed job."""
 
     def run(place: Place) -> Path:
         folder = kept_folder / f"{len(place.hosts)}"
@@ -73,7 +73,7 @@ def undisturbed(poprun, kept_folder):
 
 @pytest.fixture
 def kill(start_poprun, left_of):
-    """Starts a job, kills one instance when it has come so far, and waits for the job's end: its status and errors."""
+    """Starts a job, kills one instance at a given moment, and waits for the job; returns its status and errors."""
 
     def run(place: Place, folder: Path, victim: int, moment: str, **options: int) -> tuple[int, str]:
         job = start_poprun(*place.command(folder, **options), **place.environment)
@@ -105,13 +105,13 @@ def until_noted(job, rank: int, moment: str) -> None:
 
 
 def noted(folder: Path, tries: int, rank: int) -> list[list[str]]:
-    # The last line of a process that was killed may lack its end.
+    # The last line of a killed process may be incomplete.
     text = (folder / f"notes-{tries}-{rank}").read_text()
     return [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def instances_of(folder: Path) -> list[tuple[int, int]]:
-    """Try and rank of every instance that came to anything."""
+    """The attempt and rank of every instance that made progress."""
     names = (re.fullmatch(r"notes-(\d+)-(\d+)", path.name) for path in folder.iterdir())
     return [(int(name[1]), int(name[2])) for name in names if name and noted(folder, int(name[1]), int(name[2]))]
 
@@ -121,7 +121,7 @@ def process_of(folder: Path, tries: int, rank: int) -> int:
 
 
 def updates_of(folder: Path, tries: int, rank: int) -> dict[int, list[str]]:
-    """The samples of each update that an instance began."""
+    """The samples of each update that an instance started."""
     found = noted(folder, tries, rank) if (tries, rank) in instances_of(folder) else []
     return {int(words[1]): words[2:] for words in found if words[0] == "update"}
 
@@ -132,7 +132,7 @@ def begin_of(folder: Path, tries: int, rank: int) -> int:
 
 
 def moment_of(chance: random.Random) -> str:
-    """Before the instances have met, before the first update, or most of the time in any update or checkpoint."""
+    """Before the rendezvous, before the first update, or mostly in any update or checkpoint."""
     later = [f"{chance.choice(('update', 'saves'))} {chance.randrange(HELD - 5)}" for _ in range(8)]
     return chance.choice(["process", "begins", *later])
 
@@ -149,7 +149,7 @@ def assert_as_if_undisturbed(folder: Path, reference: Path, instances: int) -> N
     for rank in range(instances):
         before, after = updates_of(folder, 0, rank), updates_of(folder, 1, rank)
         assert [*after] == [*range(begun, UPDATES)]
-        # What the checkpoint holds was done in the first try, and what was begun in vain is done again, alike.
+        # The first attempt did what the checkpoint contains; the rest is repeated, identically.
         assert [*before] == [*range(len(before))]
         assert begun <= len(before) <= HELD
         whole = {number: before[number] for number in range(begun)} | after

@@ -1,4 +1,4 @@
-"""Two hosts with networks of their own, made of namespaces, which only a wire connects."""
+"""Two hosts with separate networks, made of namespaces connected by a virtual wire."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ model = torch.nn.Linear(3, 1)
 with torch.no_grad():
     model.weight.fill_(1), model.bias.zero_()
 step = pilotage.training(
-    model, torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.MSELoss(), distributed=True, tier="graph", backend="cpu")
+    model, torch.optim.SGD(model.parameters(), lr=0.1), loss=torch.nn.MSELoss(), distributed=True,
+    tier="graph", backend="cpu")
 for number in range(3):
     whole = torch.arange(24.0).reshape(8, 3) * (number + 1) / 24
     mine = whole.chunk(peers.world.size)[peers.world.rank]

@@ -49,7 +49,7 @@ OTHER = other_user()
 
 
 class Attacked:
-    """A job of two instances, the second of which waits until the attacker has come."""
+    """A job of two instances, the second of which waits for the attacker."""
 
     def __init__(self, start_poprun, folder: Path, *, late: bool = False, timeout: int = 5) -> None:
         self.late = late
@@ -77,7 +77,7 @@ class Attacked:
         self.ports = wait_for_ports(self.instances if late else self.instances[:1])
 
     def _told(self, word: str) -> list[int]:
-        """The processes that have said a word, by rank."""
+        """The processes that have printed something, by rank."""
         lines = [self.process.stdout.readline() for _ in range(2)]
         return [int(pid) for _, pid in sorted(re.findall(rf"\[1,(\d)\]<stdout>:{word} (\d+)", " ".join(lines)))]
 
@@ -93,7 +93,7 @@ class Attacked:
 
 
 def wait_for_ports(pids: list[int]) -> list[int]:
-    """Where processes listen, as soon as each of them does."""
+    """Where processes listen, once all of them do."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         found = [listening(pid) for pid in pids]
@@ -117,7 +117,7 @@ def listening(pid: int) -> list[int]:
 
 
 def check_that_nothing_came_of_it(job: Attacked, status: int, out: str, err: str) -> None:
-    """The job has ended with right results, or with an error and without results; nothing foreign was run."""
+    """The job ended with right results, or with an error and no results; no foreign code ran."""
     assert not Path(job.marker).exists()
     results = re.findall(r"result .*", out)
     assert set(results) <= {RIGHT}, out
@@ -163,14 +163,14 @@ def attack_gloo(job: Attacked, junk: bytes, answers: bool) -> tuple[int, int, st
     return result(), status, out, err
 
 
-def test_another_user_who_takes_the_place_of_a_peer_is_noticed(start_poprun, tmp_path):
+def test_another_user_who_connects_as_a_peer_is_detected(start_poprun, tmp_path):
     job = Attacked(start_poprun, tmp_path)
     check_that_the_impostor_was_noticed(job, *attack_gloo(job, b"", answers=True))
 
 
 def check_that_the_impostor_was_noticed(job: Attacked, messages: int, status: int, out: str, err: str) -> None:
     check_that_nothing_came_of_it(job, status, out, err)
-    # Gloo decides by its addresses who connects to whom; where rank 0 is the one that connects, there is no place to take.
+    # Gloo decides by address who connects to whom; if rank 0 connects, there is nothing to attack.
     assert status if messages else not status, (out, err)
     assert ("does not have the key of this job" in err) == bool(messages), err
 

@@ -18,7 +18,7 @@ def program(folder, name, text="exit 0"):
     return path
 
 
-def test_ssh_gets_a_line_for_the_shell_of_the_host():
+def test_ssh_gets_a_command_line_for_the_remote_shell():
     *shell, host, line = remote_command("far", COMMAND, shell=None, environment={})
     assert shell == ["ssh", "-o", "BatchMode=yes"]
     assert (host, shlex.split(line)) == ("far", COMMAND)
@@ -33,7 +33,7 @@ def test_launchers_of_a_site_get_the_words_themselves(shell, names_host):
     assert words[-3 - len(names_host) :] == [*names_host, *COMMAND]
 
 
-def test_only_mpirun_is_told_more():
+def test_only_mpirun_gets_further_arguments():
     told = {
         shell: remote_command("far", COMMAND, shell=shell, more=("--mca",), environment={}) for shell in RemoteShell
     }
@@ -45,7 +45,7 @@ def test_a_command_of_the_users_counts_more_than_any_choice():
     assert words[:3] == ["rsh", "-q", "far"]
 
 
-def test_in_an_allocation_of_slurm_its_own_launcher_is_taken_where_it_is_there(tmp_path):
+def test_inside_a_slurm_allocation_srun_is_used_if_it_exists(tmp_path):
     here = {"SLURM_JOB_ID": "7", "PATH": str(tmp_path)}
     assert chosen_remote_shell(here) is RemoteShell.SSH
     program(tmp_path, "srun")
@@ -60,7 +60,7 @@ def test_one_that_is_not_there_is_refused_with_the_others(tmp_path):
     check_remote_shell(RemoteShell.MPIRUN, {"PATH": str(tmp_path)})
 
 
-# A stand-in for the launcher of a site: it drops its own options and starts the rest on this machine.
+# A substitute for a site's launcher: it drops its own options and runs the command on this machine.
 STAND_IN = """
 while [ "$1" != "${1#-}" ]; do
   case "$1" in -np|--bind-to|--host|--mca) shift;; esac

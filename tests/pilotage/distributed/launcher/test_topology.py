@@ -25,7 +25,7 @@ def test_the_table_is_the_documented_one():
 
 
 @given(hosts=st.integers(1, 4), per_host=st.integers(1, 4), replicas=st.integers(1, 8))
-def test_cells_of_all_rows_end_where_they_should(hosts, per_host, replicas):
+def test_the_cells_of_all_rows_align(hosts, per_host, replicas):
     names = tuple(f"a-host-with-a-name-{number}" for number in range(hosts))
     job = Job(command=("x",), instances=hosts * per_host, replicas=hosts * per_host * replicas, hosts=names)
     table = [line for line in topology(job).splitlines() if not line.startswith("[")]
@@ -55,10 +55,10 @@ NARROW = """\
 [0]: localhost"""
 
 
-def test_what_does_not_fit_is_cut_and_named_below():
+def test_host_names_that_do_not_fit_are_listed_below():
     assert topology(Job(command=("x",))) == NARROW
 
 
-def test_the_processes_of_the_stages_are_told_below():
+def test_the_number_of_stage_processes_is_printed_below():
     job = Job(command=("x",), replicas=4, hosts=("gc-poplar-02",), stages_per_replica=3)
     assert topology(job) == f"{DOCUMENTED}\nEach instance is 3 processes, one for each stage of its replicas."
