@@ -30,7 +30,7 @@ abs acos acosh adaptive_max_pool2d adaptive_max_pool2d_backward adaptive_max_poo
 addbmm addcdiv addcmul addmm addmv addr affine_grid_generator alias alias_copy all amax amin aminmax angle any arange
 argmax argmin as_strided as_strided_copy as_strided_scatter asin asinh atan atan2 atanh avg_pool2d avg_pool2d_backward
 avg_pool3d avg_pool3d_backward baddbmm bartlett_window batch_norm_backward bernoulli binary_cross_entropy
-binary_cross_entropy_backward binary_cross_entropy_with_logits binomial bitwise_and bitwise_left_shift bitwise_not
+binary_cross_entropy_backward binary_cross_entropy_with_logits bitwise_and bitwise_left_shift bitwise_not
 bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm bucketize cat cauchy ceil celu
 channel_shuffle cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min clone col2im complex
 constant_pad_nd convolution convolution_backward copy copysign cos cosh count_nonzero cummax cummin cumprod cumsum
@@ -59,19 +59,17 @@ new_ones new_zeros nextafter nll_loss2d_backward nll_loss2d_forward nll_loss_bac
 norm normal normal_functional ones ones_like ormqr permute permute_copy pixel_shuffle pixel_unshuffle poisson polar
 polygamma pow prod put rad2deg rand rand_like randint randint_like randn randn_like random randperm range reciprocal
 reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward reflection_pad3d
-reflection_pad3d_backward relu remainder renorm repeat repeat_interleave replication_pad1d replication_pad1d_backward
+reflection_pad3d_backward relu remainder renorm repeat replication_pad1d replication_pad1d_backward
 replication_pad2d replication_pad2d_backward replication_pad3d replication_pad3d_backward reshape roll rot90 round
 rrelu_with_noise rrelu_with_noise_backward rrelu_with_noise_functional rsqrt rsub scalar_tensor scatter scatter_add
 scatter_reduce searchsorted select select_backward select_copy select_scatter sgn sigmoid sigmoid_backward sign
 signbit silu silu_backward sin sinc sinh slice slice_backward slice_copy slice_scatter smooth_l1_loss
 smooth_l1_loss_backward soft_margin_loss soft_margin_loss_backward softplus softplus_backward softshrink
 softshrink_backward sort special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
-special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v
-special_chebyshev_polynomial_w special_entr special_erfcx special_hermite_polynomial_h special_hermite_polynomial_he
+special_entr special_erfcx special_hermite_polynomial_h special_hermite_polynomial_he
 special_i0e special_i1 special_i1e special_log_ndtr special_modified_bessel_i0 special_modified_bessel_i1
 special_modified_bessel_k0 special_modified_bessel_k1 special_ndtri special_scaled_modified_bessel_k0
-special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
-special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w special_spherical_bessel_j0
+special_scaled_modified_bessel_k1 special_spherical_bessel_j0
 special_xlog1py special_zeta split split_copy split_with_sizes split_with_sizes_copy sqrt squeeze squeeze_copy stack
 std std_mean sub sum t t_copy take tan tanh tanh_backward threshold threshold_backward topk trace transpose
 transpose_copy triangular_solve tril tril_indices triu triu_indices trunc unbind unbind_copy unfold unfold_backward
@@ -136,8 +134,11 @@ REASONS: Mapping[str, str] = {
     "from_file": "it reads and writes files",
     "save": "it writes files",
     "_print": "it writes to the terminal",
-    **dict.fromkeys(("_ctc_loss", "_ctc_loss_backward", "segment_reduce", "_segment_reduce_backward"), _BY_DATA),
-    **dict.fromkeys(("special_legendre_polynomial_p", "special_laguerre_polynomial_l"), _WITHOUT_END),
+    **dict.fromkeys(
+        ("_ctc_loss", "_ctc_loss_backward", "repeat_interleave", "segment_reduce", "_segment_reduce_backward"), _BY_DATA
+    ),
+    **dict.fromkeys(("binomial", "special_legendre_polynomial_p", "special_laguerre_polynomial_l"), _WITHOUT_END),
+    **{f"special_{kind}chebyshev_polynomial_{letter}": _WITHOUT_END for kind in ("", "shifted_") for letter in "tuvw"},
     **dict.fromkeys(("_to_sparse", "_to_dense", "sparse_mask"), _SPARSE),
     **dict.fromkeys(("resize_", "resize_as_", "set_", "set_data"), _RESIZES),
 }

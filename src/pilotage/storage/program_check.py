@@ -123,7 +123,7 @@ class _Run:
         self._given = inputs
         self._inputs: frozenset[Node] = frozenset()
         self._values: dict[Node, Any] = {}
-        self._written: set[int] = set()
+        self._written: dict[int, Node] = {}
         self._memory = _Memory()
         self.outputs: Sequence[Any] = ()
 
@@ -169,7 +169,7 @@ class _Run:
             if isinstance(target, torch._ops.OpOverload):
                 check_shapes(target, args, kwargs)
                 check_sources(node, self._values, self._inputs, self._written)
-                self._written.update(_written_storages(target, args, kwargs))
+                self._written.update(dict.fromkeys(_written_storages(target, args, kwargs), node))
             return target(*map(_on_host, args), **{key: _on_host(value) for key, value in kwargs.items()})
         except ProgramFileError:
             raise

@@ -20,6 +20,8 @@ _Wanted: TypeAlias = Iterator[tuple[str, Sequence[int]]]
 """Names of arguments, and their required shapes."""
 
 _MAXIMUM_ORDER = 1000
+_LSTM = 2
+"""The number of this kind of recurrent layer in torch."""
 
 
 def check_shapes(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -149,6 +151,32 @@ def _attention(given: Arguments) -> _Wanted:
         yield "attn_mask", [min(a, b) if a == 1 else b for a, b in zip(mask.shape, whole, strict=True)]
 
 
+def _recurrent(given: Arguments) -> _Wanted:
+    """One layer of an LSTM; oneDNN takes all sizes from the input and the number of hidden values."""
+    own, hidden = given["input"], given["hidden_size"]
+    # Backward counts them from 1.
+    first = 0 if "weight0" in given else 1
+    weights = [f"weight{number}" for number in range(first, first + (4 if given["has_biases"] else 2))]
+    states = ("hx_", "cx_", "cx_tmp", "hy_", "cy_", "grad_hy", "grad_cy")
+    results = ("output", "grad_output")
+    tensors = [given[name] for name in (*weights, *states, *results) if given.get(name) is not None]
+    if (
+        own.dim() != 3
+        or hidden < 1
+        or given["mode"] != _LSTM
+        or given["batch_sizes"]
+        or any(tensor.dtype != own.dtype for tensor in tensors)
+    ):
+        raise ProgramFileError(
+            "The program runs a recurrent layer that is no LSTM over whole sequences of one type. The file was altered or is "
+            "damaged."
+        )
+    gates, (steps, batch, features) = 4 * hidden, own.shape
+    yield from zip(weights, ((gates, features), (gates, hidden), (gates,), (gates,)), strict=False)
+    yield from ((name, (batch, hidden)) for name in states)
+    yield from ((name, (steps, batch, hidden)) for name in results)
+
+
 def _order(given: Arguments) -> _Wanted:
     if not 0 < given["p"] <= _MAXIMUM_ORDER:
         raise ProgramFileError(
@@ -215,6 +243,8 @@ _RULES: Mapping[str, Callable[[Arguments], _Wanted]] = {
         "_cdist_backward": _distances,
         "_scaled_dot_product_flash_attention_for_cpu": _attention,
         "_scaled_dot_product_flash_attention_for_cpu_backward": _attention,
+        "mkldnn_rnn_layer": _recurrent,
+        "mkldnn_rnn_layer_backward": _recurrent,
         "mvlgamma": _order,
         "mvlgamma_": _order,
     }.items()
