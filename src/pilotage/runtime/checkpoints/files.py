@@ -96,6 +96,12 @@ def files_in(folder: Path, process: str | None = None) -> list[CheckpointFile]:
     return sorted(files, key=lambda file: (file.damage is None, file.place))
 
 
+def processes_in(folder: Path) -> list[str]:
+    """Which processes have checkpoints in a folder, of this job or of another."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted({match[2] for name in names if (match := _PATTERN.fullmatch(name))})
+
+
 def remove_unfinished(folder: Path, process: str) -> None:
     """Remove what a process left half-written when it was killed."""
     for unfinished in folder.glob(f".checkpoint-*-{process}.pilotage.*"):

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from pilotage.errors import OptionError, ProgramFileError
-from pilotage.runtime.checkpoints.files import CheckpointFile, file_of, files_in, remove_unfinished, superfluous
+from pilotage.runtime.checkpoints.files import (
+    CheckpointFile,
+    file_of,
+    files_in,
+    processes_in,
+    remove_unfinished,
+    superfluous,
+)
 from pilotage.runtime.checkpoints.run import CheckpointRun, refuse_folder
 from pilotage.runtime.checkpoints.state import CheckpointContents, load, numbers_of, refuse_another_model, tensors_of
 from pilotage.runtime.executor import Executor
@@ -84,6 +91,7 @@ class Checkpoints:
             "keys": [list(file.key) for file in files if file.damage is None],
             "damage": [file.damage for file in files if file.damage is not None],
             "is_first": all(file.is_first for file in files),
+            "found": processes_in(self.folder),
         }
         everyone = _of_everyone(executor, own)
         name, attempt = self._agreed_name(everyone)
@@ -147,7 +155,9 @@ class Checkpoints:
                 f"No checkpoint in {self.folder} is whole in every process. {' '.join(damage)} Remove the damaged files to "
                 "start from the beginning."
             )
-        if all(one["is_first"] for one in everyone):
+        here = {one["process"] for one in everyone}
+        strangers = sorted({name for one in everyone for name in one["found"]} - here)
+        if all(one["is_first"] for one in everyone) and not strangers:
             if any(one["keys"] for one in everyone):
                 executor.warn(
                     f"The first checkpoint in {self.folder} was not finished by every process. Training starts from the beginning."
@@ -156,6 +166,8 @@ class Checkpoints:
         listed = "; ".join(
             f"{one['process']} has {', '.join(str(key[3]) for key in one['keys']) or 'none'}" for one in everyone
         )
+        if strangers:
+            listed += f"; {', '.join(strangers)}, which this job does not have, left files"
         raise ProgramFileError(
             f"No checkpoint in {self.folder} is there for every process of this job. The steps of each: {listed}. Start as "
             "many instances and stages as have written them, put the missing files back, or choose another folder."

@@ -177,6 +177,17 @@ def test_where_every_file_is_damaged_training_does_not_start_again(tmp_path):
     assert all(str(path_of(tmp_path, number)) in str(refused.value) for number in (1, 2))
 
 
+def test_files_of_other_processes_alone_are_refused_and_training_does_not_start_again(tmp_path):
+    """As those of instance 1, or of a job of several stages, where this process has lost its own or never had any."""
+    save(begin(1)[1], tmp_path, 1, 2)
+    for path in list(tmp_path.iterdir()):
+        path.rename(path.with_name(path.name.replace("-0000.", "-0000-01.")))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(ProgramFileError, match=r"0000 has none; 0000-01, which this job does not have, left files"):
+        resumed(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
 def test_what_an_abandoned_attempt_left_goes_before_what_training_went_on_from(tmp_path):
     """With other steps than before, so that nothing is overwritten: 8 has to outlive 9 and 10, which are of no use."""
     save(begin(1)[1], tmp_path, 8, 9, 10, keep=3)
