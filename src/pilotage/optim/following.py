@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from operator import is_
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pilotage.optim.reading import read_again, read_optimizer
 from pilotage.optim.rule import OptimizerPlan
@@ -18,17 +21,29 @@ class FollowedOptimizer:
         self._module = module
         self._names = _names(module)
         self._settings = Settings(optimizer)
+        self._held: list[list[Tensor]] = []
+        self._trained: list[bool] = []
+        """Whether each of the held parameters requires a gradient."""
+        self._state: object = None
+        """What the optimizer had learnt when a warning was last considered."""
+        self._note_parameters()
 
     def first_plan(self, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
         """The current plan, with warnings about what a program ignores."""
+        self._warn_of_state()
         return read_optimizer(self.optimizer, self._names, like=like)
 
     def has_changed(self) -> bool:
-        """Whether the parameter groups differ from those noted last."""
-        return self._settings.differ_from(self.optimizer)
+        """Whether the parameter groups differ from those noted last, or another state was loaded."""
+        return (
+            self.optimizer.state is not self._state
+            or self._settings.differ_from(self.optimizer)
+            or self._holds_others()
+        )
 
     def plan(self, compiled: OptimizerPlan | None) -> OptimizerPlan:
         """The current plan, with the constants and variables of a compiled one if given."""
+        self._warn_of_state()
         if compiled is None:
             self._names = _names(self._module)
         return read_again(self.optimizer, self._names, like=compiled)
@@ -36,10 +51,41 @@ class FollowedOptimizer:
     def note(self) -> None:
         """Remember the current settings as applied."""
         self._settings.note(self.optimizer)
+        self._note_parameters()
 
     def note_update(self) -> None:
         """Tell torch's schedulers that an update was made, as they expect one before the first change of a rate."""
         self.optimizer._opt_called = True  # type: ignore[attr-defined]
+
+    def _note_parameters(self) -> None:
+        self._held = [list(group["params"]) for group in self.optimizer.param_groups]
+        self._trained = self._require_gradients()
+
+    def _holds_others(self) -> bool:
+        """Whether parameters came or went, were frozen or thawed; asked at every call, so it has to be quick."""
+        for group, held in zip(self.optimizer.param_groups, self._held, strict=True):
+            if len(group["params"]) != len(held) or not all(map(is_, group["params"], held)):
+                return True
+        return self._require_gradients() != self._trained
+
+    def _require_gradients(self) -> list[bool]:
+        # Can be asked of weights that are not up to date with the device.
+        with torch._C.DisableTorchFunctionSubclass():
+            return [parameter.requires_grad for held in self._held for parameter in held]
+
+    def _warn_of_state(self) -> None:
+        """Say that what the optimizer has learnt elsewhere is not used; once for each state that was loaded."""
+        state = self.optimizer.state
+        if state is self._state:
+            return
+        self._state = state
+        if any(isinstance(kept, Tensor) for slots in state.values() for kept in slots.values()):
+            warnings.warn(
+                f"The state of the {type(self.optimizer).__name__} optimizer, its momentum for instance, is not taken over: it was "
+                "stepped on the host, or loaded by load_state_dict(). A program keeps a state of its own, which "
+                "load_optimizer_state_dict() and restore_checkpoint() load.",
+                stacklevel=3,
+            )
 
 
 def _names(module: nn.Module) -> dict[int, str]:

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.errors import OptionError
+
+INPUTS = torch.randn(8, 3, generator=torch.Generator().manual_seed(1))
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.second = nn.Linear(3, 2)
+
+    def forward(self, inputs):
+        return self.second(self.first(inputs)).square().mean()
+
+
+def append(module, optimizer):
+    optimizer.param_groups[0]["params"].extend(module.first.parameters())
+
+
+def replace(module, optimizer):
+    optimizer.param_groups[0]["params"] = list(module.first.parameters())
+
+
+def freeze(module, optimizer):
+    module.second.requires_grad_(False)
+
+
+@pytest.mark.parametrize("change", [append, replace, freeze])
+def test_other_parameters_in_a_group_are_refused_until_they_are_taken_back(change):
+    module = Network()
+    optimizer = torch.optim.SGD(module.second.parameters(), lr=0.1)
+    step = pilotage.training(module, optimizer, tier="graph")
+    step(INPUTS)
+    kept = list(module.second.parameters())
+    before = step.state_dict()
+    change(module, optimizer)
+    for _ in range(2):
+        with pytest.raises(OptionError, match=r"group 0: parameters from|holds no parameter"):
+            step(INPUTS)
+    assert all(torch.equal(value, before[name]) for name, value in step.state_dict().items())
+    module.second.requires_grad_(True)
+    optimizer.param_groups[0]["params"] = kept
+    step(INPUTS)
+    assert not torch.equal(module.second.weight, before["second.weight"])
+
+
+def loaded_before(module):
+    optimizer = torch.optim.Adam(module.parameters())
+    module(INPUTS).backward()
+    optimizer.step()
+    return optimizer
+
+
+def test_a_state_that_is_not_taken_over_is_reported_once():
+    module = Network()
+    optimizer = loaded_before(module)
+    with pytest.warns(UserWarning, match=r"state of the Adam optimizer.*is not taken over"):
+        step = pilotage.training(module, optimizer, tier="graph")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step(INPUTS)
+        step(INPUTS)
+    optimizer.load_state_dict(optimizer.state_dict())
+    with pytest.warns(UserWarning, match=r"state of the Adam optimizer.*is not taken over"):
+        step(INPUTS)
+
+
+def test_an_optimizer_without_a_state_is_not_reported():
+    module = Network()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    module(INPUTS).backward()
+    optimizer.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pilotage.training(module, optimizer, tier="graph")(INPUTS)
