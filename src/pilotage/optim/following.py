@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from operator import is_
+from operator import attrgetter, is_
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from pilotage.optim.reading import read_again, read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.optim.settings import Settings
+
+_REQUIRES_GRADIENT = attrgetter("requires_grad")
+"""Asked of every parameter at every call."""
 
 
 class FollowedOptimizer:
@@ -22,6 +25,7 @@ class FollowedOptimizer:
         self._names = _names(module)
         self._settings = Settings(optimizer)
         self._held: list[list[Tensor]] = []
+        self._parameters: list[Tensor] = []
         self._trained: list[bool] = []
         """Whether each of the held parameters requires a gradient."""
         self._state: object = None
@@ -59,6 +63,7 @@ class FollowedOptimizer:
 
     def _note_parameters(self) -> None:
         self._held = [list(group["params"]) for group in self.optimizer.param_groups]
+        self._parameters = [parameter for held in self._held for parameter in held]
         self._trained = self._require_gradients()
 
     def _holds_others(self) -> bool:
@@ -71,7 +76,7 @@ class FollowedOptimizer:
     def _require_gradients(self) -> list[bool]:
         # Can be asked of weights that are not up to date with the device.
         with torch._C.DisableTorchFunctionSubclass():
-            return [parameter.requires_grad for held in self._held for parameter in held]
+            return list(map(_REQUIRES_GRADIENT, self._parameters))
 
     def _warn_of_state(self) -> None:
         """Say that what the optimizer has learnt elsewhere is not used; once for each state that was loaded."""
