@@ -25,14 +25,14 @@ from pilotage.storage.dtypes import (
     STORED_AS,
     as_stored,
     check_storable,
+    dtype_name,
     from_stored,
-    name_of,
     raw_bytes,
     stored_shape,
 )
 from pilotage.storage.json_text import from_text, to_text
 from pilotage.storage.mapped_file import MappedFile, mapped_file
-from pilotage.storage.tensor_file import Entry, header_bytes, is_shape, placed, read_header
+from pilotage.storage.tensor_file import TensorEntry, header_bytes, is_shape, place_tensors, read_header
 from pilotage.whole_files import write_whole
 
 FORMAT = 2
@@ -66,7 +66,7 @@ def write_archive(
     for name, tensor in tensors.items():
         check_storable(name, tensor)
     kinds = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()}
-    entries = placed(
+    entries = place_tensors(
         {name: (STORED_AS.get(dtype, dtype), stored_shape(shape, dtype)) for name, (dtype, shape) in kinds.items()}
     )
     digests = dict.fromkeys(tensors, _UNKNOWN)
@@ -121,10 +121,10 @@ def _header(
     path: Path,
     content: Mapping[str, Any],
     kinds: Mapping[str, tuple[torch.dtype, tuple[int, ...]]],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, TensorEntry],
     digests: Mapping[str, str],
 ) -> bytes:
-    table = {name: [name_of(dtype), list(shape), digests[name]] for name, (dtype, shape) in kinds.items()}
+    table = {name: [dtype_name(dtype), list(shape), digests[name]] for name, (dtype, shape) in kinds.items()}
     try:
         text = to_text({"format": FORMAT, "torch": torch.__version__, "content": content, "tensors": table})
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -149,7 +149,7 @@ def _read(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, Tenso
     return data["content"], tensors
 
 
-def _checked_data(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, Entry], int]:
+def _checked_data(path: Path, file: MappedFile) -> tuple[dict[str, Any], dict[str, TensorEntry], int]:
     """Our own data, the tensors in the file, and the offset of their bytes."""
     metadata, entries, start = read_header(file)
     text = metadata[_DATA].encode()

@@ -13,6 +13,7 @@ import torch
 from torch.fx import Node
 
 from pilotage.errors import CaptureError, ProgramFileError
+from pilotage.storage.dtypes import dtype_name
 from pilotage.storage.plain_data import DEEPEST, dtype, listed, number, refuse, table, text, whole
 
 _SPECIAL: Mapping[str, Mapping[str, Any]] = {
@@ -49,7 +50,7 @@ def argument_to_data(value: Any, numbers: Mapping[Node, int]) -> Any:
         case slice():
             return {"slice": [argument_to_data(item, numbers) for item in (value.start, value.stop, value.step)]}
         case torch.dtype():
-            return {"dtype": str(value).removeprefix("torch.")}
+            return {"dtype": dtype_name(value)}
         case torch.device():
             return {"device": str(value)}
         case torch.memory_format():

@@ -41,7 +41,7 @@ BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in (*STORED_NAMES,
 """The types that a file may name."""
 
 
-def name_of(dtype: torch.dtype) -> str:
+def dtype_name(dtype: torch.dtype) -> str:
     """The name of a type in our own data."""
     return str(dtype).removeprefix("torch.")
 

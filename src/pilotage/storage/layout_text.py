@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-import torch
-
 from pilotage.program.layout import Counter, ReplicaGroups, Slot, StateLayout, VariableValue
 from pilotage.program.specification import TensorSpec
+from pilotage.storage.dtypes import dtype_name
 from pilotage.storage.plain_data import dtype, listed, refuse, table, text, texts, whole
 
 _MAXIMUM_DIMENSIONS = 64
@@ -17,14 +16,9 @@ _MAXIMUM_BYTES = 1 << 62
 _Key = TypeVar("_Key")
 
 
-def dtype_to_data(kind: torch.dtype) -> str:
-    """A data type by name."""
-    return str(kind).removeprefix("torch.")
-
-
 def spec_to_data(specification: TensorSpec) -> list[Any]:
     """A specification as plain data."""
-    return [specification.shape, specification.stride, dtype_to_data(specification.dtype)]
+    return [specification.shape, specification.stride, dtype_name(specification.dtype)]
 
 
 def spec_from_data(data: Any) -> TensorSpec:
@@ -54,7 +48,7 @@ def layout_to_data(layout: StateLayout) -> dict[str, Any]:
         "trained": layout.trained,
         "slots": [[slot.name, slot.parameter, spec_to_data(spec)] for slot, spec in layout.slots.items()],
         "values": [[value.group, value.name] for value in layout.values],
-        "accumulation_type": dtype_to_data(layout.accumulation_type),
+        "accumulation_type": dtype_name(layout.accumulation_type),
         "counters": [counter.value for counter in layout.counters],
         "groups": {name: groups.of_replica for name, groups in layout.replica_groups.items()},
         "slots_on_host": layout.slots_on_host,

@@ -18,9 +18,9 @@ from pilotage.optim.sgd import SgdRule
 from pilotage.program.layout import Section, StateLayout
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.structure import count_tensors
+from pilotage.storage.dtypes import dtype_name
 from pilotage.storage.graph_text import graph_from_data, graph_to_data
 from pilotage.storage.layout_text import (
-    dtype_to_data,
     layout_from_data,
     layout_to_data,
     names_among,
@@ -79,7 +79,7 @@ def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]
         "written_buffers": program.written_buffers,
         "draws_random_numbers": program.draws_random_numbers,
         "checks_loss": program.checks_loss,
-        "autocast": None if program.autocast is None else dtype_to_data(program.autocast),
+        "autocast": None if program.autocast is None else dtype_name(program.autocast),
     }
     return data, constants
 
@@ -147,7 +147,7 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
         ],
         "loss_scaling": repr(plan.loss_scaling),
         "max_gradient_norm": repr(plan.max_gradient_norm),
-        "accumulation_type": dtype_to_data(plan.accumulation_type),
+        "accumulation_type": dtype_name(plan.accumulation_type),
         "automatic_loss_scaling": plan.automatic_loss_scaling,
         "stochastic_rounding": plan.stochastic_rounding,
         "constants": sorted(plan.constants),
@@ -182,7 +182,7 @@ def _rule_to_data(rule: UpdateRule) -> dict[str, Any]:
     fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}  # type: ignore[arg-type]
     return {
         "name": type(rule).__name__,
-        "choices": {k: {"dtype": dtype_to_data(v)} if isinstance(v, torch.dtype) else v for k, v in fields.items()},
+        "choices": {k: {"dtype": dtype_name(v)} if isinstance(v, torch.dtype) else v for k, v in fields.items()},
     }
 
 

@@ -26,7 +26,7 @@ _MAXIMUM_DIMENSIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TensorEntry:
     """The type, shape and offset of a tensor in a file."""
 
     dtype: torch.dtype
@@ -40,16 +40,16 @@ class Entry:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def placed(tensors: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Entry]:
+def place_tensors(tensors: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, TensorEntry]:
     """Place tensors end to end; the widest types come first, so that all are aligned."""
     entries, start = {}, 0
     for name in sorted(tensors, key=lambda name: -tensors[name][0].itemsize):
-        entries[name] = Entry(*tensors[name], start)
+        entries[name] = TensorEntry(*tensors[name], start)
         start += entries[name].size
     return entries
 
 
-def header_bytes(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
+def header_bytes(entries: Mapping[str, TensorEntry], metadata: Mapping[str, str]) -> bytes:
     """The header before the tensors."""
     if METADATA in entries:
         raise ValueError(f"a tensor cannot be named {METADATA}")
@@ -59,7 +59,7 @@ def header_bytes(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> b
     return _LENGTH.pack(len(text)) + text
 
 
-def read_header(file: MappedFile) -> tuple[dict[str, str], dict[str, Entry], int]:
+def read_header(file: MappedFile) -> tuple[dict[str, str], dict[str, TensorEntry], int]:
     """The metadata, the tensors and the offset of their bytes; raises a ValueError if anything is invalid."""
     (length,) = _LENGTH.unpack(file.read(0, _LENGTH.size))
     start = _LENGTH.size + length
@@ -78,7 +78,7 @@ def read_header(file: MappedFile) -> tuple[dict[str, str], dict[str, Entry], int
     return metadata, entries, start
 
 
-def _description(entry: Entry) -> dict[str, Any]:
+def _description(entry: TensorEntry) -> dict[str, Any]:
     return {
         "dtype": STORED_NAMES[entry.dtype],
         "shape": list(entry.shape),
@@ -86,7 +86,7 @@ def _description(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(name: str, description: Any) -> Entry:
+def _entry(name: str, description: Any) -> TensorEntry:
     if not isinstance(description, dict) or set(description) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"the description of its tensor {name[:100]} is not type, shape and offsets")
     dtype, shape, places = description["dtype"], description["shape"], description["data_offsets"]
@@ -94,7 +94,7 @@ def _entry(name: str, description: Any) -> Entry:
         raise ValueError(f"its tensor {name[:100]} has the unknown type {str(dtype)[:100]}")
     if not is_shape(shape) or not _are_sizes(places) or len(places) != 2:
         raise ValueError(f"its tensor {name[:100]} has an invalid shape or offset")
-    entry = Entry(_TYPES[dtype], tuple(shape), places[0])
+    entry = TensorEntry(_TYPES[dtype], tuple(shape), places[0])
     if places[1] - places[0] != entry.size:
         raise ValueError(f"its tensor {name[:100]} needs {entry.size:,} bytes but has {places[1] - places[0]:,}")
     return entry
@@ -111,7 +111,7 @@ def _are_sizes(numbers: Any) -> TypeGuard[list[int]]:
     return isinstance(numbers, list) and all(type(number) is int and 0 <= number < 2**63 for number in numbers)
 
 
-def _check_places(entries: Iterable[Entry], available: int) -> None:
+def _check_places(entries: Iterable[TensorEntry], available: int) -> None:
     """Check that every byte after the header belongs to one tensor."""
     end = 0
     for entry in sorted(entries, key=lambda entry: (entry.start, entry.size)):
