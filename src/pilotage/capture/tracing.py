@@ -32,7 +32,7 @@ from pilotage.capture.functions.writes import WriteGuard
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.fake_kernels import known_shapes
 from pilotage.program.graphs.origins import OriginRecorder
-from pilotage.program.graphs.rewrites import hidden_writes, tidy
+from pilotage.program.graphs.rewrites import clean_up, hidden_writes
 from pilotage.program.graphs.source_lines import raised_at
 from pilotage.program.layout import Section, Slot
 from pilotage.program.specification import TensorSpec
@@ -80,7 +80,7 @@ def trace(
     if watch is not None:
         watch.refuse_tensors_changed_in_place()
     warnings = recording.check_attributes(traced)
-    graph = tidy(traced)
+    graph = clean_up(traced)
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     hidden = {written for node in graph.graph.nodes for written in hidden_writes(node)}
     changed = [fake._version != version for fake, version in zip(fakes, versions, strict=True)]

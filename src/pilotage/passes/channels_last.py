@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch.fx import GraphModule
 
-from pilotage.program.graphs.rewrites import copied
+from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.layout import Slot, StateLayout
 from pilotage.program.program import Computation, Program
 from pilotage.program.specification import TensorSpec
@@ -50,7 +50,7 @@ def in_channels_last(program: Program) -> Program:
 def _computation(computation: Computation, program: Program, layout: StateLayout) -> Computation:
     assert computation.graph is not None
     state = sum(len(layout.section(section)) for section in computation.sections)
-    graph = copied(computation.graph)
+    graph = copy_graph(computation.graph)
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     for position, node in enumerate(placeholders[state:]):
         specification = program.inputs[position]

@@ -10,7 +10,7 @@ import torch
 from torch.fx import Graph, Node
 
 from pilotage.program.graphs.gradient_pools import pooling_of, pools_of
-from pilotage.program.graphs.rewrites import copied
+from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.schedule import Schedule
 
@@ -43,7 +43,7 @@ def _written_directly(computation: Computation, program: Program) -> Computation
     """The gradient step with each pool written by one operation."""
     if computation.graph is None or program.layout.replica_groups:
         return None
-    made = copied(computation.graph)
+    made = copy_graph(computation.graph)
     pooling = pooling_of(pools_of(computation, made, program.layout))
     if pooling is None:
         return None
@@ -95,7 +95,7 @@ def _without_zeroing(computation: Computation, program: Program) -> Computation 
     """The update without zeroing the pools."""
     if computation.graph is None:
         return None
-    made = copied(computation.graph)
+    made = copy_graph(computation.graph)
     pools = [pool.node for pool in pools_of(computation, made, program.layout)]
     zeroing = [node for node in made.graph.nodes if node.target is aten._foreach_zero_.default]
     if len(zeroing) != 1 or list(zeroing[0].args[0]) != pools:

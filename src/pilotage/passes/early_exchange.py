@@ -9,7 +9,7 @@ from typing import TypeAlias
 from torch.fx import GraphModule, Node
 
 from pilotage.program.graphs.gradient_pools import ADD, Pool, pooling_of, pools_of, writers_of
-from pilotage.program.graphs.rewrites import copied
+from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.layout import StateLayout
 from pilotage.program.program import Computation
 
@@ -35,7 +35,7 @@ def with_early_exchange(
 
     None if that would gain nothing, or if the way gradients are pooled does not allow it.
     """
-    made = copied(graph)
+    made = copy_graph(graph)
     pools = pools_of(computation, made, layout)
     parts = _parts(pools, layout, part_bytes)
     if parts and (writers := writers_of(pools)) is not None:

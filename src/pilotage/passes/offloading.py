@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node
 
 from pilotage.program.graphs.aliases import Memories
 from pilotage.program.graphs.forward_marks import backward_of, is_forward, last_use_of_forward, unmarked
-from pilotage.program.graphs.rewrites import copied
+from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Computation, Program
 
 _HOST = torch.device("cpu")
@@ -27,7 +27,7 @@ def offloaded(program: Program, minimum: int) -> Program:
 def _computation(computation: Computation, minimum: int) -> Computation:
     if computation.graph is None:
         return computation
-    copy = copied(computation.graph)
+    copy = copy_graph(computation.graph)
     _Offloading(copy, minimum).write()
     copy.graph.lint()
     copy.recompile()

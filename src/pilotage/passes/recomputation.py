@@ -19,7 +19,7 @@ from pilotage.options.choices import Recomputation
 from pilotage.program.graphs.aliases import Memories, written_arguments
 from pilotage.program.graphs.forward_marks import backward_of, is_forward, is_kept, last_use_of_forward, unmarked
 from pilotage.program.graphs.origins import stage_of
-from pilotage.program.graphs.rewrites import copied, hidden_writes
+from pilotage.program.graphs.rewrites import copy_graph, hidden_writes
 from pilotage.program.program import Computation, Program
 
 
@@ -36,7 +36,7 @@ def _computation(computation: Computation, by_stages: bool) -> Computation:
     graph = computation.graph
     if graph is None or not _kept(graph, by_stages):
         return computation
-    copy = copied(graph)
+    copy = copy_graph(graph)
     _Recomputing(copy, _kept(copy, by_stages)).write()
     copy.graph.lint()
     copy.recompile()

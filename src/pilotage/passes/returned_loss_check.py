@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch.fx import GraphModule
 
-from pilotage.program.graphs.rewrites import copied
+from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Computation, Program
 
 
@@ -26,7 +26,7 @@ def _computation(computation: Computation) -> Computation:
 
 
 def _graph(graph: GraphModule) -> GraphModule:
-    copy = copied(graph)
+    copy = copy_graph(graph)
     output = next(node for node in copy.graph.nodes if node.op == "output")
     for check in _checks(copy):
         output.args = ([*output.args[0], check.args[0]],)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.fx.node import map_aggregate
 
-from pilotage.program.graphs.rewrites import copied
+from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Program
 
 
@@ -33,7 +33,7 @@ def graph_to_device(graph: GraphModule, source: torch.device, target: torch.devi
     def there(value: Any) -> Any:
         return target if value == source else value
 
-    copy = copied(graph)
+    copy = copy_graph(graph)
     for node in copy.graph.nodes:
         if node.op == "call_function":
             node.args, node.kwargs = map_aggregate(node.args, there), map_aggregate(node.kwargs, there)

@@ -20,7 +20,7 @@ _RUNNING_STATISTICS = {
 """Operations that write to two arguments without declaring it, if a third one is true."""
 
 
-def tidy(graph: GraphModule) -> GraphModule:
+def clean_up(graph: GraphModule) -> GraphModule:
     """Clean up a fresh capture, in place."""
     _refuse_collectives(graph)
     for node in list(graph.graph.nodes):
@@ -72,7 +72,7 @@ def _refuse_collectives(graph: GraphModule) -> None:
             )
 
 
-def copied(graph: GraphModule) -> GraphModule:
+def copy_graph(graph: GraphModule) -> GraphModule:
     """A copy of a graph with the same constants."""
     nodes = torch.fx.Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
@@ -81,7 +81,7 @@ def copied(graph: GraphModule) -> GraphModule:
 
 def without_checks(graph: GraphModule) -> GraphModule:
     """A copy of a graph without the check of its loss."""
-    copy = copied(graph)
+    copy = copy_graph(graph)
     for node in list(copy.graph.nodes):
         if node.target is aten._assert_async.msg:
             copy.graph.erase_node(node)
@@ -92,7 +92,7 @@ def without_checks(graph: GraphModule) -> GraphModule:
 
 def with_declared_writes(graph: GraphModule) -> GraphModule:
     """A copy in which every operation declares its writes in its schema."""
-    copy = copied(graph)
+    copy = copy_graph(graph)
     nodes = list(copy.graph.nodes)
     # Backward first: it uses what cuDNN's forward reserves for it, and then nothing does.
     for node in nodes:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import pilotage
 from pilotage.errors import CaptureError
-from pilotage.program.graphs.rewrites import tidy, with_declared_writes, without_checks
+from pilotage.program.graphs.rewrites import clean_up, with_declared_writes, without_checks
 
 aten = torch.ops.aten
 
@@ -24,7 +24,7 @@ def targets(graph):
 
 
 def test_views_become_reshapes_and_detach_is_removed():
-    graph = tidy(make_fx(lambda x: x.view(6).detach() * 2)(torch.ones(2, 3)))
+    graph = clean_up(make_fx(lambda x: x.view(6).detach() * 2)(torch.ones(2, 3)))
     assert targets(graph) == [aten.reshape.default, aten.mul.Tensor]
     assert graph(torch.ones(3, 2).t()).tolist() == [2] * 6
 
@@ -35,7 +35,7 @@ def test_unused_values_are_removed_and_writes_are_kept():
         x.add_(1)
         return x * 2
 
-    assert targets(tidy(make_fx(function)(torch.ones(2)))) == [aten.add_.Tensor, aten.mul.Tensor]
+    assert targets(clean_up(make_fx(function)(torch.ones(2)))) == [aten.add_.Tensor, aten.mul.Tensor]
 
 
 def test_a_graph_without_checks_computes_the_same_and_never_stops():
@@ -43,7 +43,7 @@ def test_a_graph_without_checks_computes_the_same_and_never_stops():
         aten._assert_async.msg(torch.isfinite(x).all(), "not finite")
         return x * 2
 
-    checked = tidy(make_fx(function)(torch.ones(2)))
+    checked = clean_up(make_fx(function)(torch.ones(2)))
     unchecked = without_checks(checked)
     with pytest.raises(RuntimeError, match="not finite"):
         checked(torch.tensor([1.0, float("nan")]))
@@ -59,7 +59,7 @@ def test_a_graph_without_checks_keeps_the_tensors_that_are_built_into_it():
         aten._assert_async.msg(torch.isfinite(x).all(), "not finite")
         return x * constant
 
-    unchecked = without_checks(tidy(make_fx(function)(torch.ones(2))))
+    unchecked = without_checks(clean_up(make_fx(function)(torch.ones(2))))
     assert unchecked(torch.tensor([1.0, float("inf")])).tolist() == [3, float("inf")]
 
 
