@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import select
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Generic, TypeVar
+
+from pilotage.data.messages import FromConsumer, FromFetcher
+
+_Received = TypeVar("_Received", FromFetcher, FromConsumer)
 
 
-class Channel:
+class Channel(Generic[_Received]):
     """A connection that can be watched together with the process on the other side."""
 
     def __init__(self, connection: Connection, sentinel: int | None = None) -> None:
@@ -34,13 +38,14 @@ class Channel:
         """Sleep until a message arrives or the other process ends."""
         self._arrivals_or_end.poll()
 
-    def send(self, message: Any) -> None:
+    def send(self, message: FromFetcher | FromConsumer) -> None:
         """Send a message; raises OSError if the other end is closed."""
         self._connection.send(message)
 
-    def receive(self) -> Any:
+    def receive(self) -> _Received:
         """Wait for the next message; raises EOFError or ConnectionError if the other end is closed."""
-        return self._connection.recv()
+        message: _Received = self._connection.recv()
+        return message
 
     def close(self) -> None:
         """Close this end."""

@@ -24,11 +24,11 @@ from torch.utils.data import DataLoader
 from pilotage.data.channel import Channel
 from pilotage.data.empty_loader import empty_loader_error
 from pilotage.data.items import take_item_apart
-from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
+from pilotage.data.messages import Advance, EpochEnd, Failed, FromConsumer, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.rebatch import rebatched
 from pilotage.data.ring import Layout, Ring, anonymous_file
-from pilotage.data.sharing_mode import ByValue
+from pilotage.data.sharing_mode import by_value
 from pilotage.errors import InputError, PilotageError
 from pilotage.program.structure import Parsers, Structure
 
@@ -113,7 +113,7 @@ def _end_with_parent(parent_id: int) -> None:
 class _Fetcher:
     """Reads epochs and keeps track of which slots are taken."""
 
-    def __init__(self, channel: Channel, task: FetchTask) -> None:
+    def __init__(self, channel: Channel[FromConsumer], task: FetchTask) -> None:
         self._channel = channel
         self._task = task
         self._wanted_epoch = 0 if task.early_preload else -1
@@ -129,9 +129,9 @@ class _Fetcher:
         """Load until asked to stop."""
         items = self._items()
         first = next(items, None)
-        if first is None:
+        if first is None or self._structure is None:
             raise self._empty_error()
-        ring = self._announce(first)
+        ring = self._announce(first, self._structure)
         self._wait_until_wanted(0)
         self._load(0, chain([first], items), ring)
         del first, items
@@ -161,12 +161,12 @@ class _Fetcher:
         self._rows += tensors[0].shape[0] if tensors[0].ndim else 1
         return tensors
 
-    def _announce(self, first: list[Tensor]) -> Ring:
+    def _announce(self, first: list[Tensor], structure: Structure) -> Ring:
         layout = Layout.like(first, self._task.rebatched_size)
         descriptor = anonymous_file(layout.bytes * self._task.slots, on_disk=self._task.ring_on_disk)
         try:
             ring = Ring(descriptor, layout, self._task.slots)
-            self._channel.send(Ready(layout, ByValue(self._structure), self._first_rows))
+            self._channel.send(Ready(layout, by_value(structure), self._first_rows))
             send_handle(self._channel.connection, descriptor, os.getppid())
         finally:
             os.close(descriptor)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pilotage.data.ring import Layout
+from pilotage.program.structure import Structure
 
 
 class Ready(NamedTuple):
     """From the fetcher: the first item is ready; the ring's descriptor follows."""
 
     layout: Layout
-    structure: Any
+    structure: Structure
     first_rows: int
     """Rows of the first item before rebatching."""
 
@@ -48,3 +49,7 @@ class Advance(NamedTuple):
 
 class Stop(NamedTuple):
     """From the consumer: stop."""
+
+
+FromFetcher: TypeAlias = Ready | Item | EpochEnd | Failed
+FromConsumer: TypeAlias = Release | Advance | Stop

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import recv_handle
@@ -18,7 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from pilotage.data.channel import Channel
 from pilotage.data.fetcher import FetchTask, run_fetcher
 from pilotage.data.loader import Loader
-from pilotage.data.messages import Advance, EpochEnd, Failed, Item, Ready, Release, Stop
+from pilotage.data.messages import Advance, EpochEnd, Failed, FromFetcher, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.ring import Ring
 from pilotage.data.sharing_mode import SharingMode, start_process
@@ -26,6 +27,17 @@ from pilotage.errors import FetchError, FetchStartError, OptionError
 from pilotage.program.structure import Parsers, Structure, put_together
 
 _GRACE_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """Where the consumer is in an epoch."""
+
+    number: int = -1
+    is_at_start: bool = False
+    is_finished: bool = False
+    holds_item: bool = False
+    """Whether the last item's slot has to be released."""
 
 
 class Prefetcher:
@@ -63,10 +75,7 @@ class Prefetcher:
         self._rebatched_size = rebatched_size
         self._drop_last = drop_last
         self._failure: str | None = None
-        self._epoch = -1
-        self._is_at_start = False
-        self._is_finished = False
-        self._holds_item = False
+        self._epoch = _Epoch()
         task = FetchTask(
             iterable=iterable,
             parsers=parsers or {},
@@ -86,32 +95,31 @@ class Prefetcher:
             preload=[run_fetcher.__module__, type(iterable).__module__],
             name="pilotage-fetcher",
         )
-        self._channel = Channel(connection, self._process.sentinel)
+        self._channel: Channel[FromFetcher] = Channel(connection, self._process.sentinel)
         # Runs when this object is deleted or the process exits, before multiprocessing waits for its children.
         self._stop = Finalize(self, _stop, args=(self._process, connection), exitpriority=10)
         self._structure, self._first_rows, self._ring = self._receive_first(buffer_size)
 
     def __iter__(self) -> Self:
         self._check_alive()
-        if not self._is_at_start:
-            self._epoch += 1
-            self._is_at_start, self._is_finished, self._holds_item = True, False, False
-            self._send(Advance(self._epoch))
+        if not self._epoch.is_at_start:
+            self._epoch = _Epoch(self._epoch.number + 1, is_at_start=True)
+            self._send(Advance(self._epoch.number))
         return self
 
     def __next__(self) -> Any:
-        if self._epoch < 0:
+        if self._epoch.number < 0:
             iter(self)
-        if self._is_finished:
+        if self._epoch.is_finished:
             raise StopIteration
         self._check_alive()
-        self._is_at_start = False
+        self._epoch.is_at_start = False
         self._release()
         message = self._next_message()
         if isinstance(message, EpochEnd):
-            self._is_finished = True
+            self._epoch.is_finished = True
             raise StopIteration
-        self._holds_item = True
+        self._epoch.holds_item = True
         return put_together(self._structure, self._ring.read(message.slot, message.rows))
 
     def __len__(self) -> int:
@@ -134,7 +142,8 @@ class Prefetcher:
         try:
             ready = self._receive()
             if not isinstance(ready, Ready):
-                raise FetchStartError(f"Loading the first item failed.\n{ready.report}")
+                report = ready.report if isinstance(ready, Failed) else ready
+                raise FetchStartError(f"Loading the first item failed.\n{report}")
             descriptor = recv_handle(self._channel.connection)
         except FetchError as error:
             self.terminate()
@@ -153,10 +162,10 @@ class Prefetcher:
             message = self._receive()
             if isinstance(message, Failed):
                 self._fail(f"Loading failed in the background process.\n{message.report}")
-            elif isinstance(message, Item | EpochEnd) and message.epoch >= self._epoch:
+            elif isinstance(message, Item | EpochEnd) and message.epoch >= self._epoch.number:
                 return message
 
-    def _receive(self) -> Any:
+    def _receive(self) -> FromFetcher:
         if not self._channel.has_message():
             if self._miss_sleep_seconds:
                 time.sleep(self._miss_sleep_seconds)
@@ -167,8 +176,8 @@ class Prefetcher:
         return self._fail_on_exit()
 
     def _release(self) -> None:
-        if self._holds_item:
-            self._holds_item = False
+        if self._epoch.holds_item:
+            self._epoch.holds_item = False
             self._send(Release())
 
     def _send(self, message: Advance | Release) -> None:

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch.multiprocessing  # noqa: F401  # teaches multiprocessing to send tensors
 
@@ -44,7 +44,7 @@ class SharingMode(Enum):
 
 
 def start_process(
-    sharing_mode: SharingMode, target: Callable[..., None], task: Any, *, preload: Sequence[str], name: str
+    sharing_mode: SharingMode, target: Callable[..., None], task: object, *, preload: Sequence[str], name: str
 ) -> tuple[BaseProcess, Connection]:
     """Start ``target(connection, task, other_end)`` in a new process; returns it and our end of the connection.
 
@@ -56,7 +56,7 @@ def start_process(
         context.set_forkserver_preload(["__main__", *preload])
     ours, theirs = context.Pipe()
     inherited = ours if sharing_mode is SharingMode.FORK else None
-    carried = ByValue(task) if sharing_mode in (SharingMode.FORK_SERVER, SharingMode.FILE_SYSTEM) else task
+    carried = by_value(task) if sharing_mode in (SharingMode.FORK_SERVER, SharingMode.FILE_SYSTEM) else task
     try:
         process = _process(context, target, (theirs, carried, inherited), name)
         process.start()
@@ -76,8 +76,16 @@ def _process(context: BaseContext, target: Callable[..., None], arguments: tuple
     return process
 
 
-class ByValue:
-    """Passes an object to a new process as a copy, including any number of tensors."""
+_Content = TypeVar("_Content")
+
+
+def by_value(content: _Content) -> _Content:
+    """Wrap an object so that another process receives a copy of it, including any number of tensors."""
+    return cast(_Content, _ByValue(content))
+
+
+class _ByValue:
+    """Pickles as its content, with tensors as bytes."""
 
     def __init__(self, content: Any) -> None:
         self._content = content

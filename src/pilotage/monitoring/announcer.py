@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from pilotage.events import BackendChosen, CompilationProgress, Event, Noted, StepsRun, TierChanged
 from pilotage.logs import log_event
@@ -34,12 +34,12 @@ class Announcer:
         self._file: RunFile | None = None
         self._is_off = not environment.run_directories()
         self._has_reported = False
-        self._devices: tuple[str, ...] = ()
-        self._cards: tuple[str, ...] = ()
-        self._label = self._tier = ""
-        self._calls = self._steps = self._updates = 0
+        self._devices = _Devices()
+        self._tier = ""
+        self._activity = Activity.STARTING
+        self._progress = _Progress()
         self._since: float | None = None
-        self._reset()
+        self._next_write = 0.0
 
     def note(self, event: Event) -> None:
         """Take an event into account; at most one per second costs more than counting."""
@@ -51,7 +51,7 @@ class Announcer:
             case BackendChosen():
                 self._enter(event.device, event.tier, Activity.COMPILING)
             case CompilationProgress(fraction=1.0):
-                self._enter(self._label, self._tier, Activity.STARTING)
+                self._enter(self._devices.label, self._tier, Activity.STARTING)
             case TierChanged():
                 self._tier = event.tier
                 self._next_write = 0.0
@@ -69,14 +69,9 @@ class Announcer:
         """Withdraw the announcement after the program left its device; the next step announces it again."""
         if self._file is not None:
             self._file.remove()
-        self._reset()
-
-    def _reset(self) -> None:
         self._activity = Activity.STARTING
-        self._rate: float | None = None
-        self._period = 0.0
+        self._progress.restart()
         self._next_write = 0.0
-        self._last_moment, self._last_calls, self._last_steps = 0.0, self._calls, self._steps
 
     def _enter(self, label: str, tier: str, activity: Activity) -> None:
         self._set_devices(label)
@@ -85,35 +80,23 @@ class Announcer:
         self._next_write = 0.0
 
     def _count(self, event: StepsRun) -> None:
-        self._calls += 1
-        self._steps += event.micro_batches
-        self._updates += event.updates
+        progress = self._progress
+        progress.calls += 1
+        progress.steps += event.micro_batches
+        progress.updates += event.updates
         now = self._clock()
         if now < self._next_write:
             return
         self._set_devices(event.device)
         self._tier = event.tier
-        self._measure(now, event)
+        progress.measure(now, event)
         self._activity = Activity.RUNNING
         self._announce(now)
 
-    def _measure(self, now: float, event: StepsRun) -> None:
-        """Measure the rate since the last announcement, or that of this call if the program was idle before."""
-        elapsed, calls = now - self._last_moment, self._calls - self._last_calls
-        was_idle = self._rate is None or elapsed > 3 * max(1.0, self._period)
-        if was_idle or elapsed <= 0:
-            self._period = event.seconds
-            self._rate = event.micro_batches / event.seconds if event.seconds > 0 else None
-        else:
-            self._period = elapsed / calls
-            self._rate = (self._steps - self._last_steps) / elapsed
-        self._last_moment, self._last_calls, self._last_steps = now, self._calls, self._steps
-
     def _set_devices(self, label: str) -> None:
-        if label != self._label:
-            self._label = label
-            self._devices = tuple(_DEVICE_SEPARATOR.split(label))
-            self._cards = tuple(map(self._hardware, self._devices))
+        if label != self._devices.label:
+            names = tuple(_DEVICE_SEPARATOR.split(label))
+            self._devices = _Devices(label, names, tuple(map(self._hardware, names)))
 
     def _announce(self, now: float) -> None:
         self._next_write = now + _SECONDS_BETWEEN_WRITES
@@ -135,15 +118,50 @@ class Announcer:
     def _announcement(self, since: float, now: float) -> Announcement:
         return Announcement(
             **asdict(self._description),
-            devices=self._devices,
-            hardware=self._cards,
+            devices=self._devices.names,
+            hardware=self._devices.cards,
             tier=self._tier,
             activity=self._activity,
             since=since,
             moment=now,
-            calls=self._calls,
-            steps=self._steps,
-            updates=self._updates,
-            rate=self._rate,
-            period=self._period,
+            calls=self._progress.calls,
+            steps=self._progress.steps,
+            updates=self._progress.updates,
+            rate=self._progress.rate,
+            period=self._progress.period,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """The devices of a program: their common label, their names and their UUIDs."""
+
+    label: str = ""
+    names: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+
+
+class _Progress:
+    """Counts calls, and measures the rate between announcements."""
+
+    def __init__(self) -> None:
+        self.calls = self.steps = self.updates = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the rate, but not the counts."""
+        self.rate: float | None = None
+        self.period = 0.0
+        self._last_moment, self._last_calls, self._last_steps = 0.0, self.calls, self.steps
+
+    def measure(self, now: float, event: StepsRun) -> None:
+        """Measure the rate since the last announcement, or that of this call if the program was idle before."""
+        elapsed, calls = now - self._last_moment, self.calls - self._last_calls
+        was_idle = self.rate is None or elapsed > 3 * max(1.0, self.period)
+        if was_idle or elapsed <= 0:
+            self.period = event.seconds
+            self.rate = event.micro_batches / event.seconds if event.seconds > 0 else None
+        else:
+            self.period = elapsed / calls
+            self.rate = (self.steps - self._last_steps) / elapsed
+        self._last_moment, self._last_calls, self._last_steps = now, self.calls, self.steps

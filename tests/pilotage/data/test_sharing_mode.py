@@ -5,7 +5,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 import torch
 
-from pilotage.data.sharing_mode import ByValue, SharingMode, start_process
+from pilotage.data.sharing_mode import SharingMode, by_value, start_process
 
 
 def say_who_it_is(connection, task, other_end):
@@ -36,7 +36,7 @@ def test_a_started_process_is_at_the_other_end():
 def test_tensors_by_value_cost_no_descriptor_and_share_nothing():
     tensors = [torch.rand(3) for _ in range(5)]
     before = len(os.listdir("/proc/self/fd"))
-    carried = pickle.loads(ForkingPickler.dumps(ByValue(tensors)))
+    carried = pickle.loads(ForkingPickler.dumps(by_value(tensors)))
     assert len(os.listdir("/proc/self/fd")) == before
     assert not any(tensor.is_shared() for tensor in tensors)
     assert all(map(torch.equal, tensors, carried))
