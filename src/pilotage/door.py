@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
+from pilotage.program.structure import put_together
 from pilotage.runtime.checkpoints.folder import Checkpoint, Checkpoints
 from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
@@ -42,6 +44,55 @@ _REMEDY = (
 )
 
 
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class Options(TypedDict, total=False):
+    """The options of `training` and `inference`; `pilotage.options` says more about each."""
+
+    device_iterations: int
+    """How often the device loops before a call returns (1)."""
+
+    gradient_accumulation: int
+    """How many micro-batches make one update (1)."""
+
+    replicas: int
+    """How many copies of the model this process runs (1)."""
+
+    outputs: str | OutputMode | None
+    """Which outputs a call returns: those of the last update when training, all of them otherwise."""
+
+    output_period: int
+    """With the outputs ``every_n``: every how many device iterations (1)."""
+
+    reduction: str | Reduction
+    """How gradients of micro-batches are combined (``mean``)."""
+
+    seed: int | None
+    """The seed of the program's random numbers; without one it draws from torch's generator."""
+
+    broadcast_buffers: bool
+    """Whether replicas and instances are promised equal buffers (True)."""
+
+    backend: str | None
+    """The kind of device; by default the best one present."""
+
+    cards: Sequence[str] | None
+    """The devices to use; by default all of the backend's."""
+
+    tier: str | Tier | None
+    """How the program is executed; by default as a graph first and as compiled code once that is ready."""
+
+    cache_directory: str | Path | None
+    """Where compiled code is kept; naming one means to compile at once."""
+
+    nonfinite_loss: str | NonFiniteLoss
+    """What to do about a loss that is NaN or infinite (``warn``)."""
+
+    pipeline: str | PipelineOrder | None
+    """The order in which stages work; by default the one that needs the least memory."""
+
+
 class CompiledModel(NeverLost):
     """A module that runs as a compiled program; call it as you would call the module."""
 
@@ -53,23 +104,26 @@ class CompiledModel(NeverLost):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; a training program also updates the weights."""
-        return self._executor(*args, **kwargs)
+        executor = self._executor
+        with executor.calling:
+            outputs = executor.run(executor.bind(*args, **kwargs))
+            return put_together(executor.output_structure, outputs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""
         self._executor.compile(*args, **kwargs)
 
     def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Train on with another optimizer; changes of the present one are noticed by themselves."""
+        """Continue training with another optimizer; changes of the present one are noticed by themselves."""
         self._executor.follow(FollowedOptimizer(optimizer, self._executor.module))
 
     def state_dict(self) -> dict[str, Any]:
-        """A copy of the module's state dictionary, all of it from between two calls, even while another thread trains."""
+        """A copy of the module's state dictionary between two calls, even while another thread trains."""
         with self._executor.turn, torch.no_grad():
             return {name: _copied(value) for name, value in self.module.state_dict().items()}
 
     def optimizer_state_dict(self) -> dict[str, Any]:
-        """What the optimizer has learnt, as tensors and plain numbers on the host; empty before the first call."""
+        """The optimizer's state as tensors and plain numbers on the host; empty before the first call."""
         with self._executor.turn:
             state = self._executor.session.whole_optimizer_state() if self._executor.is_compiled else None
         if state is None:
@@ -78,14 +132,14 @@ class CompiledModel(NeverLost):
         return {"slots": slots, "updates": state.updates, "loss_scale": state.loss_scale}
 
     def load_optimizer_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Train on from what an optimizer had learnt; compile the model first."""
+        """Continue training from a state of the optimizer; compile the model first."""
         slots = {Slot(*name.split("/", 1)): tensor for name, tensor in state["slots"].items()}
         self._executor.set_optimizer_state(
             OptimizerState(slots=slots, updates=state["updates"], loss_scale=state["loss_scale"])
         )
 
     def save_checkpoint(self, folder: str | Path, step: int, *, keep: int = 3, position: Any = None) -> Path:
-        """Write all that training goes on from, and keep the last few; ``position`` is plain data of the caller's.
+        """Write all that training continues from, and keep the last few; ``position`` is plain data of the caller's.
 
         Raises an OptionError if the folder holds checkpoints of another run. The first save of a run that was not
         restored is a collective call: every instance and stage must make it.
@@ -96,8 +150,8 @@ class CompiledModel(NeverLost):
     def restore_checkpoint(self, folder: str | Path) -> Checkpoint | None:
         """Continue the run in a folder from its last checkpoint that every instance has; compile the model first.
 
-        Returns None if nothing was saved there yet. A damaged file is named in a warning if an older checkpoint is whole
-        in every instance; otherwise a ProgramFileError names every damaged file.
+        Returns None if nothing was saved there yet. A damaged file is named in a warning if an older checkpoint is
+        whole in every instance; otherwise a ProgramFileError names every damaged file.
         """
         with self._executor.turn:
             return Checkpoints(Path(folder), run=self._run).restore(self._executor)
@@ -107,7 +161,7 @@ class CompiledModel(NeverLost):
         self._executor.detach()
 
     def destroy(self) -> None:
-        """Bring the weights home and drop the program, so that the next call may be of another kind."""
+        """Fetch the weights and drop the program; the next call compiles it again and may differ from earlier calls."""
         self._executor.destroy()
 
     @property
@@ -142,31 +196,33 @@ def training(
     loss: Callable[[Any, Any], Tensor] | None = None,
     distributed: bool = False,
     listeners: Iterable[Listener] = (),
-    **options: Any,
+    **options: Unpack[Options],
 ) -> CompiledModel:
     """Wrap a module so that each call trains it: forward, loss, backward and update in one captured program.
 
-    With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the loss is
-    what forward returns: the only scalar among its outputs that requires a gradient, or the entry ``loss`` of a dictionary,
-    data class or named tuple, such as a Hugging Face output. If there is no scalar, a tensor of one element counts, as for
-    ``backward()``. `pilotage.mark_loss` inside of forward overrides both, and then the loss need not be returned. No loss,
-    or more than one, is a `LossError`.
+    With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the loss
+    is what forward returns: the only scalar among its outputs that requires a gradient, or the entry ``loss`` of a
+    dictionary, data class or named tuple, such as a Hugging Face output. If there is no scalar, a tensor of one element
+    counts, as for ``backward()``. `pilotage.mark_loss` inside of forward overrides both, and then the loss need not be
+    returned. No loss, or more than one, is a `LossError`.
 
     Breaking change: earlier versions trained on the torch loss function that forward called, and left out whatever was
     computed after it.
 
     The optimizer's ``param_groups`` are read at every call, so learning-rate schedules work as in eager PyTorch.
     With ``distributed`` every update is shared with the other instances that poprun, torchrun, mpirun or srun has
-    started, and a model of several stages (`pilotage.enter_stage`) with the other processes of this instance. Options are those of `pilotage.options`.
+    started, and a model of several stages (`pilotage.enter_stage`) with the other processes of this instance. Options
+    are those of `Options`.
     """
     whole = module if loss is None else WithLoss(module, loss)
     followed = FollowedOptimizer(optimizer, whole)
     plan = followed.first_plan()
-    alone, peers = execution(**options), peers_here() if distributed else None
-    shared = alone if peers is None else alone.shared_with(instance=peers.world.rank, instances=peers.world.size)
+    settings, peers = execution(**options), peers_here() if distributed else None
+    if peers is not None:
+        settings = settings.shared_with(instance=peers.world.rank, instances=peers.world.size)
     executor = Executor(
         whole,
-        execution=shared,
+        execution=settings,
         plan=plan,
         listeners=(log_event, *listeners),
         peers=peers,
@@ -178,7 +234,7 @@ def training(
 
 
 def inference(
-    module: nn.Module, *, distributed: bool = False, listeners: Iterable[Listener] = (), **options: Any
+    module: nn.Module, *, distributed: bool = False, listeners: Iterable[Listener] = (), **options: Unpack[Options]
 ) -> CompiledModel:
     """Wrap a module so that each call runs its forward as a captured program.
 
@@ -234,7 +290,7 @@ def _copied(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
 
 
-def _named(choices: Any, chosen: Any, option: str) -> Any:
+def _named(choices: type[_Choice], chosen: str | _Choice, option: str) -> _Choice:
     try:
         return choices(chosen)
     except ValueError:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import subprocess
 import sys
+from typing import get_type_hints
 
 import pytest
 import torch
 from torch import nn
 
 import pilotage
-from pilotage.door import WithLoss, execution
+from pilotage.door import Options, WithLoss, execution
 from pilotage.errors import LossError, OptionError
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
 
@@ -249,3 +251,9 @@ def test_what_lies_before_a_kept_value_is_computed_again_in_backward():
         (computation,) = step._executor.session.program.computations.values()
         counts.append(sum(node.target is torch.ops.aten.tanh.default for node in computation.graph.graph.nodes))
     assert counts == [2, 4]
+
+
+def test_every_option_is_typed_where_it_is_passed_and_has_a_default():
+    parameters = inspect.signature(execution, eval_str=True).parameters
+    assert {name: each.annotation for name, each in parameters.items()} == get_type_hints(Options)
+    assert all(each.default is not inspect.Parameter.empty for each in parameters.values())
