@@ -78,5 +78,5 @@ class Backend(Protocol):
     def load(
         self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
     ) -> Executable:
-        """Make a program ready to run, with its graphs or with compiled code; failures of steps go to ``on_failure``."""
+        """Make a program ready to run, by its graphs or by compiled code; failed steps go to ``on_failure``."""
         ...

@@ -1,7 +1,7 @@
 """Intel Gaudi: through the vendor's PyTorch bridge, or on the drop-in that emulates the card.
 
-The vendor's path has been run on no Gaudi card yet. The emulation is taken only where it is asked for by name, and every
-log line and record says that it is one.
+The vendor's path has not been run on a Gaudi card yet. The emulation is used only if it is asked for by name, and
+every log line and record says that it is one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class HpuBackend:
     def load(
         self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
     ) -> Executable:
-        """Make a program ready to run: through the bridge's compiler, or graph by graph where it is lazy or emulated."""
+        """Make a program ready to run: by the bridge's compiler, or graph by graph if it is lazy or emulated."""
         if calls is None and not self._is_emulated and not environment.gaudi_is_lazy():
             calls = compiled_calls(program)
         return _MarkedExecutable(WalkedExecutable(program, schedule, on_failure, calls))

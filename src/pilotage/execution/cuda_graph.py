@@ -18,10 +18,10 @@ from pilotage.program.program import Computation, Program
 from pilotage.program.schedule import Schedule
 
 _PARTS = 4
-"""A call is recorded in so many graphs at most: while one runs, the inputs of the next come in."""
+"""The most graphs that a call is recorded in: while one runs, the inputs of the next are copied."""
 
 _WORTH_A_PART = 1 << 16
-"""Bytes of input below which a copy of their own does not pay."""
+"""Bytes of input below which a separate copy does not pay."""
 
 
 class CudaGraphExecutable:
@@ -42,7 +42,7 @@ class CudaGraphExecutable:
         self._state: DeviceState | None = None
         self._recorded: _Recording | None = None
         self._warm: set[int] = set()
-        """Threads that have run the program: each has its own handles of the libraries, which a recording cannot make."""
+        """Threads that have run the program: each has its own library handles, which cannot be made while recording."""
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host, and bring the outputs back."""
@@ -54,11 +54,11 @@ class CudaGraphExecutable:
 
     def _run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         if state.exchange is not None:
-            # Other instances are heard between the steps, which a recording cannot do.
+            # Instances exchange gradients between the steps, which a recording cannot do.
             return self._walked.run(state, streams, inputs)
         draws_apart = self._program.draws_random_numbers and not streams.shared
         if draws_apart and len(streams.states) > 1:
-            # The streams of several replicas are put in place between the steps, which a recording cannot do.
+            # Generators are set for each of several replicas between the steps, which a recording cannot do.
             return self._walked.run(state, streams, inputs)
         if state is not self._state:
             self._state, self._recorded = state, None
@@ -93,13 +93,13 @@ class CudaGraphExecutable:
 
     def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
         with RECORDING.recording(), trying_algorithms(), nothing_is_done(state):
-            # What the warm-up has used would lie idle beside the memory of the recording.
+            # The memory of the warm-up would stay unused beside that of the recording.
             torch.cuda.empty_cache()
             return _Recording(self._walked, self._schedule, state, inputs, self._stream)
 
 
 class _Recording:
-    """CUDA graphs with the places that their inputs come from and their outputs go to."""
+    """CUDA graphs with their input and output buffers."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class _Recording:
 
 
 def can_be_recorded(computation: Computation, device: torch.device) -> bool:
-    """Python of the eager tier cannot, nor can operations that need the host or another card."""
+    """Whether CUDA can record it: not the eager tier's Python, nor operations that need the host or another card."""
     if computation.graph is None:
         return False
     unsafe, here = torch.Tag.cudagraph_unsafe, (None, device)
@@ -146,7 +146,7 @@ def can_be_recorded(computation: Computation, device: torch.device) -> bool:
 
 
 def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
-    """How many graphs a call is cut into; each has whole device iterations and equally many of them."""
+    """How many graphs a call is divided into; each has the same number of device iterations."""
     volume = sum(tensor.nbytes for tensor in inputs)
     wanted = min(_PARTS, schedule.iterations, volume // _WORTH_A_PART)
     return next((parts for parts in range(wanted, 1, -1) if schedule.iterations % parts == 0), 1)
@@ -154,7 +154,7 @@ def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
 
 @contextmanager
 def nothing_is_done(state: DeviceState) -> Iterator[None]:
-    """While updates are recorded: one that is broken off has changed nothing."""
+    """While updates are recorded: an interrupted one has changed nothing."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The last gradient step before an update sends its gradients to the other instances while it still computes."""
+"""Gradients that are sent to the other instances while the last step before an update still computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotage.program.schedule import Schedule
 
 
 class EarlySender:
-    """Knows which steps of a schedule come last before an update, and how these run where gradients leave early."""
+    """Makes the last gradient step before each update send its gradients as soon as they are computed."""
 
     def __init__(self, program: Program, schedule: Schedule) -> None:
         self._program = program
@@ -27,7 +27,7 @@ class EarlySender:
         self._state: DeviceState | None = None
 
     def call(self, number: int, state: DeviceState, *, checked: bool) -> Callable[..., list[Tensor]] | None:
-        """What runs a step so that its gradients leave early; None where it is run as always."""
+        """The code of a step that sends its gradients early; None if the step runs as usual."""
         if state.exchange is None or number not in self._last:
             return None
         if checked not in self._made:

@@ -1,4 +1,4 @@
-"""Inputs on their way from the host to a card."""
+"""Pinned buffers between the host and a card."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 _WORTH_THREADS = 32 << 20
-"""Bytes below which one thread copies: waking all the others takes longer, and they keep cores from whoever loads data."""
+"""Bytes below which one thread copies: waking others takes longer, and they take cores from the data loader."""
 
 
 class InputStaging:
-    """Copies the inputs of a call part by part, so that the card works on one part while the next one comes in.
+    """Copies the inputs of a call part by part, so that the card works on one part while the next is copied.
 
     Pageable memory is first copied into one of two pinned buffers that take turns; the card fetches from there on a
     stream of its own. What is pinned already is fetched where it lies.
@@ -27,12 +27,12 @@ class InputStaging:
         self._pinned: list[list[Tensor | None]] = [[None] * len(targets) for _ in self._fetched]
 
     def begin(self, inputs: Sequence[Tensor]) -> list[Sequence[Tensor]]:
-        """Cut the inputs of a call; the card must be done with those of the last one."""
+        """Split the inputs of a call; waits until the card has used those of the last one."""
         self.wait()
         return [_split(tensor, self._parts) for tensor in inputs]
 
     def wait(self) -> None:
-        """Copy nothing before the card is done with what it has been told to do."""
+        """Copy nothing before the card is done with its present work."""
         self._stream.wait_stream(torch.cuda.current_stream())
 
     def bring(self, inputs: Sequence[Sequence[Tensor]], part: int) -> None:
@@ -57,13 +57,13 @@ class InputStaging:
 
 
 class OutputStaging:
-    """Brings the outputs of a call to the host with one wait."""
+    """Copies the outputs of a call to the host with one wait."""
 
     def __init__(self, outputs: Sequence[Tensor]) -> None:
         self._pinned = [torch.empty_like(output, device="cpu", pin_memory=True) for output in outputs]
 
     def fetch(self, outputs: Sequence[Tensor]) -> list[Tensor]:
-        """The outputs in memory of their own on the host."""
+        """Copies of the outputs on the host."""
         for pinned, output in zip(self._pinned, outputs, strict=True):
             pinned.copy_(output, non_blocking=True)
         torch.cuda.current_stream().synchronize()

@@ -13,7 +13,7 @@ class RandomStreams:
     """One stream of random numbers for each replica.
 
     Without seeds there is one stream, torch's own: a program then draws exactly what eager PyTorch would draw, in the
-    same order as the rest of the script. With seeds every replica has a stream of its own, which nothing else on the
+    same order as the rest of the script. With seeds every replica has its own stream, which nothing else on the
     host disturbs.
     """
 
@@ -21,7 +21,7 @@ class RandomStreams:
         self._generator = _default_generator(device)
         self._states = [_state_of_seed(device, seed) for seed in seeds]
         self._borrowed: frozenset[int] = frozenset()
-        """Replicas whose streams others move on."""
+        """Replicas whose streams another device advances."""
         self._first: torch.Generator | None = None
         """Torch's own generator of another device, where it is the one to draw from."""
 
@@ -32,7 +32,7 @@ class RandomStreams:
 
     @contextmanager
     def of_replica(self, replica: int) -> Iterator[None]:
-        """Let torch draw from a replica's stream; the stream moves on only if nothing is raised."""
+        """Let torch draw from a replica's stream; the stream advances only if nothing is raised."""
         if self.shared and self._first is None:
             yield
             return
@@ -40,11 +40,11 @@ class RandomStreams:
         self._generator.set_state(self._states[replica] if self._first is None else self._first.get_state())
         try:
             yield
-            self._move_on(replica)
+            self._advance(replica)
         finally:
             self._generator.set_state(outside)
 
-    def _move_on(self, replica: int) -> None:
+    def _advance(self, replica: int) -> None:
         if self._first is not None:
             self._first.set_state(self._generator.get_state())
         elif replica not in self._borrowed:
@@ -63,8 +63,8 @@ class RandomStreams:
             # In place: cards that draw from the same streams have the same list.
             self._states[:] = [state.clone() for state in states]
 
-    def on_card(self, device: torch.device, replicas: Collection[int]) -> RandomStreams:
-        """The same streams as a card draws from them that has some of the replicas; it moves on theirs alone."""
+    def on_device(self, device: torch.device, replicas: Collection[int]) -> RandomStreams:
+        """The same streams for a device that runs some of the replicas; it advances only theirs."""
         there = RandomStreams(device)
         there._states = self._states
         there._borrowed = frozenset(range(len(self._states))).difference(replicas)
@@ -73,7 +73,7 @@ class RandomStreams:
         return there
 
     def part_from_torch(self, states: Sequence[Tensor]) -> None:
-        """Draw from streams of one's own from now on, which stand at these states."""
+        """Draw from separate streams with these states from now on."""
         self._states = [state.clone() for state in states]
 
 
@@ -82,7 +82,7 @@ def seeds_for(
 ) -> list[int]:
     """A seed for each replica here: the very first one's is the user's own, so that one replica draws as eager would.
 
-    Where a replica is several processes, each of its stages draws from a stream of its own.
+    Where a replica is several processes, each of its stages draws from its own stream.
     """
     if random_seed is None and replicas * instances * stages == 1:
         return []

@@ -1,7 +1,7 @@
 """Recordings of CUDA graphs, which nothing else in the process may disturb.
 
-While one thread records, another one that allocates, copies or synchronises on the card invalidates the recording. So calls
-run side by side, and a recording has the card to itself.
+While one thread records, another one that allocates, copies or synchronises on the card invalidates the recording. So
+calls run side by side, and a recording has the card to itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RecordingTurns:
 
     def __init__(self) -> None:
         self.inside: set[int] = set()
-        """The threads that run a call. Discarding one's own at the end of a call is one step, which no interrupt divides."""
+        """The threads that run a call. Discarding one at the end of its call cannot be interrupted halfway."""
         self._is_recording = False
         self._recorder = Lock()
 

@@ -49,7 +49,8 @@ class DeviceState:
         self._begun: list[Callable[[], None]] = []
         self.updates_of_call = 0
         """How many updates the present call has completed."""
-        self._torn: frozenset[str] = frozenset()
+        self.torn = _NOTHING
+        """What an interrupted update may have left inconsistent, and was not loaded again since."""
         self.optimizer_shards = optimizer_shards
         """Which instance updates which parameter; None if each updates all of them."""
         places = defaultdict(lambda: device, placement or {})
@@ -131,22 +132,17 @@ class DeviceState:
         for value, tensor in self.values.items():
             tensor.fill_(number_of(plan, value))
 
-    @property
-    def torn(self) -> frozenset[str]:
-        """What an interrupted update may have left inconsistent, and was not loaded again since."""
-        return self._torn
-
     def repair(self, part: str) -> None:
         """Note that a part of the state was loaded again."""
-        self._torn -= {part}
+        self.torn -= {part}
 
     def begin_update(self) -> None:
         """Note that an update begins: until `end_update` the state is inconsistent."""
-        self._torn = self._all_parts
+        self.torn = self._all_parts
 
     def end_update(self) -> None:
         """Note that the update is done, or that it failed before it changed anything."""
-        self._torn = _NOTHING
+        self.torn = _NOTHING
 
     @cached_property
     def _all_parts(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Inputs that are made up, to see how fast a program is without the host's part in it."""
+"""Made-up inputs, to measure a program without the host's part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SyntheticInputs:
         self._made: list[Tensor] | None = None
 
     def instead_of(self, inputs: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-        """Tensors on the device that look like these: normal numbers, and zeros where whole numbers are asked for."""
+        """Tensors on the device of the same shapes and types: normal numbers, and zeros for integers."""
         if self._made is None:
             # A generator of its own: what the model draws is as it would be on real data.
             generator = torch.Generator().manual_seed(0)
@@ -24,7 +24,7 @@ class SyntheticInputs:
 
 
 def _made_up(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Zero is a class, an index and a mask in every model; another whole number may be none."""
+    """Zero is a valid class, index and mask in every model; another integer may not be."""
     if not (like.is_floating_point() or like.is_complex()):
         return torch.zeros(like.shape, dtype=like.dtype)
     kind = like.dtype if like.is_complex() else torch.float32

@@ -22,13 +22,13 @@ _WORTH_IT = 0.95
 """Fewer threads than torch would take have to need less than this share of its time."""
 
 _WATCHED, _WINDOW = 16, 0.3
-"""So many calls, and seconds of them, are held against those before."""
+"""How many calls, and seconds of them, are compared with those before."""
 
 _MUCH_SLOWER = 1.6
-"""Calls that take so many times as long mean that somebody else uses the cores, or no longer does."""
+"""Calls that are slower by this factor mean that somebody else uses the cores, or no longer does."""
 
-_LEAST_PATIENCE, _PATIENCE, _MOST_PATIENCE = 2.0, 5.0, 60.0
-"""Seconds of work after which it looks again: where calls are slower; where the machine was busy, twice as many after each time; at all."""
+_SHORTEST_WAIT, _FIRST_WAIT, _LONGEST_WAIT = 2.0, 5.0, 60.0
+"""Seconds of work between two searches: if calls are slower; if the machine was busy, doubled each time; at most."""
 
 
 _LARGEST_NOTE = 2**16
@@ -39,7 +39,8 @@ class ThreadTuner:
     """Tries numbers of threads on calls that are real work, and stays with the fastest for as long as it is.
 
     More threads are not always faster: small operations wait for each other, and a core that somebody else uses holds
-    all of them up. So it looks again when calls have become much slower, and every now and then. What was found on a quiet machine is kept in a file, so that the next run takes it from the start.
+    all of them up. So it searches again when calls have become much slower, and from time to time. What was found on a
+    quiet machine is kept in a file for the next run.
     """
 
     def __init__(self, available: int, kept: Path | None = None) -> None:
@@ -61,7 +62,7 @@ class ThreadTuner:
         return self.chosen or self._candidates[max(self._calls - 1, 0) % len(self._candidates)]
 
     def note(self, seconds: float) -> None:
-        """Told how long a call took."""
+        """Note how long a call took."""
         if self.chosen is not None:
             self._recent.append(seconds)
             self._span += seconds
@@ -73,10 +74,10 @@ class ThreadTuner:
             self._seconds[self.present].append(seconds)
         self._calls += 1
         if self._calls > _ROUNDS * len(self._candidates):
-            self._settle()
+            self._choose()
 
     def forget_speed(self) -> None:
-        """Told that the program runs another way from now on: how long a call takes has to be learnt anew."""
+        """Measure again how long a call takes: the program runs in another way from now on."""
         self._usual, self._recent, self._span = None, [], 0.0
 
     def _watch(self) -> None:
@@ -86,12 +87,12 @@ class ThreadTuner:
         self._recent, self._span = [], 0.0
         if self._usual is None:
             self._usual = present
-        is_slower = present > _MUCH_SLOWER * self._usual and self._worked > _LEAST_PATIENCE
-        if len(self._candidates) > 1 and (is_slower or self._worked > self._patience()):
+        is_slower = present > _MUCH_SLOWER * self._usual and self._worked > _SHORTEST_WAIT
+        if len(self._candidates) > 1 and (is_slower or self._worked > self._wait()):
             self.chosen, self._calls = None, 1
             self._seconds = {count: [] for count in self._candidates}
 
-    def _settle(self) -> None:
+    def _choose(self) -> None:
         typical = {count: _typical(seconds) for count, seconds in self._seconds.items()}
         most = self._candidates[0]
         fastest = min(typical, key=typical.__getitem__)
@@ -99,14 +100,14 @@ class ThreadTuner:
         # Calls that take turns are not what calls in a row are: those that follow tell what is usual.
         self.forget_speed()
         self._worked = 0.0
-        # What is found while others use the cores says nothing about the next run, nor about this one when they are gone.
+        # What is found while others use the cores does not hold for the next run, nor for this one when they are gone.
         self._found_busy = self._found_busy + 1 if self._is_busy() else 0
         if not self._found_busy:
             self._keep(typical)
 
-    def _patience(self) -> float:
+    def _wait(self) -> float:
         """Seconds of work until the next look."""
-        return min(_PATIENCE * 2 ** (self._found_busy - 1), _MOST_PATIENCE) if self._found_busy else _MOST_PATIENCE
+        return min(_FIRST_WAIT * 2 ** (self._found_busy - 1), _LONGEST_WAIT) if self._found_busy else _LONGEST_WAIT
 
     def _is_busy(self) -> bool:
         return os.getloadavg()[0] > self._candidates[0] + 0.5
@@ -131,13 +132,13 @@ class ThreadTuner:
 
 
 def _typical(seconds: list[float]) -> float:
-    """The mean without the worst: threads that lose a core hold up a few calls for long, which a median would not see."""
+    """The mean without the worst: threads that lose a core delay a few calls for long, which a median would not see."""
     return statistics.fmean(sorted(seconds)[:-1])
 
 
 @contextlib.contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Let torch compute in so many threads for a while."""
+    """Let torch compute in this many threads for a while."""
     before = torch.get_num_threads()
     if before == count:
         yield

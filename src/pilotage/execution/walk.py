@@ -1,4 +1,4 @@
-"""Walking a schedule, step by step."""
+"""Running a schedule, step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pilotage.program.schedule import Schedule, Step
 from pilotage.program.step_function import NOT_FINITE
 
 UPDATING = frozenset({Action.TRAIN, Action.UPDATE})
-"""Actions at whose end the weights are those of one more update."""
+"""Actions that update the weights."""
 
 Call = Callable[..., list[Tensor]]
 Calls = Mapping[Action, Call]
@@ -31,7 +31,7 @@ Calls = Mapping[Action, Call]
 
 
 class StepFailure(Exception):
-    """A step raised; carries what is needed to find out why."""
+    """A step raised an error; carries what is needed to explain it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class StepFailure(Exception):
         self.arguments = arguments
         self.streams = streams
         self.is_late = is_late
-        """Whether the step has run to its end, and the arguments are no longer those that it began with."""
+        """Whether the step has run to its end, so that its arguments have changed."""
 
 
 OnFailure = Callable[[StepFailure, Exception], bool]
@@ -64,27 +64,45 @@ class WalkedExecutable:
         self._program = program
         self._schedule = schedule
         self._only = schedule.steps[0] if [step.result for step in schedule.steps] == [0] else None
-        """The step that is the whole schedule, where nothing has to be cut and put together."""
+        """The step that is the whole schedule, if nothing has to be split and joined."""
         self._on_failure = on_failure
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
-        # Compiled code is one piece, which cannot be sent from in between.
+        # Compiled code is one piece: it cannot send gradients before it has computed all of them.
         self._early = EarlySender(program, schedule) if calls is None else None
-        # Torch counts the writes into a tensor; what is written by compiled code, it does not see.
+        # Torch counts the writes to a tensor, but does not see those of compiled code.
         self._writes_are_counted = calls is None
         self._looks_late = True
         self._moments: tuple[float, float, float] | None = None
-        """When the last call began, had its inputs and its outputs; None where only the device knows."""
+        """When the last call began, had its inputs and its outputs; None if only the device knows."""
         self._finished: Sequence[float] = ()
         self._checked = program.checks_loss
-        self._writes = bool(program.written_inputs or program.written_buffers)
+        writes = bool(program.written_inputs or program.written_buffers)
+        self._restores = writes or program.draws_random_numbers
+        """Whether a step can have changed something before it stops at its loss."""
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        """Run one whole schedule on inputs of the host and return the outputs there."""
         begun, device = time.perf_counter(), state.device
-        # What is there already is not asked to move: that alone costs as much as a small operation.
+        # Asking a tensor to move that is there already costs as much as a small operation.
         moved = [each if each.device == device else each.to(device, non_blocking=True) for each in inputs]
         sent = time.perf_counter()
-        outputs = [each if each.is_cpu else each.to("cpu") for each in self.walk(state, streams, moved)]
+        try:
+            if self._only is not None:
+                state.updates_of_call = 0
+                outputs = self.run_step(0, self._only, state, streams, moved)
+                self._finished = (time.perf_counter(),)
+                if constants := self.constants:
+                    outputs = with_own_constants(outputs, constants)
+            else:
+                walk = self.begin(state, streams, moved)
+                walk.go_on(self._schedule.steps, can_be_left=True)
+                self._finished = walk.finished
+                outputs = walk.outputs()
+        except BaseException:
+            # Gradients of an update that never came must not leak into the next one.
+            state.forget_gradients()
+            raise
+        outputs = [each if each.is_cpu else each.to("cpu") for each in outputs]
         # A device with a queue of its own is not done with a step when the host is.
         self._moments = (begun, sent, time.perf_counter()) if device.type == "cpu" else None
         for position in self._program.written_inputs:
@@ -94,40 +112,18 @@ class WalkedExecutable:
 
     @property
     def times(self) -> CallTimes | None:
-        """The moments of the last call; None where only the device knows them."""
+        """The moments of the last call; None if only the device knows them."""
         if self._moments is None:
             return None
         begun, sent, returned = self._moments
         return CallTimes(begun=begun, sent=sent, finished=tuple(self._finished), returned=returned)
 
-    def walk(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule on inputs that are on the device; outputs stay there."""
-        try:
-            if self._only is not None:
-                return self._walk_only(self._only, state, streams, inputs)
-            walk = self.begin(state, streams, inputs)
-            walk.go_on(self._schedule.steps, can_be_left=True)
-            self._finished = walk.finished
-            return walk.outputs()
-        except BaseException:
-            # Gradients of an update that never came must not leak into the next one.
-            state.forget_gradients()
-            raise
-
-    def _walk_only(
-        self, step: Step, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]
-    ) -> list[Tensor]:
-        state.updates_of_call = 0
-        outputs = self.run_step(0, step, state, streams, inputs)
-        self._finished = (time.perf_counter(),)
-        return with_own_constants(outputs, self.constants)
-
     def begin(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> Walk:
-        """Begin to run a schedule that is gone in parts."""
+        """Begin to run a schedule in parts, on inputs that are on the device."""
         return self.begin_with(state, streams, micro_batches_of(inputs, self._schedule.micro_batches))
 
     def begin_with(self, state: DeviceState, streams: RandomStreams, batches: Sequence[Sequence[Tensor]]) -> Walk:
-        """The same on inputs that are cut into micro-batches already."""
+        """Begin to run a schedule in parts, on inputs that are split into micro-batches already."""
         return Walk(self, self._schedule, state, streams, batches)
 
     @property
@@ -141,43 +137,38 @@ class WalkedExecutable:
     def run_step(
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Run one step, and look at its loss where that is left for afterwards."""
+        """Run one step, and note if an update was interrupted between its first write and its end."""
         if step.action is Action.UPDATE:
             state.exchange_gradients()
-        if step.action in UPDATING:
-            outputs = self._run_update(number, step, state, streams, batch)
+        if step.action not in UPDATING:
+            outputs = self._compute(number, step, state, streams, batch)
         else:
-            outputs = self._run_step(number, step, state, streams, batch)
+            writes = [tensor._version for tensor in state.updated] if self._writes_are_counted else None
+            state.begin_update()
+            try:
+                outputs = self._compute(number, step, state, streams, batch)
+            except BaseException:
+                if writes is not None and writes == [tensor._version for tensor in state.updated]:
+                    state.end_update()
+                raise
+            if step.action is Action.UPDATE:
+                state.exchange_updates()
+            state.end_update()
+            state.updates_of_call += 1
         if self._program.computations[step.action].returns_loss_check:
             self._look_at(outputs.pop(), number, step, streams)
         return outputs
 
-    def _run_update(
+    def _compute(
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Run a step that updates the weights, so that one which is broken off in between is known."""
-        writes = [tensor._version for tensor in state.updated] if self._writes_are_counted else None
-        state.begin_update()
-        try:
-            outputs = self._run_step(number, step, state, streams, batch)
-        except BaseException:
-            if writes is not None and writes == [tensor._version for tensor in state.updated]:
-                state.end_update()
-            raise
-        if step.action is Action.UPDATE:
-            state.exchange_updates()
-        state.end_update()
-        state.updates_of_call += 1
-        return outputs
-
-    def _run_step(
-        self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
-    ) -> list[Tensor]:
+        """Call the code of a step; if it stops at its loss and may continue, call it again without the check."""
         computation = self._program.computations[step.action]
         arguments = [*state.arguments(computation.sections, step.replica, whole=computation.whole), *batch]
-        before = self._before(step, state, streams, batch) if self._checked else None
-        early = None if self._early is None else self._early.call(number, state, checked=self._checked)
-        call = early or self._calls[step.action]
+        before = self._before(step, state, streams, batch) if self._checked and self._restores else None
+        call = self._calls[step.action]
+        if state.exchange is not None and self._early is not None:
+            call = self._early.call(number, state, checked=self._checked) or call
         try:
             if not self._program.draws_random_numbers or streams.shared:
                 return call(*arguments)
@@ -192,7 +183,7 @@ class WalkedExecutable:
             if not self._on_failure(failure, error):
                 raise failure from error
         self._stop_checking()
-        return self._run_step(number, step, state, streams, batch)
+        return self._compute(number, step, state, streams, batch)
 
     def _look_at(self, finite: Tensor, number: int, step: Step, streams: RandomStreams) -> None:
         if self._looks_late and not bool(finite):
@@ -206,13 +197,13 @@ class WalkedExecutable:
         self, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> _Before | None:
         random = self._program.draws_random_numbers and streams.shared
-        written = self._written(step, state, batch) if self._writes else []
+        written = self._written(step, state, batch)
         if not random and not written:
             return None
         return _Before([(tensor, tensor.clone()) for tensor in written], streams.states if random else None)
 
     def _written(self, step: Step, state: DeviceState, batch: Sequence[Tensor]) -> list[Tensor]:
-        """What a step may have changed by the time it looks at its loss."""
+        """What a step may change before it checks its loss."""
         if not batch:
             return []
         inputs = [batch[position] for position in self._program.written_inputs]
@@ -231,7 +222,7 @@ class WalkedExecutable:
 
 
 class Walk:
-    """A schedule on its way."""
+    """A schedule that has begun to run."""
 
     def __init__(
         self,
@@ -252,7 +243,7 @@ class Walk:
         """When each part of the outputs was computed."""
 
     def go_on(self, steps: Sequence[Step], *, can_be_left: bool = False) -> None:
-        """Run the next steps; where nobody else has to do the same ones, signals are let in when an update is done."""
+        """Run the next steps; if ``can_be_left``, signals are handled between updates."""
         for step in steps:
             batch = [] if step.micro_batch is None else self._batches[step.micro_batch]
             outputs = self._executable.run_step(self._done, step, self._state, self._streams, batch)
@@ -260,23 +251,23 @@ class Walk:
             if step.result is not None:
                 self.finished[step.result] = time.perf_counter()
                 self._results.put(step.result, outputs, self._executable.constants)
-            # Not in between: the gradients, buffers and random numbers of half an update are no state to go on from.
+            # Not in between: nobody can continue from the gradients, buffers and random numbers of half an update.
             if can_be_left and step.action is not Action.ACCUMULATE and self._done < self._last:
                 INTERRUPTS.let_in()
 
     def outputs(self) -> list[Tensor]:
-        """What the steps have left for the host."""
+        """The outputs of one call."""
         return self._results.together(self._executable.constants)
 
     @property
     def parts(self) -> list[list[Tensor]]:
-        """The same, part by part."""
+        """The outputs of one call, part by part."""
         return self._results.parts
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a step that stops at its loss has already changed, as it was."""
+    """What a step may change before it stops at its loss, as it was before."""
 
     tensors: list[tuple[Tensor, Tensor]]
     """Each with its value from before."""
@@ -291,7 +282,7 @@ class _Before:
 
 
 class Results:
-    """Outputs on their way back to the host."""
+    """Collects the outputs of micro-batches."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._sums = schedule.sums
@@ -311,11 +302,11 @@ class Results:
 
     @property
     def parts(self) -> list[list[Tensor]]:
-        """What has been put, in the order of its places."""
+        """The collected outputs, in the order of their places."""
         return [part for part in self._parts if part is not None]
 
     def together(self, constants: Sequence[int]) -> list[Tensor]:
-        """What one call returns."""
+        """The joined outputs, as one call returns them."""
         parts = self.parts
         if len(parts) == 1:
             return parts[0]
@@ -326,7 +317,7 @@ class Results:
 
 
 def with_own_constants(outputs: list[Tensor], constants: Sequence[int]) -> list[Tensor]:
-    """The outputs, with copies of constants: these belong to the program, and what is done to a result must not reach it."""
+    """The outputs with copies of constants: what the user does to a result must not reach the program."""
     for position in constants:
         outputs[position] = outputs[position].clone()
     return outputs

@@ -13,14 +13,14 @@ from pilotage.options.execution import Execution
 
 
 def presence_of(execution: Execution, *, trains: bool) -> Announcer:
-    """Someone who listens to an executor and announces what it does."""
+    """A listener that announces what an executor does."""
     world = _world()
     batching = execution.batching
     description = ProgramDescription(
         program=execution.name,
         trains=trains,
         replicas=batching.replicas,
-        # An inference program shares no updates, but its process is one of an instance's all the same.
+        # An inference program shares no updates, but its process still belongs to an instance.
         instance=max(execution.instance, world.rank),
         instances=max(batching.instances, world.size),
         stage=world.stage,
@@ -30,7 +30,7 @@ def presence_of(execution: Execution, *, trains: bool) -> Announcer:
 
 
 def hardware_of(device: str) -> str:
-    """What a card says who it is, whatever number this process sees it by; empty where a device has no such name."""
+    """The UUID of a card, which does not depend on this process's numbering; empty if a device has none."""
     try:
         properties = torch.get_device_module(device).get_device_properties(torch.device(device))
         return str(properties.uuid)
@@ -42,5 +42,5 @@ def _world() -> World:
     try:
         return world_here()
     except OptionError:
-        # Whoever needs the world says what is wrong with it.
+        # What needs the world reports what is wrong with it.
         return World()

@@ -1,8 +1,8 @@
 """From the captured graph to compiled code, while the program runs.
 
-The first step never waits for the slow compiler, unless the tier is pinned to compiled code. The program runs as a graph, a
-process beside it compiles, and at the end of some later call the executor changes over. The next start finds the compiled
-code in the cache.
+The first step never waits for the slow compiler, unless the tier is pinned to compiled code. The program runs as a
+graph, a process beside it compiles, and at the end of some later call the executor changes over. The next start finds
+the compiled code in the cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One call of an executor, taken apart into tensors."""
+"""One call of an executor, as tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BoundCall:
         return tuple(TensorSpec.of(tensor) for tensor in self.inputs)
 
     def write_back(self, written: Sequence[int]) -> None:
-        """Give the user's own tensors what the program wrote into its inputs."""
+        """Copy what the program wrote to its inputs to the user's own tensors."""
         for position in written:
             given, used = self.tensors[position], self.inputs[position]
             if given.data_ptr() != used.data_ptr() and _was_written(used):
@@ -42,7 +42,7 @@ class BoundCall:
 
 
 class CallBinder:
-    """Arranges the arguments of calls, and holds later ones to the first."""
+    """Arranges the arguments of calls, and checks that later calls are like the first."""
 
     def __init__(
         self,
@@ -57,23 +57,25 @@ class CallBinder:
         self._parsers = parsers
         self._first: tuple[Structure, tuple[TensorSpec, ...]] | None = None
         self._plain: int | None = None
-        """How many tensors, by position and nothing else, the first call has; None where it has other arguments."""
+        """How many tensors the first call has, all of them by position; None if it has other arguments."""
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
-        """Take a call apart."""
+    def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
+        """Arrange the arguments of a call as the program takes them."""
         tensors: Sequence[Tensor]
-        if self._first is not None and self._is_plain(args, kwargs):
+        is_plain = len(args) == self._plain and not kwargs and all(isinstance(each, Tensor) for each in args)
+        if self._first is not None and is_plain:
+            # Like the first call, so that nothing has to be arranged and taken apart.
             tensors, structure = args, self._first[0]
         else:
             tensors, structure = take_apart(self.signature.bind(args, kwargs), self._parsers)
         return BoundCall(structure, tensors, [self._prepared(tensor) for tensor in tensors])
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
-        """What one micro-batch of a call looks like; raises where the call cannot be cut into them."""
+        """What one micro-batch of a call looks like; raises if the call cannot be split into micro-batches."""
         return tuple(map(self._part, call.inputs, call_paths(call.arguments, self.signature.names)))
 
     def expect(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> None:
-        """Hold all later calls to the one that a program was compiled for."""
+        """Check all later calls against the one that a program was compiled for."""
         self._first = (arguments, tuple(self._whole(part) for part in micro_batch))
         self._plain = plain_tensors(arguments)
 
@@ -82,17 +84,15 @@ class CallBinder:
         assert self._first is not None
         structure, expected = self._first
         is_alike = structure is call.arguments or structure == call.arguments
-        if is_alike and len(expected) == len(call.inputs) and all(map(_fits, call.inputs, expected)):
-            return
+        if is_alike and len(expected) == len(call.inputs):
+            pairs = zip(call.inputs, expected, strict=True)
+            if all(given.shape == first.shape and given.dtype == first.dtype for given, first in pairs):
+                return
         refuse_difference(structure, call.arguments, expected, call.specifications, self.signature.names)
 
     def forget(self) -> None:
         """Let the next call be the first again."""
         self._first = self._plain = None
-
-    def _is_plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is like a first one of tensors alone, so that nothing has to be arranged and taken apart."""
-        return len(args) == self._plain and not kwargs and all(isinstance(argument, Tensor) for argument in args)
 
     def _whole(self, part: TensorSpec) -> TensorSpec:
         if self._micro_batches == 1:
@@ -103,8 +103,8 @@ class CallBinder:
     def _prepared(self, tensor: Tensor) -> Tensor:
         if tensor.layout is not torch.strided:
             raise InputError(
-                f"An input has the layout {tensor.layout}, and a program takes dense tensors alone. Pass to_dense(), or pass "
-                "its indices and values and put it together in forward."
+                f"An input has the layout {tensor.layout}, and a program takes dense tensors only. Pass to_dense(), "
+                "or pass its indices and values and put it together in forward."
             )
         if tensor.requires_grad:
             tensor = tensor.detach()
@@ -131,12 +131,8 @@ class CallBinder:
 
 
 def _was_written(copy: Tensor) -> bool:
-    """Whether anything was written into a tensor since it was made; inference tensors do not tell."""
+    """Whether a tensor was written to since it was made; inference tensors do not tell."""
     return copy.is_inference() or copy._version > 0
-
-
-def _fits(tensor: Tensor, expected: TensorSpec) -> bool:
-    return tensor.shape == expected.shape and tensor.dtype == expected.dtype
 
 
 def first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tensor]:
@@ -146,5 +142,5 @@ def first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tens
 
 
 def empty_micro_batch(parts: Sequence[TensorSpec]) -> list[Tensor]:
-    """Zeros in place of a micro-batch that nobody has seen yet."""
+    """Zeros in place of a micro-batch that is not known yet."""
     return [torch.zeros(part.shape, dtype=part.dtype) for part in parts]

@@ -87,7 +87,8 @@ class _Pairs:
             yield f"Data type mismatch for {name}: expected {old.dtype} but got {new.dtype}."
         if old.shape != new.shape:
             yield (
-                f"Shape mismatch for {name}: expected torch.Size({list(old.shape)}) but got torch.Size({list(new.shape)})."
+                f"Shape mismatch for {name}: expected torch.Size({list(old.shape)}) but got "
+                f"torch.Size({list(new.shape)})."
             )
 
 

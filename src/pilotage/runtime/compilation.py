@@ -110,12 +110,12 @@ class Compilation:
         """Raise for what stages in several processes cannot do."""
         if choice.tier is not Tier.GRAPH:
             raise OptionError(
-                f"The tier is {choice.tier.value!r}. Stages in processes of their own run in the tier 'graph' alone."
+                f"The tier is {choice.tier.value!r}. Stages in separate processes run in the tier 'graph' only."
             )
         if self._optimizer_shards() is not None or self._locations(choice).activations is not None:
             raise OptionError(
-                "Stages in processes of their own can neither share out the optimizer's state to instances nor let activations "
-                "wait on the host yet. Leave these locations as they are."
+                "Stages in separate processes can neither divide the optimizer's state among instances nor let "
+                "activations wait on the host yet. Leave these locations as they are."
             )
 
     def _captured(

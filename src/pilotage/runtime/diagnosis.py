@@ -1,9 +1,10 @@
-"""Why a step failed: which operation, which line, what to try."""
+"""What happens when a step fails: it may continue, or the error says which operation, which line, what to try."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,12 +12,67 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
 from pilotage.errors import DeviceMemoryError, NonFiniteLossError, PilotageError
+from pilotage.events import Listener, Warned
+from pilotage.execution.spread_state import ProgramState
 from pilotage.execution.walk import StepFailure
+from pilotage.options.choices import NonFiniteLoss
 from pilotage.program.graphs.source_lines import line_of
 from pilotage.program.graphs.straight_line import FILE_NAME
 from pilotage.program.step_function import NOT_FINITE
+from pilotage.runtime.host import TrainedWeights
+from pilotage.runtime.record import RunRecord
 
 _MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory")
+
+
+_TORN = (
+    "The call was broken off in the middle of an update. The module shows its weights as they were when they were last "
+    "read, or sent to the device. Restore a checkpoint before you train on."
+)
+"""The warning after an interrupted update."""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Handles the failures of one executor. Executables hold this, so it must not keep the executor alive."""
+
+    nonfinite_loss: NonFiniteLoss
+    record: RunRecord
+    tell: Listener
+
+    def may_continue(self, failure: StepFailure, error: Exception) -> bool:
+        """Whether training continues without checking its losses; warns if it does."""
+        if self.nonfinite_loss is not NonFiniteLoss.WARN or not is_nonfinite_loss(error):
+            return False
+        updates = self.record.updates
+        if failure.is_late:
+            self.tell(Warned(message=late_notice(failure, updates)))
+        else:
+            self.tell(Warned(message=f"{explain(failure, error, updates)} Training goes on, unchecked."))
+        return True
+
+    def recover(self, error: BaseException, state: ProgramState, trained: TrainedWeights | None) -> None:
+        """Count the completed updates of a failed call, and decide which weights the module shows after it."""
+        if not isinstance(error, StepFailure):
+            self.record.updates += state.updates_of_call
+        state.updates_of_call = 0
+        if state.torn:
+            self.tell(Warned(message=_TORN))
+        if trained is None:
+            return
+        if state.torn:
+            trained.discard()
+        else:
+            trained.changed(in_failure=True)
+
+    def explained(self, failure: StepFailure, *, trains: bool) -> BaseException:
+        """The error to raise for a failed step; the completed updates of its call count."""
+        updates = self.record.updates
+        self.record.updates += failure.step.iteration if trains else 0
+        cause = failure.__cause__
+        if not isinstance(cause, Exception):
+            return failure
+        return explain(failure, cause, updates) or cause
 
 
 def is_nonfinite_loss(error: BaseException) -> bool:
@@ -25,15 +81,15 @@ def is_nonfinite_loss(error: BaseException) -> bool:
 
 
 def late_notice(failure: StepFailure, updates: int) -> str:
-    """What can be said of a loss that was looked at when its step was over."""
+    """The warning about a loss that was checked when its step was over."""
     return (
-        f"The loss at update {updates + failure.step.iteration + 1} is not finite. {_TOLD_LATE} {_LOSS_ADVICE} Training goes on, "
-        "unchecked."
+        f"The loss at update {updates + failure.step.iteration + 1} is not finite. {_TOLD_LATE} {_LOSS_ADVICE} "
+        "Training goes on, unchecked."
     )
 
 
 def explain(failure: StepFailure, error: Exception, updates: int) -> PilotageError | None:
-    """What a failed step means to the user; None if the error speaks for itself."""
+    """The error that explains a failed step to the user; None if the original error is clear enough."""
     where = f"at update {updates + failure.step.iteration + 1}"
     if is_nonfinite_loss(error):
         return NonFiniteLossError(f"The loss {where} is not finite. {_first_trouble(failure)} {_LOSS_ADVICE}")
@@ -55,12 +111,12 @@ _LOSS_ADVICE = (
     "is used. The weights are still those of the update before."
 )
 _TOLD_LATE = (
-    "Compiled code and pipelines tell it when the step is over: run one process with PILOTAGE_TIER=graph to learn which operation is "
-    "to blame."
+    "Compiled code and pipelines tell it when the step is over: run one process with PILOTAGE_TIER=graph to learn "
+    "which operation is to blame."
 )
 _MEMORY_ADVICE = (
-    "Try a smaller batch with more gradient accumulation, half precision, activation checkpointing, or fewer replicas on "
-    "one device."
+    "Try a smaller batch with more gradient accumulation, half precision, activation checkpointing, or fewer replicas "
+    "on one device."
 )
 
 

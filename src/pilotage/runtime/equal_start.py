@@ -1,4 +1,4 @@
-"""The same weights, buffers and optimizer state in all instances and stages, before they train together."""
+"""Equal weights, buffers and optimizer state in all instances and stages, before they train together."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from pilotage.options.execution import Execution
 
 
 def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
-    """The other instances, if they are as many as the execution counts on."""
+    """The other instances; raises if the launcher started another number than the options say."""
     world = World() if peers is None else peers.world
     asked = (execution.instance, execution.batching.instances)
     if asked != (world.rank, world.size):
         raise OptionError(
-            f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of {world.size}, by "
-            f"{world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} instances."
+            f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of "
+            f"{world.size}, by {world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} "
+            "instances."
         )
     return peers
 
 
-def settle(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ()) -> str | None:
-    """Take the state of instance 0 wherever instances differ; returns what is to be said about it.
+def equalize_instances(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ()) -> str | None:
+    """Copy the state of instance 0 to instances that differ; returns a warning if there were any.
 
-    Each instance keeps its own of some buffers, as long as weights and optimizer state are equal everywhere.
+    Each instance keeps ``own_buffers`` as they are, if weights and optimizer state are equal everywhere.
     """
-    # What is shared out, no other instance has.
+    # Slots that are divided among instances are in one instance only.
     own = {} if state.optimizer_shards is not None else state.slots
     slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
     counters = {counter.value: tensor for counter, tensor in state.counters.items()}
@@ -44,14 +45,15 @@ def settle(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ())
     return _notice("instances", unequal)
 
 
-def settle_stages(line: PipelineGroup, module: nn.Module) -> str | None:
-    """Take the weights of the first stage's module wherever those of other stages' differ; returns what is to be said."""
+def equalize_stages(line: PipelineGroup, module: nn.Module) -> str | None:
+    """Copy the weights of the first stage's module to stages that differ; returns a warning if there were any."""
     unequal = equalize_weights(line, {**dict(module.named_parameters()), **dict(module.named_buffers())})
     return _notice("stages", unequal) if unequal else None
 
 
 def _notice(which: str, unequal: list[str]) -> str:
     return (
-        f"The {which} would have begun with different values of {len(unequal)} tensors, {unequal[0]} among them; all of them "
-        f"begin with those of {which.removesuffix('s')} 0. Seed torch in the same way everywhere, or load the same checkpoint."
+        f"The {which} would have begun with different values of {len(unequal)} tensors, {unequal[0]} among them; all "
+        f"of them begin with those of {which.removesuffix('s')} 0. Seed torch in the same way everywhere, or load the "
+        "same checkpoint."
     )

@@ -31,8 +31,8 @@ from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
-from pilotage.runtime.equal_start import checked_peers, settle, settle_stages
-from pilotage.runtime.failures import Failures
+from pilotage.runtime.diagnosis import Failures
+from pilotage.runtime.equal_start import checked_peers, equalize_instances, equalize_stages
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.program_view import ProgramView
@@ -48,6 +48,8 @@ class Executor(ProgramView):
 
     With an optimizer plan the program trains; without one it only infers. The device owns the weights meanwhile, and
     the module's own tensors show the trained values whenever they are read.
+
+    It has more methods and fields than other classes: whatever a door or a drop-in does with a module goes through it.
     """
 
     def __init__(
@@ -72,29 +74,31 @@ class Executor(ProgramView):
         self.modes = modes_of(module)
         """Which parts of the module were in training mode when it was wrapped."""
         self._presence = presence_of(self.execution, trains=plan is not None)
-        # Not a method: what tells must not keep the executor alive that holds it.
+        # Not a method: listeners must not keep the executor alive.
         self._tell = partial(tell_all, (*listeners, self._presence.note))
         self._failures = Failures(self.execution.nonfinite_loss, self.record, self._tell)
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
+        self.bind = self._binder.bind
+        """Arranges the arguments of a call as the program takes them."""
         self._weights = WeightKeeper(module, trains=plan is not None)
         self.turn = self._weights.turn if plan is not None else Turn()
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
-        """The turn of one call; inference changes nothing that an interrupt could tear, and does without its protection."""
+        """The turn of one call; inference changes nothing, so it needs no protection from interrupts."""
         self._replica_groups: dict[str, ReplicaGroups] = {}
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None
         self.peers = None if plan is None else checked_peers(peers, self.execution)
-        """The other instances that share each update; None where there is none."""
+        """The other instances that share each update; None if there are none."""
         self.line = line
-        """The processes that have the other stages of the model; None where this one has all of them."""
-        self._is_settled = False
+        """The processes that have the other stages of the model; None if this process has all of them."""
+        self._is_synchronized = False
         self._optimizer = optimizer
-        """What the plan is read from before each call; None where it changes by `set_plan` alone."""
+        """Where the plan is read from before each call; None if only `set_plan` changes it."""
         self.host_steps = host_steps or HostSteps(remedy=None)
-        """Watches for optimizers that are stepped on the host meanwhile."""
+        """Watches for optimizers that are stepped on the host although the device trains."""
 
     # Running
 
@@ -104,69 +108,57 @@ class Executor(ProgramView):
             outputs = self.run(self.bind(*args, **kwargs))
             return put_together(self.output_structure, outputs)
 
-    def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
-        """Arrange the arguments of a call as the program takes them."""
-        return self._binder.bind(args, kwargs)
-
     def run(self, call: BoundCall) -> list[Tensor]:
         """Run the program on a call's inputs; returns the tensors of the outputs."""
         with self.calling:
-            # Training computes its own gradients, and state made in inference mode could not be changed outside of it.
-            if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-                return self._run(call)
-            with torch.inference_mode(False), torch.enable_grad():
-                return self._run(call)
-
-    def _run(self, call: BoundCall) -> list[Tensor]:
-        if self._optimizer is not None and self._session is not None and self._optimizer.has_changed():
-            self._read(self._optimizer)
-        if self.host_steps.noted:
-            for report in self.host_steps.reports():
-                self.warn(report)
-        session, start = self._ready(call), time.perf_counter()
-        try:
-            self.settle()
-            self._weights.expect_change()
-            outputs = session.run(call.inputs)
-        except BaseException as error:
-            if self._failures.is_torn_by(error, session.attached):
-                self._weights.discard_changes()
-            else:
-                self._weights.note_change(in_failure=True)
-            if isinstance(error, StepFailure):
-                raise self._failures.explained(error, trains=session.program.trains) from error.__cause__
-            raise
-        self._weights.note_change()
-        if self._optimizer is not None:
-            self._optimizer.note_update()
-        call.write_back(session.program.written_inputs)
-        seconds = time.perf_counter() - start
-        done = session.note_call(seconds)
-        self.record.count(done.device, done.tier, done.micro_batches, done.updates)
-        self._tell(done)
-        if session.ascent is not None and session.ascent.is_due(seconds):
-            self._climb(session, session.ascent, call)
-        return outputs
-
-    def settle(self) -> None:
-        """Begin with the same weights in all instances and stages; happens by itself at the next call."""
-        if not self._is_settled:
-            self._settle()
+            if torch.is_inference_mode_enabled() or not torch.is_grad_enabled():
+                # Training computes its own gradients, and state made in inference mode could not be changed later.
+                with torch.inference_mode(False), torch.enable_grad():
+                    return self.run(call)
+            session, start = self._ready(call), time.perf_counter()
+            trained = self._weights.trained
+            try:
+                if not self._is_synchronized:
+                    self.synchronize()
+                if trained is not None:
+                    trained.expect_change()
+                outputs = session.run(call.inputs)
+            except BaseException as error:
+                self._failures.recover(error, session.attached, trained)
+                if isinstance(error, StepFailure):
+                    raise self._failures.explained(error, trains=session.program.trains) from error.__cause__
+                raise
+            if trained is not None:
+                trained.changed()
+            if self._optimizer is not None:
+                self._optimizer.note_update()
+            if written := session.strategy.program.written_inputs:
+                call.write_back(written)
+            seconds = time.perf_counter() - start
+            done = session.note_call(seconds)
+            self.record.count(done.device, done.tier, done.micro_batches, done.updates)
+            self._tell(done)
+            if session.ascent is not None and session.ascent.is_due(seconds):
+                self._continue_ascent(session, session.ascent, call)
+            return outputs
 
     @in_turn
-    def _settle(self) -> None:
+    def synchronize(self) -> None:
+        """Give all instances and stages the same weights; happens by itself at the next call."""
+        if self._is_synchronized:
+            return
         if self.line is not None:
             self._weights.fetch_for_reading()
-            if unequal := settle_stages(self.line, self.module):
+            if unequal := equalize_stages(self.line, self.module):
                 self.warn(unequal)
                 self._weights.send(self.session.attached)
         own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
-        if self.peers is not None and (unequal := settle(self.peers, self.session.attached, own)):
+        if self.peers is not None and (unequal := equalize_instances(self.peers, self.session.attached, own)):
             self.warn(unequal)
-        self._is_settled = True
+        self._is_synchronized = True
 
-    def _climb(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
-        """Change over to compiled code if it is there."""
+    def _continue_ascent(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
+        """Switch to compiled code if it is ready."""
         state, inputs = session.attached, session.program.inputs
         entry = ascent.go_on(lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values()))
         if entry is None:
@@ -202,7 +194,7 @@ class Executor(ProgramView):
 
     @in_turn
     def adopt(self, program: Program, optimizer: OptimizerState | None = None, code: PackedCode | None = None) -> None:
-        """Load a program that was captured before, in another process for instance, with its compiled code if trusted."""
+        """Load a program that was captured before, with its compiled code if that is trusted."""
         self._kept = optimizer
         self.plan = program.plan
         made_up = partial(empty_micro_batch, program.inputs)
@@ -212,7 +204,7 @@ class Executor(ProgramView):
         session.kept_optimizer, self._kept = self._kept, None
         if self._kept_streams is not None:
             session.streams.states, self._kept_streams = self._kept_streams, None
-        self._weights.look_for_turn()
+        self._weights.find_turn_again()
         if self.plan is not None:
             self.turn = self.calling = self._weights.turn
         self._session = session
@@ -227,7 +219,7 @@ class Executor(ProgramView):
 
     @in_turn
     def set_mode(self, training: bool) -> None:
-        """Put the module in or out of training mode; a program captured in the other mode is captured anew."""
+        """Put the module in or out of training mode; a program captured in the other mode is captured again."""
         if self._session is not None:
             self._session.refuse_torn()
         self.module.train(training)
@@ -243,7 +235,7 @@ class Executor(ProgramView):
 
     @in_turn
     def destroy(self) -> None:
-        """Bring the weights home and drop the program; the next call compiles anew."""
+        """Fetch the weights and drop the program; the next call compiles it again."""
         self._weights.detach()
         self.host_steps.end()
         if self._session is not None:
@@ -261,8 +253,8 @@ class Executor(ProgramView):
 
     @in_turn
     def attach(self) -> None:
-        """Put weights and optimizer state on the device."""
-        self._is_settled = False
+        """Copy weights and optimizer state to the device."""
+        self._is_synchronized = False
         with torch.inference_mode(False):
             self.session.attach(self.plan)
             any_process = None if self.line is None else self.line.any
@@ -271,7 +263,7 @@ class Executor(ProgramView):
 
     @in_turn
     def detach(self) -> None:
-        """Bring weights and optimizer state home and free the device."""
+        """Copy weights and optimizer state to the host and free the device."""
         _ = self.session.attached
         self.session.refuse_torn()
         self._weights.detach()
@@ -284,7 +276,7 @@ class Executor(ProgramView):
     @in_turn
     def send_weights(self) -> None:
         """Send the module's own weights and buffers to the device."""
-        self._is_settled = False
+        self._is_synchronized = False
         self._weights.send(self.session.attached)
         self.host_steps.sent()
 
@@ -295,12 +287,12 @@ class Executor(ProgramView):
 
     @in_turn
     def fetch_weights(self) -> None:
-        """Bring the device's weights and buffers to the module."""
+        """Copy the device's weights and buffers to the module."""
         _ = self.session.attached
         self._weights.fetch()
 
     def fetch_weights_if_needed(self) -> bool:
-        """Bring the device's weights home if they are newer; tells whether they were."""
+        """Copy the device's weights to the module if they are newer; tells whether they were."""
         return self._weights.fetch_if_needed()
 
     def group_replicas(self, parameter: str, members: int, grouping: ReplicaGrouping) -> None:
@@ -313,17 +305,17 @@ class Executor(ProgramView):
 
     @in_turn
     def set_optimizer_state(self, state: OptimizerState) -> None:
-        """Train on from what an optimizer has learnt elsewhere."""
-        self._is_settled = False
+        """Continue training from another state of the optimizer."""
+        self._is_synchronized = False
         self.session.set_optimizer_state(state)
 
     def warn(self, message: str) -> None:
-        """Tell the listeners what the user should know."""
+        """Warn the user, through the listeners."""
         self._tell(Warned(message=message))
 
     @in_turn
     def set_plan(self, plan: OptimizerPlan) -> None:
-        """Train on with other values of the optimizer; what was compiled in cannot change."""
+        """Continue training with other values of the optimizer; what was compiled in cannot change."""
         if self._session is not None and self.plan is not None:
             plan = with_values_of(self.plan, plan)
         if self.is_attached:
@@ -332,7 +324,7 @@ class Executor(ProgramView):
 
     @in_turn
     def follow(self, optimizer: FollowedOptimizer) -> None:
-        """Train on with the values of another optimizer, and read it before each call from now on."""
+        """Continue training with the values of another optimizer, and read it before each call from now on."""
         self.set_plan(optimizer.first_plan(like=self._compiled_plan))
         self._optimizer = optimizer
         self.host_steps.optimizer = optimizer.optimizer
@@ -344,24 +336,28 @@ class Executor(ProgramView):
         return None if self._session is None else self.plan
 
     def _read(self, optimizer: FollowedOptimizer) -> None:
-        """Take over the optimizer's present values."""
+        """Read the optimizer's present values."""
         self.set_plan(optimizer.plan(self._compiled_plan))
         # Only now: as long as a change is refused, every call has to refuse it.
         optimizer.note()
 
     def _ready(self, call: BoundCall) -> Session:
+        """The session for a call: compiled, attached, with the present weights and values of the optimizer."""
+        if self._optimizer is not None and self._session is not None and self._optimizer.has_changed():
+            self._read(self._optimizer)
+        if self.host_steps.noted:
+            for report in self.host_steps.reports():
+                self.warn(report)
         if self._session is None:
             self.compile_for(call)
         else:
             self._binder.check(call)
-            self._session.refuse_other_autocast()
-            if self.plan is not None:
-                self._session.refuse_torn()
-        session = self.session
-        if session.state is None:
+            self._session.check_call()
+        session = self._session or self.session
+        if session.strategy.state is None:
             self.attach()
         else:
-            self._weights.refresh(session.state)
+            self._weights.refresh(session.strategy.state)
         return session
 
     def _compilation(self, sample: Callable[[], Sequence[Tensor]], code: PackedCode | None = None) -> Compilation:

@@ -76,16 +76,16 @@ class NeverLost:
 
     def _refuse_move(self, method: str) -> NoReturn:
         raise LostModelError(
-            f".{method}() was called on a wrapped model. It already runs on its device, and moving it would train the bare "
-            "module somewhere else instead. Leave the call out. To choose the device set PILOTAGE_BACKEND or the backend "
-            f"option; to move the plain module call .{method}() on it before it is wrapped."
+            f".{method}() was called on a wrapped model. It already runs on its device, and moving it would train the "
+            "bare module somewhere else instead. Leave the call out. To choose the device set PILOTAGE_BACKEND or the "
+            f"backend option; to move the plain module call .{method}() on it before it is wrapped."
         )
 
     def _convert(self, method: str, *args: Any) -> Self:
         if self._executor.is_compiled:
             raise LostModelError(
-                f".{method}() was called on a wrapped model that is compiled already; its program has the old type built "
-                f"in. Call .{method}() on the module before it is wrapped, or destroy() first."
+                f".{method}() was called on a wrapped model that is compiled already; its program has the old type "
+                f"built in. Call .{method}() on the module before it is wrapped, or destroy() first."
             )
         getattr(self._executor.module, method)(*args)
         return self

@@ -5,8 +5,9 @@ slow, and asking the user to do it would be a trap. So the module's tensors are 
 one that fetches the device's values the moment anything touches them, by whatever route, and then are plain again.
 Neither torch nor the user's module class is altered, and after the first touch nothing of ours is left on the tensors.
 
-An exception may come at any point. So tensors are marked before the device changes its weights, all of them are copied by
-one call, and the marks go only after that: what the host has is old or new as a whole, and whatever is marked is fetched again.
+An exception may come at any point. So tensors are marked before the device changes its weights, all of them are copied
+by one call, and the marks go only after that: the host's tensors are all old or all new, and marked ones are fetched
+again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _HOLDER = "_pilotage_trained_weights"
 
 @dataclass(slots=True)
 class Claim:
-    """That some host tensors belong to a training run; outlives the run, so that its changes are not forgotten."""
+    """Marks host tensors as those of a training run; outlives the run, so that its changes are not forgotten."""
 
     version: int
     """Grows whenever the device changes the weights; of two claims, the later change has the greater one."""
@@ -45,7 +46,8 @@ class Ownership:
         self._claims = WeakTensorKeyDictionary()
         self._turns = WeakTensorKeyDictionary()
         self._turn = Turn()
-        self._versions = itertools.count(1)
+        self.versions = itertools.count(1)
+        """The versions of all changes, in the order in which devices made them."""
         self.generation = 0
         """Grows with every claim and release, so that answers can be kept until then."""
 
@@ -75,10 +77,6 @@ class Ownership:
         with self._turn:
             claim.owner = None
             self.generation += 1
-
-    def note_change(self, claim: Claim) -> None:
-        """The device has changed the weights of a claim."""
-        claim.version = next(self._versions)
 
     def claims_of(self, tensors: Iterable[Tensor]) -> list[Claim]:
         """What is known about some tensors, each claim once."""
@@ -126,12 +124,12 @@ class TrainedWeights:
         return self._stale
 
     def claim(self) -> None:
-        """Say that the host's tensors belong to this run, and to no other."""
+        """Claim the host's tensors for this run."""
         self._claim = OWNERSHIP.claim(list(self._host.values()), self)
 
     def expect_change(self) -> None:
-        """The device is about to change its weights: from now on whoever touches the host's tensors has to ask it."""
-        OWNERSHIP.note_change(self._claim)
+        """The device is about to change its weights: from now on a touch of the host's tensors fetches them."""
+        self._claim.version = next(OWNERSHIP.versions)
         self._stale = True
         # A parameter class of the user's own is not replaced; such weights are copied back at once.
         if self._can_wait and not self._is_marked:
@@ -140,45 +138,42 @@ class TrainedWeights:
     def _mark(self) -> None:
         # Only a touch, which brings the weights home, can make an alias: there is none to look for in between.
         self._shared = list(self._host)
-        self._forget_lone_ones()
+        self._forget_unshared()
         for name, tensor in self._host.items():
             tensor.__dict__[_HOLDER] = self
             tensor.__class__ = _STALE[self._plain[name]]
         self._is_marked = True
 
     def changed(self, *, in_failure: bool = False) -> None:
-        """The device has changed its weights; where a call has failed, other processes may not come by here."""
-        OWNERSHIP.note_change(self._claim)
+        """The device has changed its weights; if a call has failed, other processes may not get here."""
+        self._claim.version = next(OWNERSHIP.versions)
         if not (self._stale and self._is_marked):
             # Somebody has looked in the middle of the call.
             self.expect_change()
-        alone = in_failure and self._any_process is not None
-        if alone:
+        if in_failure and self._any_process is not None:
             return
+        has_aliases = bool(self._shared)
         if not self._can_wait:
             self.fetch()
-        elif self._has_aliases_to_show():
+        elif has_aliases if self._any_process is None else self._any_process(has_aliases):
             self._show_aliases()
 
-    def _has_aliases_to_show(self) -> bool:
-        has_some = bool(self._shared)
-        return has_some if self._any_process is None else self._any_process(has_some)
-
     def fetch(self) -> bool:
-        """Bring the device's weights to the host if they are newer; tells whether they were."""
-        patience = _PATIENCE
-        # Whoever has the turn may bring them home first, and then go on to wait for something that this thread has.
-        while self._stale and patience > 0:
+        """Copy the device's weights to the host if they are newer; tells whether they were."""
+        left = _LONGEST_WAIT
+        # The thread that has the turn may fetch them first, and then wait for something that this thread has.
+        while self._stale and left > 0:
             if self._turn.take(_LOOK_AGAIN):
                 try:
                     return self._fetch()
                 finally:
                     self._turn.give()
-            patience -= _LOOK_AGAIN if PROCESS_WIDE.is_mine else 0.0
+            left -= _LOOK_AGAIN if PROCESS_WIDE.is_mine else 0.0
         if self._stale:
             raise BackendError(
-                "These weights belong to a model that another thread is running, and that thread waits for this one. Do not "
-                "use the weights of one model inside of forward of another one while they are trained in another thread."
+                "These weights belong to a model that another thread is running, and that thread waits for this one. "
+                "Do not use the weights of one model inside of forward of another one while they are trained in "
+                "another thread."
             )
         return False
 
@@ -189,13 +184,13 @@ class TrainedWeights:
         self.discard()
         return True
 
-    def _forget_lone_ones(self) -> None:
+    def _forget_unshared(self) -> None:
         with torch._C.DisableTorchFunctionSubclass():
             self._shared = [name for name in self._shared if _has_aliases(self._host[name])]
 
     def _show_aliases(self) -> None:
-        """Copy at once what can be read through a tensor of the user's own, as ``weight.data`` or ``weight.view(-1)``."""
-        self._forget_lone_ones()
+        """Copy at once what the user can read through another tensor, such as ``weight.data``."""
+        self._forget_unshared()
         _copy_all({name: self._host[name] for name in self._shared}, self._device())
 
     def discard(self) -> None:
@@ -207,18 +202,18 @@ class TrainedWeights:
         self._stale = False
 
     def release(self) -> None:
-        """Bring the last weights home and let go of the host's tensors."""
+        """Fetch the last weights and release the host's tensors."""
         try:
             self.fetch()
         except BackendError:
-            # What cannot be fetched is lost, and must not be asked for for ever.
+            # What cannot be fetched is lost, and must not be asked for again.
             self.discard()
             raise
         OWNERSHIP.release(self._claim)
 
 
-_LOOK_AGAIN, _PATIENCE = 0.05, 60.0
-"""Seconds after which a thread that waits for weights looks whether they are home, and gives up where it is waited for."""
+_LOOK_AGAIN, _LONGEST_WAIT = 0.05, 60.0
+"""Seconds after which a thread that waits for weights looks again, and gives up if the other thread waits for it."""
 
 
 def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> None:
@@ -272,10 +267,10 @@ def _fetching(
 def _has_aliases(tensor: Tensor) -> bool:
     """Whether another tensor, or a numpy array, lies in the same memory."""
     users: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
-    return users > _USERS_OF_A_LONE_TENSOR
+    return users > _USERS_OF_AN_UNSHARED_TENSOR
 
 
-_USERS_OF_A_LONE_TENSOR = 2
+_USERS_OF_AN_UNSHARED_TENSOR = 2
 """The tensor, and the handle that is made in order to count."""
 
 
@@ -285,7 +280,7 @@ def _fetch(stale: Iterable[Tensor]) -> None:
         if holder is not None:
             holder.fetch()
         if holder is None or not holder.stale:
-            # A mark that somebody has left behind would send whoever asks in circles.
+            # A mark that was left behind would fetch for ever.
             tensor.__class__ = _PLAIN.get(type(tensor), type(tensor))
 
 

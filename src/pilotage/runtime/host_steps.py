@@ -1,7 +1,8 @@
 """Optimizers that are stepped on the host although a program trains their parameters.
 
 Such a step has no effect: without gradients it changes nothing, and what it does change on the host is replaced by the
-weights of the device. It is reported at the next call, so that host training followed by sending the weights is left alone.
+weights of the device. It is reported at the next call, so that host training followed by sending the weights is not
+reported.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class HostSteps:
 
     @property
     def optimizer(self) -> torch.optim.Optimizer | None:
-        """The one that the program trains with."""
+        """The optimizer that the program trains with."""
         return None if self._optimizer is None else self._optimizer()
 
     @optimizer.setter
@@ -49,14 +50,14 @@ class HostSteps:
         self._optimizer = weakref.ref(optimizer)
 
     def begin(self, parameters: Iterable[Tensor]) -> None:
-        """The device takes over these parameters."""
+        """The device trains these parameters from now on."""
         self._parameters = frozenset(map(id, parameters))
         self.sent()
         if self._remedy is not None:
             _HOOK.watch(self)
 
     def end(self) -> None:
-        """The host has its parameters back."""
+        """The device no longer trains the parameters."""
         _HOOK.forget(self)
         self.sent()
 
@@ -76,7 +77,7 @@ class HostSteps:
             self.noted[optimizer] = _users_line()
 
     def reports(self) -> list[str]:
-        """What the user should know by the time of a call; each optimizer is reported once."""
+        """Warnings to give at a call; each optimizer is reported once."""
         noted, self.noted = self.noted, {}
         for optimizer in noted:
             self._known[optimizer] = len(optimizer.param_groups)

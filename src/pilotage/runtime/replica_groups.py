@@ -1,4 +1,4 @@
-"""Parameters of which each group of replicas has a copy of its own."""
+"""Parameters of which each group of replicas has its own copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotage.program.layout import ReplicaGroups
 def replica_groups(
     module: nn.Module, parameter: str, batching: Batching, members: int, grouping: ReplicaGrouping
 ) -> ReplicaGroups:
-    """Who uses which copy; the host's tensor holds the copies along its leading dimension."""
+    """Which replica uses which copy; the host's tensor holds the copies along its leading dimension."""
     replicas = batching.replicas
     if batching.instances > 1:
         raise OptionError(f"Replicas cannot be grouped for {parameter} with several instances. Use one instance.")
@@ -23,12 +23,12 @@ def replica_groups(
     groups = ReplicaGroups(tuple(group_of(replica, replicas, members, grouping) for replica in range(replicas)))
     if not shape:
         raise OptionError(
-            f"Scalars cannot be passed as per-replica weight tensor values: {parameter} has no leading dimension to hold "
-            f"{groups.count} copies."
+            f"Scalars cannot be passed as per-replica weight tensor values: {parameter} has no leading dimension to "
+            f"hold {groups.count} copies."
         )
     if shape[0] != groups.count:
         raise OptionError(
-            f"The leading dimension of {parameter} is {shape[0]}. It has to be {groups.count}: one copy for each group of "
-            f"{members} out of {replicas} replicas."
+            f"The leading dimension of {parameter} is {shape[0]}. It has to be {groups.count}: one copy for each group "
+            f"of {members} out of {replicas} replicas."
         )
     return groups

@@ -198,18 +198,22 @@ class Session:
         """Raise if an update was interrupted and what it was changing was not loaded again."""
         if self.strategy.state is not None and (torn := self.strategy.state.torn):
             raise TornStateError(
-                f"A call was broken off in the middle of an update, and {' and '.join(sorted(torn))} on the device may be half old "
-                "and half new. Restore a checkpoint, or load weights and the state of the optimizer, or destroy() the model."
+                f"A call was broken off in the middle of an update, and {' and '.join(sorted(torn))} on the device may "
+                "be half old and half new. Restore a checkpoint, or load weights and the state of the optimizer, or "
+                "destroy() the model."
             )
 
-    def refuse_other_autocast(self) -> None:
-        """Raise if a call is made under another automatic mixed precision than the capture."""
-        captured, present = self.strategy.program.autocast, autocast_type(self._device_type)
+    def check_call(self) -> None:
+        """Raise after an interrupted update, and for a call under another autocast than the capture."""
+        program, state = self.strategy.program, self.strategy.state
+        captured, present = program.autocast, autocast_type(self._device_type)
         if captured != present:
             raise InputError(
-                f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls under "
-                "the same autocast, or put it inside of forward."
+                f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls "
+                "under the same autocast, or put it inside of forward."
             )
+        if program.trains and state is not None and state.torn:
+            self.refuse_torn()
 
     # Changing the tier
 

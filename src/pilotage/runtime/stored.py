@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,22 @@ from pilotage.errors import OptionError, ProgramFileError
 from pilotage.events import Warned
 from pilotage.logs import log_event
 from pilotage.options.choices import Tier
-from pilotage.program.layout import Section, Slot
+from pilotage.program.layout import Section, Slot, StateLayout
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.optimizer_state import OptimizerState
-from pilotage.runtime.stored_check import check_stored
 from pilotage.storage.archive import read_archive, write_archive
+from pilotage.storage.layout_text import names_among
 from pilotage.storage.permission import UNTRUSTED, Permission
-from pilotage.storage.plain_data import well_formed
+from pilotage.storage.plain_data import flag, number, refuse, table, text, well_formed
 from pilotage.storage.program_check import check_program
 from pilotage.storage.program_text import program_from_data, program_to_data
 from pilotage.storage.signature_text import signature_from_data, signature_to_data
+
+_LARGEST_RANDOM_STATE = 1 << 20
+"""Bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +70,13 @@ def store(
     session = executor.session
     if executor.line is not None:
         raise OptionError(
-            "The program is one stage of several, so that its file would be of no use elsewhere. Save state_dict() instead, or "
-            "compile and save it in one process."
+            "The program is one stage of several, so that its file would be of no use elsewhere. Save state_dict() "
+            "instead, or compile and save it in one process."
         )
     if session.gather is not None:
         raise OptionError(
-            "The program updates only this instance's share of the parameters, so that its file would be of no use elsewhere. "
-            "Save state_dict() of model and optimizer instead, or do not share out the optimizer's state."
+            "The program updates only this instance's share of the parameters, so that its file would be of no use "
+            "elsewhere. Save state_dict() of model and optimizer instead, or do not share out the optimizer's state."
         )
     # The optimizer's numbers may have changed since the program was captured.
     program, constants = program_to_data(replace(session.captured, plan=executor.plan))
@@ -108,21 +112,66 @@ def _machine_code(entry: Entry) -> dict[str, Tensor]:
 
 
 def read_stored(path: Path, permission: Permission = UNTRUSTED) -> StoredModel:
-    """Read a file that `store` has written; raises where it is not one, or where its program may not do what it does."""
+    """Read a file of `store`; raises if it is another file, or if its program does what it may not do."""
     content, mapped = read_archive(path)
     if "program" not in content:
         kind = "a checkpoint" if "step" in content else "other data"
         raise ProgramFileError(
-            f"{path} holds {kind} and no compiled model. Name the file of a compiled model, or continue a checkpoint with "
-            "restore_checkpoint()."
+            f"{path} holds {kind} and no compiled model. Name the file of a compiled model, or continue a checkpoint "
+            "with restore_checkpoint()."
         )
     # The model outlives the file, which somebody may overwrite.
     tensors = {name: tensor.clone() for name, tensor in mapped.items()}
     with well_formed(str(path)):
         program = program_from_data(content["program"], _named(tensors, "constant/"), permission)
         check_program(program, permission)
-        check_stored(content, tensors, program.layout)
+        _check_stored(content, tensors, program.layout)
         return _stored(content, tensors, program)
+
+
+def _check_stored(content: Mapping[str, Any], tensors: Mapping[str, Tensor], layout: StateLayout) -> None:
+    """Raise if the tensors of a file are not those of its program, or if names do not fit."""
+    parameters = zip(layout.parameters, layout.section(Section.PARAMETERS, whole=True), strict=True)
+    weights = {**dict(parameters), **layout.buffers}
+    with_weights = flag(content["with_weights"], "with_weights")
+    _check_tensors(_named(tensors, "weight/"), weights if with_weights else {}, "weights")
+    slots = zip(layout.slots, layout.section(Section.SLOTS, whole=True), strict=True)
+    of_slots = {f"{slot.name}/{slot.parameter}": spec for slot, spec in slots}
+    for name in ("updates", "loss_scale"):
+        if content[name] is not None:
+            number(content[name], name)
+    _check_tensors(
+        _named(tensors, "slot/"), of_slots if content["updates"] is not None else {}, "state of the optimizer"
+    )
+    for state in _named(tensors, "random/").values():
+        if state.dtype != torch.uint8 or state.dim() != 1 or state.numel() > _LARGEST_RANDOM_STATE:
+            raise refuse("the state of random numbers", TensorSpec.of(state), "a list of bytes")
+    _check_names(content, weights)
+
+
+def _check_names(content: Mapping[str, Any], weights: Mapping[str, TensorSpec]) -> None:
+    tied = table(content["tied"], "the tied weights")
+    for name, kept in tied.items():
+        if text(name, "a tied weight") in weights or kept not in weights:
+            raise refuse("a tied weight", [name, kept], "another name of one of the weights")
+    names_among([*weights, *tied], content["hidden"], "the hidden buffers")
+    table(content["extra"], "what else is in the file")
+
+
+def _check_tensors(given: Mapping[str, Tensor], wanted: Mapping[str, TensorSpec], what: str) -> None:
+    if given.keys() != wanted.keys():
+        odd = _few(given.keys() ^ wanted.keys())
+        raise ProgramFileError(
+            f"The {what} in the file are not those of its program: {odd}. It was altered or is damaged."
+        )
+    for name, tensor in given.items():
+        if (tuple(tensor.shape), tensor.dtype) != (wanted[name].shape, wanted[name].dtype):
+            raise refuse(f"{name} of the {what}", str(TensorSpec.of(tensor)), str(wanted[name]))
+
+
+def _few(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    return ", ".join(ordered[:3]) + (f" and {len(ordered) - 3} more" if len(ordered) > 3 else "")
 
 
 def _stored(content: dict[str, Any], tensors: dict[str, Tensor], program: Program) -> StoredModel:
@@ -222,7 +271,7 @@ def _tied(module: nn.Module) -> dict[str, str]:
     return {name: names[id(tensor)] for name, tensor in everything if names[id(tensor)] != name}
 
 
-def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 

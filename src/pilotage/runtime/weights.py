@@ -1,4 +1,4 @@
-"""Weights on their way between a module and a device."""
+"""Copies of weights between a module and its device."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from pilotage.turns import PROCESS_WIDE, Turn
 
 
 class WeightKeeper:
-    """Keeps a module and the state of its program in step.
+    """Keeps a module and the state of its program in sync.
 
     Weights go to the device when it is attached, when they are sent explicitly, and, for inference, when a training
-    program has changed them. Edits on the host reach the device in no other way.
+    program has changed them. Edits on the host do not reach the device in any other way.
     """
 
     def __init__(self, module: nn.Module, *, trains: bool) -> None:
         self._module = module
         self._trains = trains
-        self._trained: TrainedWeights | None = None
+        self.trained: TrainedWeights | None = None
+        """The host's side of the weights that the program trains; None for inference and while detached."""
         self._seen = 0
         self._device: Callable[[], Mapping[str, Tensor]] = dict
         """Returns all weights and buffers as they are on the device."""
@@ -33,13 +34,13 @@ class WeightKeeper:
 
     @property
     def turn(self) -> Turn:
-        """The turn of everyone who trains or copies these weights."""
+        """The turn of all executors that train or copy these weights."""
         if self._found_turn is None:
             self._found_turn = OWNERSHIP.turn_of(self._host().values())
         return self._found_turn
 
-    def look_for_turn(self) -> None:
-        """Find out anew who else uses the module's tensors: some of them may be others by now."""
+    def find_turn_again(self) -> None:
+        """Find out again which executors share the module's tensors, some of which may have been replaced."""
         self._found_turn = None
 
     def attach(self, strategy: Strategy, any_process: Callable[[bool], bool] | None) -> None:
@@ -53,7 +54,7 @@ class WeightKeeper:
         self.send(strategy.state)
         self._device = strategy.weights
         if self._trains:
-            self._trained = TrainedWeights(self._host(), self._device, self.turn, any_process)
+            self.trained = TrainedWeights(self._host(), self._device, self.turn, any_process)
 
     def send(self, state: ProgramState) -> None:
         """Send the module's weights and buffers to the device."""
@@ -74,58 +75,43 @@ class WeightKeeper:
     def refresh(self, state: ProgramState) -> None:
         """Send the weights again if another training program has changed them since."""
         if self._generation != OWNERSHIP.generation:
-            self._look_again(state)
+            self._look_for_owners(state)
         if self._claims and not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
             self.send(state)
 
-    def _look_again(self, state: ProgramState) -> None:
-        """Find out who trains these weights by now; a training program that has lost some takes them back."""
+    def _look_for_owners(self, state: ProgramState) -> None:
+        """Find out who trains these weights now; a training program that has lost some claims them again."""
         generation = OWNERSHIP.generation
-        if self._trained is not None and OWNERSHIP.assign_owners(self._host().values()) != [self._trained]:
+        if self.trained is not None and OWNERSHIP.assign_owners(self._host().values()) != [self.trained]:
             self.send(state)
-            self._trained.claim()
+            self.trained.claim()
             generation = OWNERSHIP.generation
         self._claims = OWNERSHIP.claims_of(self._host().values())
         self._generation = generation
 
-    def expect_change(self) -> None:
-        """The device is about to change its weights."""
-        if self._trained is not None:
-            self._trained.expect_change()
-
-    def discard_changes(self) -> None:
-        """Let the module keep the weights that it has: those of the device are worth nothing."""
-        if self._trained is not None:
-            self._trained.discard()
-
-    def note_change(self, *, in_failure: bool = False) -> None:
-        """The device has changed its weights, or some of them before a call failed."""
-        if self._trained is not None:
-            self._trained.changed(in_failure=in_failure)
-
     def fetch(self) -> None:
-        """Bring the device's weights and buffers to the module."""
-        if self._trained is not None:
-            self._trained.fetch()
+        """Copy the device's weights and buffers to the module."""
+        if self.trained is not None:
+            self.trained.fetch()
         else:
             with self.turn:
                 self._fetch_buffers(self._device())
 
     def fetch_if_needed(self) -> bool:
-        """Bring the device's weights home if they are newer; tells whether they were."""
-        return self._trained is not None and self._trained.fetch()
+        """Copy the device's weights to the module if they are newer; tells whether they were."""
+        return self.trained is not None and self.trained.fetch()
 
     def fetch_for_reading(self) -> None:
-        """Bring home whatever any training program has on its device of this module."""
+        """Fetch the weights of this module from all programs that train them."""
         for owner in OWNERSHIP.assign_owners(self._host().values()):
             owner.fetch()
 
     def detach(self) -> None:
-        """Bring the last weights home; the device is about to go."""
-        if self._trained is not None:
-            self._trained.release()
-            self._trained = None
-        # Holds the memory of the device.
+        """Fetch the last weights; the device is about to be freed."""
+        if self.trained is not None:
+            self.trained.release()
+            self.trained = None
+        # It would keep the memory of the device alive.
         self._device = dict
 
     def _host(self) -> dict[str, Tensor]:

@@ -30,15 +30,15 @@ from pilotage.strategies.strategy import Setup, Strategy
 from pilotage.strategies.tensor_locations import possible_locations, refuse_slots_on_host
 
 _TRAVELLING = (
-    "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every micro-batch: put what "
-    "shares weights in one stage where you can."
+    "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every "
+    "micro-batch: put what shares weights in one stage where you can."
 )
 _ONE_AFTER_THE_OTHER = (
-    "The stages of the program are shared out to several cards, and run one after the other. This has been tested on "
-    "emulated cards alone: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
+    "The stages of the program are placed on several cards and run one after the other. This has been tested only on "
+    "emulated cards: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
 )
 _UNTRIED = (
-    "This has been run with one card in the place of all of them: compare the first results with a run on one card "
+    "This has been tested only with one card in place of all of them: compare the first results with a run on one card "
     "(CUDA_VISIBLE_DEVICES=0)."
 )
 
@@ -59,7 +59,7 @@ class StrategyChoice:
     def strategy(self, program: Program, with_gradients_apart: Callable[[], Program] | None) -> Strategy:
         """The strategy for a program.
 
-        A pipeline over cards needs it captured ``with_gradients_apart``. A program from a file cannot be captured again.
+        A pipeline over cards needs the program captured ``with_gradients_apart``; one from a file cannot be captured.
         """
         if self.line is not None:
             return self._stage_of(self.line, program)

@@ -50,7 +50,8 @@ def choose_cards(
         return Cards(usable, cards)
     if _are_named(execution.cards):
         raise OptionError(
-            f"Replicas on several cards of one process cannot have {obstacle} yet. Name one card, or start an instance for each."
+            f"Replicas on several cards of one process cannot have {obstacle} yet. Name one card, or start an instance "
+            "for each."
         )
     tell(Noted(message=f"All replicas are on {choice.capabilities.label}: they have {obstacle}."))
     return Cards(usable)
@@ -73,18 +74,18 @@ def refuse_on_cards(program: Program, execution: Execution) -> None:
     is_captured = all(computation.graph is not None for computation in program.computations.values())
     if is_captured and program.written_inputs and execution.batching.replicas_per_input > 1:
         raise OptionError(
-            "forward writes to its inputs, and several replicas are fed the same ones. On several cards each would have a copy "
-            "of its own. Clone the input in forward, or set PILOTAGE_CARDS to one card."
+            "forward writes to its inputs, and several replicas are fed the same ones. On several cards each would "
+            "have its own copy. Clone the input in forward, or set PILOTAGE_CARDS to one card."
         )
 
 
 def _obstacle(execution: Execution, choice: Choice, *, trains: bool) -> str | None:
     if choice.tier is Tier.COMPILED:
-        return "the tier 'compiled', whose code knows one card alone"
+        return "the tier 'compiled', whose code runs on one card"
     if possible_locations(execution.locations, choice, trains=trains).uses_host:
         return "state or activations that wait on the host"
     if trains and execution.batching.instances > 1 and execution.locations.shared_optimizer is not None:
-        return "optimizer state that is shared out to instances"
+        return "optimizer state that is divided among instances"
     return None
 
 
@@ -96,14 +97,15 @@ def _cards_of(backend: Capabilities, names: Sequence[str] | None) -> tuple[torch
     devices = tuple(_device(name, asked_by) for name in names)
     if not devices or devices[0] != backend.device or {device.type for device in devices} != {backend.device.type}:
         raise OptionError(
-            f"{asked_by} says {', '.join(names) or 'nothing'}. It has to name devices of the {backend.name} backend, {backend.device} "
-            "first. Which cards have these numbers is said by CUDA_VISIBLE_DEVICES."
+            f"{asked_by} says {', '.join(names) or 'nothing'}. It has to name devices of the {backend.name} backend, "
+            f"{backend.device} first. Which cards have these numbers is said by CUDA_VISIBLE_DEVICES."
         )
     there = {*backend.devices}
     for device in devices:
         if device not in there:
             raise OptionError(
-                f"{asked_by} names {device}, but there is no such device. Choose among: {', '.join(map(str, backend.devices))}."
+                f"{asked_by} names {device}, but there is no such device. Choose among: "
+                f"{', '.join(map(str, backend.devices))}."
             )
     return devices
 
@@ -118,5 +120,5 @@ def _device(name: str, asked_by: str) -> torch.device:
         return torch.device(name)
     except RuntimeError:
         raise OptionError(
-            f"{asked_by} names {name!r}, which is no device. Use names such as 'cuda:0' or 'cpu'."
+            f"{asked_by} names {name!r}, which is not a device. Use names such as 'cuda:0' or 'cpu'."
         ) from None

@@ -32,8 +32,8 @@ def notice_of_locations(wanted: Locations, choice: Choice, *, trains: bool) -> E
         return Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own.")
     if trains and wanted.activations is not None and choice.tier is not Tier.GRAPH:
         return Warned(
-            message=f"Activations stay on the device in the tier {choice.tier.value!r}. Only in the tier 'graph' do they wait "
-            "on the host."
+            message=f"Activations stay on the device in the tier {choice.tier.value!r}. Only in the tier 'graph' do "
+            "they wait on the host."
         )
     return None
 
@@ -42,8 +42,8 @@ def refuse_slots_on_host(program: Program) -> None:
     """Raise for stages on several cards whose optimizer state would wait on the host."""
     if program.layout.slots_on_host is not None:
         raise OptionError(
-            "The stages are shared out to several cards of this process, and then the optimizer's state cannot wait on the host "
-            "yet. Keep it on the device, or start a process for each stage."
+            "The stages are placed on several cards of this process, and then the optimizer's state cannot wait on "
+            "the host yet. Keep it on the device, or start a process for each stage."
         )
 
 

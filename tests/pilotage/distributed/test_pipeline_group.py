@@ -205,7 +205,7 @@ def test_every_stage_learns_of_a_nonfinite_loss_and_stops_before_the_update_if_a
 def test_all_stages_refuse_what_stages_in_processes_do_not_support(seen):
     for each in seen:
         refusals = each["refused"]
-        assert "run in the tier 'graph' alone" in refusals["eager"]
+        assert "run in the tier 'graph' only" in refusals["eager"]
         assert "2 at least, and there are 1. Raise gradient accumulation, or use 'gpipe'" in refusals["few"]
         assert "Choose one of: '1f1b', 'gpipe', 'sharded'" in refusals["unknown"]
 

@@ -67,7 +67,7 @@ def test_the_option_and_the_variable_name_the_cards(monkeypatch):
         (("cuda:1", "cuda:0"), "cuda:0 first"),
         (("cuda:0", "cpu"), "devices of the cuda backend"),
         (("cuda:0", "cuda:7"), "no such device"),
-        (("cuda:0", "third"), "no device"),
+        (("cuda:0", "third"), "not a device"),
         ((), "nothing"),
     ],
 )
@@ -79,7 +79,7 @@ def test_what_is_no_card_is_refused(cards, said):
 OBSTACLES = [
     ({"locations": Locations(optimizer=1)}, {}, "wait on the host"),
     ({"locations": Locations(activations=1)}, {}, "wait on the host"),
-    ({"locations": Locations(shared_optimizer=1), "instances": 2}, {}, "shared out to instances"),
+    ({"locations": Locations(shared_optimizer=1), "instances": 2}, {}, "divided among instances"),
     ({}, {"tier": Tier.COMPILED}, "compiled"),
 ]
 

@@ -124,7 +124,8 @@ class Checkpoints:
         if len(runs) > 1:
             listed = ", ".join(f"{name} up to step {step}" for name, step in runs.items())
             raise ProgramFileError(
-                f"{self.folder} holds checkpoints of {len(runs)} runs: {listed}. Move those aside that are not to be continued."
+                f"{self.folder} holds checkpoints of {len(runs)} runs: {listed}. Move those aside that are not to be "
+                "continued."
             )
         proposed = everyone[0]["proposed"]
         return next(iter(runs), proposed), proposed
@@ -152,15 +153,16 @@ class Checkpoints:
             return
         if damage:
             raise ProgramFileError(
-                f"No checkpoint in {self.folder} is whole in every process. {' '.join(damage)} Remove the damaged files to "
-                "start from the beginning."
+                f"No checkpoint in {self.folder} is whole in every process. {' '.join(damage)} Remove the damaged "
+                "files to start from the beginning."
             )
         here = {one["process"] for one in everyone}
         strangers = sorted({name for one in everyone for name in one["found"]} - here)
         if all(one["is_first"] for one in everyone) and not strangers:
             if any(one["keys"] for one in everyone):
                 executor.warn(
-                    f"The first checkpoint in {self.folder} was not finished by every process. Training starts from the beginning."
+                    f"The first checkpoint in {self.folder} was not finished by every process. Training starts from "
+                    "the beginning."
                 )
             return
         listed = "; ".join(
@@ -169,8 +171,9 @@ class Checkpoints:
         if strangers:
             listed += f"; {', '.join(strangers)}, which this job does not have, left files"
         raise ProgramFileError(
-            f"No checkpoint in {self.folder} is there for every process of this job. The steps of each: {listed}. Start as "
-            "many instances and stages as have written them, put the missing files back, or choose another folder."
+            f"No checkpoint in {self.folder} is there for every process of this job. The steps of each: {listed}. "
+            "Start as many instances and stages as have written them, put the missing files back, or choose another "
+            "folder."
         )
 
 

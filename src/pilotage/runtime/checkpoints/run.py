@@ -21,7 +21,7 @@ class CheckpointRun:
     saves: int = 0
     resumed: bool = False
     _folders: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """Folders known to be this run's; with the place, among the files of this process, of the one it was restored from."""
+    """Folders known to be this run's, each with the place of the file that it was restored from."""
 
     @staticmethod
     def proposed() -> str:
@@ -64,7 +64,7 @@ _EVERYTHING = (2**63, 0)
 def refuse_folder(folder: Path, last: str) -> OptionError:
     """What to say about a folder with checkpoints of another run, ``last`` being the one that was written last."""
     return OptionError(
-        f"{folder} holds checkpoints of another run; the last one is {last}. Call restore_checkpoint({str(folder)!r}) before "
-        "training to continue that run, or save this one to another folder. If the other run is of no use any more, remove "
-        "its files. Nothing was saved or removed."
+        f"{folder} holds checkpoints of another run; the last one is {last}. Call restore_checkpoint({str(folder)!r}) "
+        "before training to continue that run, or save this one to another folder. If the other run is of no use any "
+        "more, remove its files. Nothing was saved or removed."
     )

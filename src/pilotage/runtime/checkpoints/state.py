@@ -61,7 +61,8 @@ def refuse_another_model(executor: Executor, found: CheckpointContents) -> None:
         *(f"{name} is not in the file" for name in expected if name not in found.tensors),
         *(f"{name} is not in the model" for name in found.tensors if name not in expected),
         *(
-            f"{name} is {tuple(there.shape)} {there.dtype} in the file and {tuple(here.shape)} {here.dtype} in the model"
+            f"{name} is {tuple(there.shape)} {there.dtype} in the file and {tuple(here.shape)} {here.dtype} in the "
+            "model"
             for name, here in expected.items()
             # The state of a random stream has another size on another kind of device.
             if not name.startswith("random/")
@@ -72,8 +73,8 @@ def refuse_another_model(executor: Executor, found: CheckpointContents) -> None:
     if problems:
         more = f", and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise OptionError(
-            f"{found.file.path} was written from another model or with other options: {'; '.join(problems[:3])}{more}. Build "
-            "the model, optimizer and replicas as they were, or choose another folder."
+            f"{found.file.path} was written from another model or with other options: {'; '.join(problems[:3])}{more}. "
+            "Build the model, optimizer and replicas as they were, or choose another folder."
         )
 
 
@@ -91,8 +92,8 @@ def load(executor: Executor, found: CheckpointContents) -> None:
             slots=slots, updates=found.content["updates"], loss_scale=found.content["loss_scale"]
         )
         executor.set_optimizer_state(optimizer)
-        executor.settle()
-    # Only now: buffers may differ among replicas and instances, which the settling ends.
+        executor.synchronize()
+    # Only now: buffers may differ among replicas and instances, and synchronizing would make them equal.
     for replica in state.replicas:
         for name, buffer in found.named(f"buffer/{replica}").items():
             state.buffers(replica)[name].copy_(buffer)

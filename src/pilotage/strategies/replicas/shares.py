@@ -19,20 +19,20 @@ class CardShare:
     device: torch.device
     replicas: range
     schedule: Schedule
-    """With the numbers of this card's own micro-batches and results; replicas keep theirs."""
+    """With this card's numbering of micro-batches and results; replicas keep their numbers."""
 
     micro_batches: tuple[int, ...]
     """Which of the call's micro-batches the card reads."""
 
     results: tuple[int, ...]
-    """Which parts of the call's outputs it leaves."""
+    """Which parts of the call's outputs it computes."""
 
     segments: tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Steps that a card runs without hearing of the others."""
+    """Steps that a card runs independently of the others."""
 
     steps: tuple[Step, ...]
 
@@ -48,13 +48,13 @@ class Segment:
 
 
 def cards_for(devices: Sequence[torch.device], replicas: int) -> tuple[torch.device, ...]:
-    """The cards that replicas are shared out to: as many as can have equally many of them."""
+    """The cards for replicas: as many as divide the replicas evenly."""
     count = next(count for count in range(min(len(devices), replicas), 0, -1) if replicas % count == 0)
     return tuple(devices[:count])
 
 
 def share_out(schedule: Schedule, replicas: int, cards: Sequence[torch.device]) -> list[CardShare]:
-    """Divide a schedule among cards, each of which gets equally many neighbouring replicas."""
+    """Divide a schedule among cards, each of which gets the same number of neighbouring replicas."""
     each = replicas // len(cards)
     return [_share(schedule, range(n * each, (n + 1) * each), device) for n, device in enumerate(cards)]
 

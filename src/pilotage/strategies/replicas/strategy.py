@@ -80,7 +80,7 @@ class ReplicasOnCards:
 
     def _run(self, state: SpreadState, batches: MicroBatches) -> list[Tensor]:
         for share, worker, own in zip(self._shares, self._workers, state.parts, strict=True):
-            streams = self._setup.streams.on_card(share.device, share.replicas)
+            streams = self._setup.streams.on_device(share.device, share.replicas)
             worker.begin(own, streams, [batches[number] for number in share.micro_batches])
         state.updates_of_call = 0
         last = len(self._shares[0].segments) - 1

@@ -1,4 +1,4 @@
-"""Several tensors as one: what neighbouring stages of a pipeline hand to each other."""
+"""Several tensors as one: the messages between neighbouring stages of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ALIGNMENT = 16
 """In bytes: the size of the largest kind of number."""
 
 _CARRIER = torch.float32
-"""What tensors are sent as, whatever they hold; nothing but copying is ever done with it."""
+"""The type that tensors are sent as, whatever they hold; it is only copied."""
 
 
 class Message:
-    """Tensors of known shapes and types, laid one behind the other into one of another type."""
+    """Tensors of known shapes and types, one behind the other in one tensor."""
 
     def __init__(self, specifications: Sequence[TensorSpec]) -> None:
         self._parts: list[tuple[TensorSpec, int, int]] = []
@@ -27,18 +27,18 @@ class Message:
             self._parts.append((specification, start, length))
             start += length
         self.size = start
-        """How many numbers the one tensor has."""
+        """How many elements the message has."""
 
     @torch.no_grad()
     def pack(self, tensors: Sequence[Tensor], device: torch.device, size: int | None = None) -> Tensor:
-        """The one tensor on a device, of this size at least."""
+        """The message on a device, of this size at least."""
         carrier = torch.empty(max(self.size, size or 0), dtype=_CARRIER, device=device)
         for target, tensor in zip(self.unpack(carrier), tensors, strict=True):
             target.copy_(tensor)
         return carrier
 
     def unpack(self, carrier: Tensor) -> list[Tensor]:
-        """The tensors, in the memory of the one that carries them."""
+        """The tensors, as views of the message."""
         return [_part(carrier[start : start + length], specification) for specification, start, length in self._parts]
 
 

@@ -1,7 +1,8 @@
 """The order in which the stages of a pipeline work on micro-batches.
 
-Cards work side by side although one process starts their work one after the other, as each has its own queue. In every order
-all forwards of a micro-batch are started before the first one of the next: random numbers are drawn as on one card.
+Cards work side by side although one process starts their work one after the other, as each has its own queue. In every
+order all forwards of a micro-batch are started before the first one of the next, so that random numbers are drawn as on
+one card.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def order_for(asked: PipelineOrder | None, round_: int, stages: int, *, trains: 
         return PipelineOrder.GPIPE
     if asked is PipelineOrder.ONE_FORWARD_ONE_BACKWARD and round_ < stages:
         raise OptionError(
-            f"The order of the pipeline is '1f1b', which needs as many micro-batches in an update as there are stages, {stages} "
-            f"at least, and there are {round_}. Raise gradient accumulation, or use 'gpipe'."
+            f"The order of the pipeline is '1f1b', which needs as many micro-batches in an update as there are stages, "
+            f"{stages} at least, and there are {round_}. Raise gradient accumulation, or use 'gpipe'."
         )
     if asked is not None:
         return asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 
 import torch
@@ -15,7 +16,7 @@ from pilotage.execution.walk import Calls, Results, StepFailure, micro_batches_o
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.passes.stage_program import StageProgram
-from pilotage.program.program import Action, Program
+from pilotage.program.program import Action, Computation, Program
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.step_function import NOT_FINITE
 from pilotage.strategies.stages.transport import Transport
@@ -47,20 +48,31 @@ class Pipeline:
         self._cuts = cuts
         self._transport = transport
         self._setup = setup
-        first = cuts[0]
-        self._first = next(iter(first.program.computations.values()))
-        self._looks_at_losses = self._first.returns_loss_check
-        self._outputs = [number for number in first.outputs if first.graphs.owners[number] in transport.local_stages]
-        """The outputs that this process's stages compute."""
-        constants = first.program.constant_outputs
-        self._constants = [self._outputs.index(number) for number in constants if number in self._outputs]
+        self._looks_at_losses = self._step.returns_loss_check
         self._works = [
-            StageWork(cut.program, cut.graphs, self._first.sections, device)
+            StageWork(cut.program, cut.graphs, self._step.sections, device)
             for cut, device in zip(cuts, devices, strict=True)
         ]
         self._updates = [StageUpdate(cut) for cut in cuts] if program.trains else []
         self._has_failed = False
         """Whether the last call was not completed."""
+
+    @cached_property
+    def _step(self) -> Computation:
+        """The computation that the stages divide among themselves."""
+        return next(iter(self._cuts[0].program.computations.values()))
+
+    @cached_property
+    def _outputs(self) -> list[int]:
+        """The outputs that this process's stages compute."""
+        owners, local = self._cuts[0].graphs.owners, self._transport.local_stages
+        return [number for number in self._cuts[0].outputs if owners[number] in local]
+
+    @cached_property
+    def _constants(self) -> list[int]:
+        """Which of these outputs are the same in every step."""
+        constants = self._cuts[0].program.constant_outputs
+        return [self._outputs.index(number) for number in constants if number in self._outputs]
 
     def attach(self, plan: OptimizerPlan | None) -> SpreadState:
         """Allocate the state of this process's stages; the weights are still to be loaded."""
@@ -89,7 +101,7 @@ class Pipeline:
         return outputs
 
     def _run(self, state: SpreadState, inputs: Sequence[Tensor]) -> list[Tensor]:
-        streams = [self._setup.streams.on_card(device, range(self._setup.replicas)) for device in self.devices]
+        streams = [self._setup.streams.on_device(device, range(self._setup.replicas)) for device in self.devices]
         batches = [self._batches(stage, inputs) for stage in range(len(self.devices))]
         results, finite, done = Results(self.schedule), True, 0
         state.updates_of_call = 0
@@ -148,7 +160,7 @@ class Pipeline:
             raise self._late_failure(step, number) from RuntimeError(NOT_FINITE)
 
     def _late_failure(self, step: Step, number: int) -> StepFailure:
-        return StepFailure(step, number, self._first, [], self._setup.streams, is_late=True)
+        return StepFailure(step, number, self._step, [], self._setup.streams, is_late=True)
 
     def _update(self, state: SpreadState, streams: Sequence[RandomStreams], replica: int) -> None:
         for own in state.parts:

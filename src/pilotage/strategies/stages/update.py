@@ -1,4 +1,4 @@
-"""The update of one stage's weights, and its part in what all stages have to know for it."""
+"""The update of one stage's weights, and its part of the norm of all gradients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StageUpdate:
 
     @staticmethod
     def norm(state: DeviceState) -> float:
-        """The norm of this stage's pool."""
+        """The norm of this stage's pooled gradients."""
         pool = state.flat_gradients
         return float(torch.linalg.vector_norm(pool, dtype=torch.float32)) if pool.numel() else 0.0
 
@@ -45,7 +45,7 @@ class StageUpdate:
 
     @torch.no_grad()
     def run(self, state: DeviceState, streams: RandomStreams, replica: int) -> None:
-        """Make new weights from the pool."""
+        """Update the weights from the pooled gradients."""
         with streams.of_replica(replica):
             self._call(*state.arguments(self._sections, replica, whole=True))
 

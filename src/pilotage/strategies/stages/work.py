@@ -33,8 +33,24 @@ class GraphFailure:
     error: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What a round of micro-batches works on."""
+
+    state: DeviceState
+    streams: RandomStreams
+    steps: Sequence[Step]
+    batches: Sequence[Sequence[Tensor]]
+
+    def batch(self, number: int) -> Sequence[Tensor]:
+        """The inputs of a micro-batch."""
+        position = self.steps[number].micro_batch
+        assert position is not None
+        return self.batches[position]
+
+
 class StageWork:
-    """Runs the graphs of one stage; pools gradients, and keeps outputs and what backward needs of each micro-batch."""
+    """Runs the graphs of one stage, pools gradients, and keeps outputs and what backward needs of each micro-batch."""
 
     def __init__(self, program: Program, part: StageGraphs, sections: Sequence[Section], device: torch.device) -> None:
         self._draws_random_numbers = program.draws_random_numbers
@@ -75,7 +91,7 @@ class StageWork:
         self, state: DeviceState, streams: RandomStreams, steps: Sequence[Step], batches: Sequence[Sequence[Tensor]]
     ) -> None:
         """Prepare a round of micro-batches."""
-        self._state, self._streams, self._steps, self._batches = state, streams, steps, batches
+        self._round = _Round(state, streams, steps, batches)
         self._begun = 0
         self._kept.clear()
         self.outputs = [{} for _ in steps]
@@ -88,7 +104,7 @@ class StageWork:
 
     def forward(self, number: int, carrier: Tensor) -> Tensor:
         """Run forward on one micro-batch and what the stage before has sent; returns what to send to the next one."""
-        sent, outputs, kept = self._run(self._forward, number, self._batches[self._batch_of(number)], carrier)
+        sent, outputs, kept = self._run(self._forward, number, self._round.batch(number), carrier)
         if self._backward is not None:
             self._kept[number] = kept
         self._keep_outputs(number, self._part.forward, outputs, carrier)
@@ -101,29 +117,22 @@ class StageWork:
         sent, outputs, gradients = self._run(self._backward, number, self._kept.pop(number), carrier)
         self._keep_outputs(number, self._part.backward, outputs, carrier)
         with torch.no_grad():
-            pool(self._state.pools, dict(zip(self._part.gradients, gradients, strict=True)), self._state.counters)
+            state = self._round.state
+            pool(state.pools, dict(zip(self._part.gradients, gradients, strict=True)), state.counters)
         return self._backward.sent.pack(sent, self.carrier_device, self.sizes[0])
-
-    def _batch_of(self, number: int) -> int:
-        position = self._steps[number].micro_batch
-        assert position is not None
-        return position
 
     def _run(
         self, half: _HalfWork, number: int, given: Sequence[Tensor], carrier: Tensor
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        replica = self._steps[number].replica
-        received = [tensor.to(self._state.device) for tensor in half.received.unpack(carrier.detach())]
-        arguments = [*self._state.arguments(self._sections, replica), *given, *received]
+        state, replica = self._round.state, self._round.steps[number].replica
+        received = [tensor.to(state.device) for tensor in half.received.unpack(carrier.detach())]
+        arguments = [*state.arguments(self._sections, replica), *given, *received]
         try:
-            with self._drawing(replica):
+            with self._round.streams.of_replica(replica) if self._draws_random_numbers else nullcontext():
                 return half.run(arguments)
         except (RuntimeError, MemoryError) as error:
             self.failure = GraphFailure(number, Computation(sections=self._sections, graph=half.graph), error)
             raise
-
-    def _drawing(self, replica: int) -> AbstractContextManager[None]:
-        return self._streams.of_replica(replica) if self._draws_random_numbers else nullcontext()
 
     def _keep_outputs(self, number: int, half: StageGraph, outputs: Sequence[Tensor], carrier: Tensor) -> None:
         memory = carrier.untyped_storage().data_ptr()
