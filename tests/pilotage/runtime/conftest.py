@@ -10,6 +10,14 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
+from pilotage.capture.model import modes_of
+from pilotage.optim.reading import read_optimizer
+from pilotage.options.choices import Tier
+from pilotage.options.execution import Execution
+from pilotage.program.signature import CallSignature
+from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import take_apart
+from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.host import StaleParameter, StaleTensor
 
 
@@ -95,3 +103,30 @@ def pair():
 @pytest.fixture
 def network():
     return Network
+
+
+@pytest.fixture
+def compilation():
+    """Makes a `Compilation` of a small network, with what its `session` needs and a list of the events."""
+
+    def make(module, *inputs, trains=True, **settings):
+        names = {id(parameter): name for name, parameter in module.named_parameters()}
+        plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9), names) if trains else None
+        tensors, arguments = take_apart(CallSignature.of(module.forward).bind(inputs, {}), {})
+        events = []
+        given = {name: settings.pop(name) for name in ("peers", "line") if name in settings}
+        compiled = Compilation(
+            module=module,
+            modes=modes_of(module),
+            plan=plan,
+            execution=Execution(backend="cpu", **{"tier": Tier.GRAPH, **settings}),
+            groups={},
+            parsers={},
+            tell=events.append,
+            on_failure=lambda failure, error: False,
+            sample=lambda: list(tensors),
+            **given,
+        )
+        return compiled, (arguments, [TensorSpec.of(tensor) for tensor in tensors]), events
+
+    return make

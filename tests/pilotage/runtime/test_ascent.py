@@ -7,15 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
 import pilotage
+from pilotage.devices.registry import choose
 from pilotage.errors import OptionError
 from pilotage.events import Noted, TierChanged
-from pilotage.runtime.ascent import Ascent
+from pilotage.options.choices import NonFiniteLoss, Tier
+from pilotage.options.execution import Execution
+from pilotage.runtime.ascent import Ascent, CompilePolicy, compile_policy
 
 
 def trainer(cache, **options):
@@ -184,3 +188,33 @@ print(wrapped.record.latest_tier)
     ]
     assert [run.communicate()[0].strip() for run in runs] == ["compiled"] * 3
     assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
+
+
+class Choosing:
+    """A strategy as far as the policy looks at it."""
+
+    def __init__(self, *, runs_compiled_code=True, checks_loss=True):
+        self.runs_compiled_code = runs_compiled_code
+        self.program = SimpleNamespace(checks_loss=checks_loss)
+
+
+def policy(tier=None, *, strategy=None, has_peers=False, **settings):
+    return compile_policy(choose("cpu", tier), Execution(**settings), strategy or Choosing(), has_peers=has_peers)
+
+
+def test_a_program_is_compiled_at_once_where_the_tier_is_pinned_to_it_and_later_otherwise(tmp_path):
+    assert policy(Tier.COMPILED).is_required
+    assert policy() == CompilePolicy(is_required=False, after_seconds=60.0)
+    assert policy(cache_directory=tmp_path) == CompilePolicy(is_required=False, after_seconds=0.0)
+
+
+def test_a_program_stays_as_captured_where_it_has_to(tmp_path):
+    assert policy(Tier.GRAPH) is None
+    assert policy(Tier.EAGER) is None
+    assert policy(has_peers=True) is None
+    assert policy(Tier.COMPILED, has_peers=True).is_required
+    assert policy(Tier.COMPILED, strategy=Choosing(runs_compiled_code=False)) is None
+    assert policy(nonfinite_loss=NonFiniteLoss.RAISE) is None
+    assert policy(nonfinite_loss=NonFiniteLoss.RAISE, strategy=Choosing(checks_loss=False)) is not None
+    with pytest.raises(OptionError, match="cannot stop in a step"):
+        policy(Tier.COMPILED, nonfinite_loss=NonFiniteLoss.RAISE)

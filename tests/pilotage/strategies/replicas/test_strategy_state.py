@@ -89,7 +89,7 @@ def test_the_norm_of_all_gradients_is_bounded(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_all_cards_round_alike_at_random(device):
-    """Sums that are taken in another order may be rounded to a neighbour, so that cards are compared with each other."""
+    """Sums in another order may be rounded to a neighbour, so that cards are compared with each other."""
     executors = [
         executor_on(device, cards, dtype=torch.bfloat16, plan={"stochastic_rounding": True}) for cards in (1, 2)
     ]
