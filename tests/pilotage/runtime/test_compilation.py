@@ -88,7 +88,7 @@ def test_a_captured_program_is_loaded_without_another_capture(compilation):
 
 
 def line(stage):
-    return Line(peers=Peers(world=World(size=1, stages_per_replica=2, stage=stage)))
+    return PipelineGroup(peers=Peers(world=World(size=1, stages_per_replica=2, stage=stage)))
 
 
 @pytest.mark.parametrize("stage", [0, 1])
