@@ -27,11 +27,12 @@ from torch import Tensor, nn
 from pilotage.capture.module_state import is_torchs
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.source_lines import called_from
+from pilotage.torch_private import MODULE_CACHES, storage_address
 
 _MISSING = object()
 _CONTAINERS = (list, dict, set, deque, tuple)
 _MAXIMUM_DEPTH = 20
-_TORCHS_OWN = frozenset(vars(nn.Module())) | {"_flat_weights", "_is_full_backward_hook"}
+_TORCHS_OWN = frozenset(vars(nn.Module())) | MODULE_CACHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,9 @@ class AttributeWatch:
 
     def lost_write(self, tensor: Tensor) -> CaptureError:
         """The error for a write into a tensor that is not part of the program's state."""
-        storage = tensor.untyped_storage()._cdata
+        storage = storage_address(tensor.untyped_storage())
         for change, _ in self._tensors:
-            if change.before.untyped_storage()._cdata == storage:
+            if storage_address(change.before.untyped_storage()) == storage:
                 return lost_state(change, called_from())
         return CaptureError(
             "forward writes into a tensor that is not an input, a parameter or a buffer: the captured program would do "

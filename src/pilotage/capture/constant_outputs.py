@@ -10,11 +10,10 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+
+from pilotage.torch_private import OpOverload, TorchDispatchMode, schema_of, storage_address, tree_leaves
 
 
 def constant_outputs(graph: GraphModule) -> tuple[int, ...]:
@@ -45,7 +44,7 @@ def _is_source(node: Node) -> bool:
 
 
 def _writes(node: Node) -> bool:
-    return isinstance(node.target, OpOverload) and bool(node.target._schema.is_mutable)
+    return isinstance(node.target, OpOverload) and bool(schema_of(node.target).is_mutable)
 
 
 def _ancestors(node: Node) -> set[Node]:
@@ -96,7 +95,7 @@ class DataFlow:
         varies = self._values_are_out or _varies_by_itself(operation) or any(map(self.varies, given))
         if varies and not made:
             self.note_values()
-        for tensor in (*made, *(given if operation._schema.is_mutable and varies else ())):
+        for tensor in (*made, *(given if schema_of(operation).is_mutable and varies else ())):
             self._varying[_memory(tensor)] = varies
 
     def note_values(self) -> None:
@@ -148,5 +147,5 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def _memory(tensor: Tensor) -> int:
-    memory: int = tensor.untyped_storage()._cdata
+    memory: int = storage_address(tensor.untyped_storage())
     return memory

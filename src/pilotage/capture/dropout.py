@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.fx import Node
-from torch.nn.modules.dropout import _DropoutNd
 
 from pilotage.program.program import Program
+from pilotage.torch_private import SCHEMA, AnyDropout
 
 _MASKS = frozenset({torch.ops.aten.bernoulli_.float, torch.ops.aten.native_dropout.default})
 """The operations that draw dropout masks."""
@@ -39,7 +39,7 @@ def active_dropout(module: nn.Module, modes: Mapping[nn.Module, bool], program: 
 
 def _rate(part: nn.Module) -> float:
     """The dropout rate of a layer."""
-    if isinstance(part, _DropoutNd):
+    if isinstance(part, AnyDropout):
         return part.p
     if isinstance(part, nn.RNNBase):
         return part.dropout if part.num_layers > 1 else 0.0
@@ -59,7 +59,7 @@ def _is_mask(node: Node) -> bool:
 
 def _attention_dropout(node: Node) -> float:
     """The dropout rate of a fused attention kernel."""
-    schema: Any = getattr(node.target, "_schema", None)
+    schema: Any = getattr(node.target, SCHEMA, None)
     if schema is None or "attention" not in schema.name:
         return 0.0
     given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | node.kwargs

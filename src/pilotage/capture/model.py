@@ -20,6 +20,7 @@ from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, put_together, take_apart
+from pilotage.torch_private import backward_hooks, post_accumulate_grad_hooks, storage_address
 
 _forward_is_running: ContextVar[bool] = ContextVar("pilotage_forward_is_running", default=False)
 
@@ -120,7 +121,7 @@ class Model:
         """The tensors that forward returned, as copies where they share memory with the state."""
         tensors, self.findings.outputs = take_apart(value, self.parsers)
         _refuse_sparse(tensors)
-        storages = {tensor.untyped_storage()._cdata for tensor in state}
+        storages = {storage_address(tensor.untyped_storage()) for tensor in state}
         return [_apart(tensor.detach(), storages) for tensor in tensors]
 
     def _instead(self, tensors: Mapping[str, Tensor]) -> dict[int, Tensor]:
@@ -131,9 +132,9 @@ class Model:
         """Register the gradient hooks of the module's parameters on the leaves."""
         own = dict(self.module.named_parameters())
         for name in self.layout.trained:
-            for hook in (own[name]._backward_hooks or {}).values():
+            for hook in (backward_hooks(own[name]) or {}).values():
                 leaves[name].register_hook(hook)
-            if getattr(own[name], "_post_accumulate_grad_hooks", None):
+            if post_accumulate_grad_hooks(own[name]):
                 raise CaptureError(
                     f"The parameter {name} has a hook that runs after its .grad is accumulated, but a program has no "
                     ".grad. Use register_hook, which changes the gradient itself, or leave updates to the optimizer."
@@ -203,4 +204,4 @@ def _set_modes(modes: Mapping[nn.Module, bool]) -> None:
 
 
 def _apart(tensor: Tensor, storages: set[int]) -> Tensor:
-    return tensor.clone() if tensor.untyped_storage()._cdata in storages else tensor
+    return tensor.clone() if storage_address(tensor.untyped_storage()) in storages else tensor

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from pilotage.errors import CaptureError
 from pilotage.program.layout import StateLayout
+from pilotage.torch_private import storage_address
 
 _KINDS = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "part"}
 
@@ -104,7 +105,7 @@ def _by_storage(state: Mapping[str, Tensor]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for name, tensor in state.items():
         if tensor.layout is torch.strided and tensor.device.type != "meta" and tensor.numel():
-            found.setdefault(tensor.untyped_storage()._cdata, []).append(name)
+            found.setdefault(storage_address(tensor.untyped_storage()), []).append(name)
     return found
 
 

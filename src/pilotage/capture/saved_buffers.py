@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
+from pilotage.torch_private import storage_address
+
 _WRITTEN = "modified by an inplace operation"
 
 
@@ -21,10 +23,10 @@ def buffers_kept_for_backward(buffers: Iterable[Tensor]) -> AbstractContextManag
 
     An example is the state of a recurrent layer: forward reads it from a buffer and writes the new one there.
     """
-    storages = {buffer.untyped_storage()._cdata for buffer in buffers}
+    storages = {storage_address(buffer.untyped_storage()) for buffer in buffers}
 
     def keep(tensor: Tensor) -> tuple[Tensor, int]:
-        kept = tensor.clone() if tensor.untyped_storage()._cdata in storages else tensor
+        kept = tensor.clone() if storage_address(tensor.untyped_storage()) in storages else tensor
         return kept, kept._version
 
     def take(saved: tuple[Tensor, int]) -> Tensor:

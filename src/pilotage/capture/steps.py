@@ -28,6 +28,7 @@ from pilotage.program.graphs.labels import LOSS, gradient_of, label
 from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
 from pilotage.program.precision import without_autocast
 from pilotage.program.step_function import NOT_FINITE, StepFunction
+from pilotage.torch_private import ASSERT_ASYNC, foreach_add_, foreach_mul_, foreach_zero_
 
 
 def _by_section(step: StepFunction, tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
@@ -103,7 +104,7 @@ class ForwardBackward:
                 model.findings.dropped_work = search.dropped_work(loss, value)
             label(loss.value, LOSS)
             if self.check_loss:
-                torch.ops.aten._assert_async.msg(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
+                ASSERT_ASYNC(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
             scale = loss_scale(self.plan, _counters(model.layout, counted), _variables(model.layout, values))
             with without_autocast(loss.value.device.type):
@@ -249,7 +250,7 @@ class UpdateStep:
         slots_by_name = dict(zip(self.layout.slots, slots, strict=True))
         update(self.plan, held, gradients, slots_by_name, counters, _variables(self.layout, values), clips=self.clips)
         if pooled:
-            torch._foreach_zero_(list(pooled))
+            foreach_zero_(list(pooled))
         if Counter.POOLED in counters:
             counters[Counter.POOLED].zero_()
         return []
@@ -278,7 +279,7 @@ def pool(
         )
         additions |= zip(averaged, weighted, strict=True)
     targets = [pools[name] for name in additions]
-    torch._foreach_add_(targets, list(additions.values()), alpha=1 if divisor == 1 else 1 / divisor)
+    foreach_add_(targets, list(additions.values()), alpha=1 if divisor == 1 else 1 / divisor)
 
 
 def _divided(pool: Tensor, divisor: int) -> Tensor:
@@ -289,7 +290,7 @@ def _weighted_for_mean(pools: list[Tensor], gradients: list[Tensor], pooled: Ten
     """Scale down running means for one more gradient, and return the weighted gradients."""
     weight = 1 / (pooled + 1)
     if pools:
-        torch._foreach_mul_(pools, (1 - weight).to(pools[0].dtype))
+        foreach_mul_(pools, (1 - weight).to(pools[0].dtype))
     pooled.add_(1)
     return [gradient * weight.to(gradient.dtype) for gradient in gradients]
 

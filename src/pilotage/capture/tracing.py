@@ -12,15 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
 from torch.fx import GraphModule
-from torch.fx._lazy_graph_module import _use_lazy_graph_module
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from pilotage.capture.attributes import AttributeWatch, Change, frozen_value, lost_state
 from pilotage.capture.functions.function_mode import StaticCalls, compiled_functions_inlined
@@ -37,6 +29,14 @@ from pilotage.program.graphs.source_lines import raised_at
 from pilotage.program.layout import Section, Slot
 from pilotage.program.specification import TensorSpec
 from pilotage.program.step_function import StepFunction
+from pilotage.torch_private import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+    make_fx,
+    use_lazy_graph_module,
+)
 
 _HOST = torch.device("cpu")
 
@@ -73,7 +73,7 @@ def trace(
         fake_mode,
         torch.autograd.set_multithreading_enabled(False),
         # Programs run from the graph itself; the Python code that torch generates for it may never be needed.
-        _use_lazy_graph_module(True),
+        use_lazy_graph_module(True),
         device,
     ):
         traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True)(*fakes)

@@ -17,6 +17,7 @@ from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.optim.workspace import open_workspace
 from pilotage.program.layout import Counter, Slot, VariableValue, group_values, shared_value
 from pilotage.program.precision import without_autocast
+from pilotage.torch_private import foreach_norm
 
 NO_LIMIT = float("inf")
 
@@ -96,7 +97,7 @@ def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tens
     """Clip the norm of all gradients together, as torch.nn.utils.clip_grad_norm_ does."""
     if isinstance(limit, float) and limit == NO_LIMIT:
         return gradients
-    norms = torch._foreach_norm(list(gradients.values()))
+    norms = foreach_norm(list(gradients.values()))
     total = torch.linalg.vector_norm(torch.stack([norm.to(torch.float32) for norm in norms]))
     factor = torch.clamp(limit / (total + 1e-6), max=1.0)
     return {name: gradient * factor.to(gradient.dtype) for name, gradient in gradients.items()}

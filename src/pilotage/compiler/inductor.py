@@ -19,6 +19,7 @@ from pilotage.compiler.rewrites.for_card import NOT_DECOMPOSED, rewrite_for_card
 from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.graphs.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
+from pilotage.torch_private import FOREACH_COPY, FOREACH_ZERO, IS_STATIC_LAUNCHER
 
 _CHOICES: Mapping[str, Any] = {
     # Random numbers come from torch's own kernels, in the order of the graph, so every tier draws the same ones.
@@ -72,8 +73,7 @@ def _inductor_source(
     graph: GraphModule, arguments: Sequence[Tensor], device: torch.device
 ) -> tuple[str, frozenset[int]]:
     """Inductor's wrapper for a graph, and the arguments that it changes."""
-    from torch._inductor import config
-    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+    from pilotage.torch_private import compile_fx, compile_fx_inner, inductor_config
 
     compiled: list[Any] = []
 
@@ -86,7 +86,7 @@ def _inductor_source(
     compute_scalars_once()
     keep_draws_of_the_graph()
     prepared = _prepared(graph)
-    with torch.no_grad(), config.patch(dict(_CHOICES)):
+    with torch.no_grad(), inductor_config.patch(dict(_CHOICES)):
         examples = [argument.clone() for argument in arguments]
         compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device))
     if len(compiled) != 1 or compiled[0].constants:
@@ -99,19 +99,18 @@ def _inductor_source(
 
 def decomposition_rules(device: torch.device) -> dict[Any, Any]:
     """Inductor's decompositions under our settings, adapted to our rewrites."""
-    from torch._inductor import config
-    from torch._inductor.decomposition import select_decomp_table
+    from pilotage.torch_private import inductor_config, select_decomp_table
 
     whole = NOT_DECOMPOSED if device.type == "cuda" else frozenset()
     # Without our settings dropout would be decomposed, and drawn differently than in the graph.
-    with config.patch(dict(_CHOICES)):
+    with inductor_config.patch(dict(_CHOICES)):
         rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
-    return {**rules, torch.ops.aten._foreach_zero.default: _zeroed}
+    return {**rules, FOREACH_ZERO: _zeroed}
 
 
 def _zeroed(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Zero a list of tensors; Inductor has no kernel for this, and would copy all of them twice."""
-    zeroed: list[Tensor] = torch.ops.aten._foreach_copy.default(tensors, [torch.zeros_like(each) for each in tensors])
+    zeroed: list[Tensor] = FOREACH_COPY(tensors, [torch.zeros_like(each) for each in tensors])
     return zeroed
 
 
@@ -153,7 +152,7 @@ class _Recorder:
 
     def __init__(self, kernel: Any) -> None:
         (self._launcher,) = kernel.launchers
-        if not getattr(self._launcher, "_is_static", False):
+        if not getattr(self._launcher, IS_STATIC_LAUNCHER, False):
             raise NotSelfContained(f"the kernel {kernel.fn.__name__} cannot be launched without its compiler")
         self._grids: dict[tuple[int, ...], tuple[int, int, int]] = {}
         self._kernel: Any = self._launcher.__globals__["runner"].__self__
@@ -181,7 +180,7 @@ class _Recorder:
     @property
     def machine_code(self) -> Path:
         """The file where Triton keeps the kernel."""
-        from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+        from pilotage.torch_private import triton_cache_dir
 
         return Path(triton_cache_dir(0), self._launcher.cache_hash, f"{self._kernel.name}.cubin")
 

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import torch
-
 from pilotage.options import environment
+from pilotage.torch_private import tensor_data_pointer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +48,14 @@ class CudaKernel:
     """A kernel for NVIDIA cards, launched without Triton."""
 
     def __init__(self, cubin: Path, facts: CudaKernelFacts, device: int) -> None:
-        launcher: Any = getattr(torch._C, "_StaticCudaLauncher")  # noqa: B009
+        from pilotage.torch_private import launch_static_kernel, load_static_kernel  # Only in builds with CUDA.
+
         self._facts = facts
-        self._launch = launcher._launch_kernel
+        self._launch = launch_static_kernel
         self._types = facts.types + "O" * facts.scratch
         self._scratch = (None,) * facts.scratch
         # Newer versions of torch return the module in front of these three.
-        self._function, _, _ = launcher._load_kernel(str(cubin), facts.name, facts.shared, device)[-3:]
+        self._function, _, _ = load_static_kernel(str(cubin), facts.name, facts.shared, device)[-3:]
 
     def run(self, *arguments: Any, stream: int) -> None:
         """Launch the kernel on a stream."""
@@ -73,8 +73,7 @@ def whole_numbers(arguments: tuple[Any, ...]) -> tuple[int, ...]:
 def load_cpp_kernel(library: Path) -> Callable[..., None]:
     """The function of a shared library with one CPU kernel."""
     # The library reads the address of torch's function from this variable.
-    address = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
-    environment.set_for_native_code("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(address))
+    environment.set_for_native_code("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(tensor_data_pointer))
     specification = importlib.util.spec_from_file_location(f"{library.stem}.kernel", library)
     assert specification is not None
     assert specification.loader is not None

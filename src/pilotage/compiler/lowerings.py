@@ -19,7 +19,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 from torch.fx import Node
-from torch.utils import _pytree as pytree
+
+from pilotage.torch_private import OpOverload, OpOverloadPacket, operator_name, schema_of, tree_leaves
 
 aten = torch.ops.aten
 
@@ -37,12 +38,10 @@ Lowering = Callable[..., Any]
 @cache
 def keep_draws_of_the_graph() -> None:
     """Keep the order and memory layout of the graph's random draws in everything that this process compiles."""
-    from torch._inductor import lowering
-    from torch._inductor.decomposition import decompositions
-    from torch._inductor.virtualized import V
+    from pilotage.torch_private import InductorV, decompositions, lowering
 
     def drawn(_: Any, *chance: Any) -> Any:
-        source: Any = V.graph.current_node.args[0]
+        source: Any = InductorV.graph.current_node.args[0]
         like = source.meta["val"]
         place = lowering.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
         return lowering.bernoulli_(place, *chance)
@@ -58,28 +57,27 @@ def keep_draws_of_the_graph() -> None:
             lowering.lowerings[operation] = _ordered(lowering.lowerings[operation], latest)
 
 
-def _draws() -> Iterator[torch._ops.OpOverload]:
+def _draws() -> Iterator[OpOverload]:
     """Random operations that write to no argument."""
     for name in dir(aten):
         packet = getattr(aten, name)
-        for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
+        for overload in packet.overloads() if isinstance(packet, OpOverloadPacket) else ():
             operation = getattr(packet, overload)
-            if torch.Tag.nondeterministic_seeded in operation.tags and not operation._schema.is_mutable:
+            if torch.Tag.nondeterministic_seeded in operation.tags and not schema_of(operation).is_mutable:
                 yield operation
 
 
 def _ordered(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
     """The same lowering, ordered after the previous draw; ``latest`` holds the last draw of each graph."""
-    from torch._inductor import ir
-    from torch._inductor.virtualized import V
+    from pilotage.torch_private import InductorV, inductor_ir
 
     @wraps(lower)
     def ordered(*arguments: Any, **options: Any) -> Any:
-        graph = V.graph
+        graph = InductorV.graph
         before = len(graph.operations)
         result = lower(*arguments, **options)
         for operation in graph.operations[before:]:
-            if isinstance(operation, ir.FallbackKernel | ir.InplaceBernoulliFallback):
+            if isinstance(operation, inductor_ir.FallbackKernel | inductor_ir.InplaceBernoulliFallback):
                 if graph in latest:
                     graph.additional_buffer_deps[str(operation.operation_name)].add(latest[graph])
                 latest[graph] = operation.get_name()
@@ -91,20 +89,20 @@ def _ordered(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
 @cache
 def compute_scalars_once() -> None:
     """Store scalars that larger tensors are computed from, in everything that this process compiles."""
-    from torch._inductor import lowering
+    from pilotage.torch_private import lowering
 
     for operation, lower in list(lowering.lowerings.items()):
-        if isinstance(operation, torch._ops.OpOverload) and operation._opname in _ARITHMETIC:
+        if isinstance(operation, OpOverload) and operator_name(operation) in _ARITHMETIC:
             lowering.lowerings[operation] = _realized_if_shared(lower)
 
 
 def _realized_if_shared(lower: Lowering) -> Lowering:
-    from torch._inductor.virtualized import V
+    from pilotage.torch_private import InductorV
 
     @wraps(lower)
     def lowered(*arguments: Any, **options: Any) -> Any:
         result = lower(*arguments, **options)
-        node = V.graph.current_node
+        node = InductorV.graph.current_node
         if node.meta.get(TO_MEMORY) or is_shared_scalar(node):
             result.realize()
         return result
@@ -121,5 +119,5 @@ def is_shared_scalar(node: Node) -> bool:
 
 
 def _elements(node: Node) -> int:
-    sizes = [each.numel() for each in pytree.tree_leaves(node.meta.get("val")) if isinstance(each, Tensor)]
+    sizes = [each.numel() for each in tree_leaves(node.meta.get("val")) if isinstance(each, Tensor)]
     return max(sizes, default=0)

@@ -8,7 +8,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import torch
 from torch import Tensor
 from torch.utils.data import Subset, TensorDataset, default_collate
-from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+
+from pilotage.torch_private import collate_tensor_fn, default_collate_fn_map
 
 BulkReader: TypeAlias = Callable[[Sequence[int]], Any]
 """Takes the indices of one batch and returns the batch."""

@@ -31,6 +31,7 @@ from pilotage.data.ring import Layout, Ring, anonymous_file
 from pilotage.data.sharing_mode import by_value
 from pilotage.errors import InputError, PilotageError
 from pilotage.program.structure import Parsers, Structure
+from pilotage.torch_private import LOADER_ITERATOR, shut_down_workers
 
 _PARENT_CHECK_SECONDS = 2.0
 _GRACE_SECONDS = 2.0
@@ -81,9 +82,9 @@ def run_fetcher(connection: Connection, task: FetchTask, other_end: Connection |
 
 def _end_workers(iterable: Iterable[Any]) -> None:
     """Shut down a loader's workers: if killed in the middle of a batch, they leave shared memory behind."""
-    workers = getattr(iterable, "_iterator", None) if isinstance(iterable, DataLoader) else None
+    workers = getattr(iterable, LOADER_ITERATOR, None) if isinstance(iterable, DataLoader) else None
     if workers is not None:
-        workers._shutdown_workers()
+        shut_down_workers(workers)
 
 
 def _set_up_process() -> None:

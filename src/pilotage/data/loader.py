@@ -14,6 +14,7 @@ from pilotage.data.empty_loader import empty_loader_error, require_one
 from pilotage.data.partition import Shard, ShardSampler
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
+from pilotage.torch_private import LOADER_ITERATOR
 
 
 class Loader(DataLoader[Any]):
@@ -90,7 +91,7 @@ class Loader(DataLoader[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Running workers belong to the process that started them.
-        return self.__dict__ | {"_iterator": None}
+        return self.__dict__ | {LOADER_ITERATOR: None}
 
     @property
     def reads_here(self) -> bool:

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pilotage.errors import DistributedError
+from pilotage.torch_private import device_types
 
 __all__ = ["authenticate", "authenticate_world", "is_authenticated"]
 
@@ -51,7 +52,7 @@ def authenticate(group: dist.ProcessGroup | None) -> None:
     key = None if everyone is None else _KEYS.get(everyone)
     if key is None or not isinstance(group, dist.ProcessGroup) or group in _AUTHENTICATED:
         return
-    if torch.device("cpu") in group._device_types:
+    if torch.device("cpu") in device_types(group):
         _challenge_all(group, key)
     _AUTHENTICATED.add(group)
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 from multiprocessing.util import Finalize
 
 import torch.distributed as dist
-from torch._C._distributed_c10d import FileStore, HashStore, PrefixStore, Store, TCPStore
+from torch.distributed import FileStore, HashStore, PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 
 from pilotage.distributed.exchange_errors import ExplainedErrors
 from pilotage.distributed.handshake import authenticate_world

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _get_default_store
 
 from pilotage.distributed.world import World
+from pilotage.torch_private import get_default_store
 
 GRACE = 5.0
 """Seconds within which all waiting processes notice the failure; gloo tells most of them at once."""
@@ -50,7 +50,7 @@ def _ask_store(ask: Callable[[Any], list[int] | None]) -> list[int]:
     def answered() -> None:
         # The store ends with the first process.
         with suppress(RuntimeError):
-            found.append(ask(_get_default_store()) or [])
+            found.append(ask(get_default_store()) or [])
 
     asking = threading.Thread(target=answered, daemon=True)
     asking.start()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pilotage.distributed.value_bytes import from_bytes, to_bytes
 from pilotage.errors import DistributedError
+from pilotage.torch_private import device_types, get_default_group
 
 __all__ = ["broadcast_value", "gather_values"]
 
@@ -50,6 +51,6 @@ def _checked(length: Tensor) -> int:
 
 def _device(group: dist.ProcessGroup | None) -> torch.device:
     """The device for the bytes: the CPU, unless the group only supports tensors on cards."""
-    kinds = (group or dist.distributed_c10d._get_default_group())._device_types
+    kinds = device_types(group or get_default_group())
     host = torch.device("cpu")
     return host if host in kinds else torch.device(kinds[0].type)

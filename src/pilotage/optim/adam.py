@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from pilotage.optim.arithmetic import (
@@ -20,6 +19,7 @@ from pilotage.optim.arithmetic import (
 from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, update_moments
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace
+from pilotage.torch_private import foreach_maximum_, foreach_sqrt
 
 _MAX_SECOND = "max_exp_avg_sq"
 
@@ -41,7 +41,7 @@ class AdamRule(MomentRule):
     def apply(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> None:
         """Update parameters and moments in place."""
         update_moments(work, self._decay_weights(work, values), values["beta1"], values["beta2"])
-        step_size, denominators = values["lr"], list(torch._foreach_sqrt(self._second_moments(work)))
+        step_size, denominators = values["lr"], list(foreach_sqrt(self._second_moments(work)))
         if self.bias_correction:
             step_size = step_size / bias_divisor(step, values["beta1"])
             divide_(denominators, square_root(bias_divisor(step, values["beta2"])))
@@ -61,6 +61,6 @@ class AdamRule(MomentRule):
     def _second_moments(self, work: Workspace) -> list[Tensor]:
         if not self.amsgrad:
             return work.slots[SECOND]
-        torch._foreach_maximum_(work.slots[_MAX_SECOND], work.slots[SECOND])
+        foreach_maximum_(work.slots[_MAX_SECOND], work.slots[SECOND])
         work.store(_MAX_SECOND)
         return work.slots[_MAX_SECOND]

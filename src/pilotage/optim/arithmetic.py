@@ -11,6 +11,17 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.rule import Value
+from pilotage.torch_private import (
+    foreach_add,
+    foreach_add_,
+    foreach_addcdiv_,
+    foreach_addcmul,
+    foreach_addcmul_,
+    foreach_div_,
+    foreach_lerp_,
+    foreach_mul,
+    foreach_mul_,
+)
 
 _REDUCED = frozenset({torch.float16, torch.bfloat16})
 
@@ -22,46 +33,46 @@ def is_zero(value: Value) -> bool:
 
 def scale_(targets: list[Tensor], factor: Value) -> None:
     """``target *= factor``."""
-    torch._foreach_mul_(targets, _cast_for_all(factor, targets))
+    foreach_mul_(targets, _cast_for_all(factor, targets))
 
 
 def divide_(targets: list[Tensor], divisor: Value) -> None:
     """``target /= divisor``."""
-    torch._foreach_div_(targets, _cast_for_all(divisor, targets))
+    foreach_div_(targets, _cast_for_all(divisor, targets))
 
 
 def shift_(targets: list[Tensor], amount: Value) -> None:
     """``target += amount``."""
     if not isinstance(amount, Tensor):
-        torch._foreach_add_(targets, amount)
+        foreach_add_(targets, amount)
     else:
         # The overload for a single tensor reads its value, which a captured graph cannot do.
-        torch._foreach_add_(targets, _cast_for_each(amount, targets))
+        foreach_add_(targets, _cast_for_each(amount, targets))
 
 
 def add_scaled_(targets: list[Tensor], others: list[Tensor], factor: Value) -> None:
     """``target += factor * other``."""
     if not isinstance(factor, Tensor):
-        torch._foreach_add_(targets, others, alpha=factor)
+        foreach_add_(targets, others, alpha=factor)
     else:
-        torch._foreach_addcmul_(targets, _widened(others), _cast_for_each(factor, targets))
+        foreach_addcmul_(targets, _widened(others), _cast_for_each(factor, targets))
 
 
 def add_scaled(targets: list[Tensor], others: list[Tensor], factor: Value) -> list[Tensor]:
     """``target + factor * other`` as new tensors."""
     if not isinstance(factor, Tensor):
-        return list(torch._foreach_add(targets, others, alpha=factor))
-    sums = torch._foreach_addcmul(targets, _widened(others), _cast_for_each(factor, targets))
+        return list(foreach_add(targets, others, alpha=factor))
+    sums = foreach_addcmul(targets, _widened(others), _cast_for_each(factor, targets))
     return [total.to(target.dtype) for total, target in zip(sums, targets, strict=True)]
 
 
 def lerp_(targets: list[Tensor], ends: list[Tensor], weight: Value) -> None:
     """``target += weight * (end - target)``."""
     if not isinstance(weight, Tensor):
-        torch._foreach_lerp_(targets, ends, weight)
+        foreach_lerp_(targets, ends, weight)
         return
     wide = _widened(targets)
-    torch._foreach_lerp_(wide, _widened(ends), _cast_for_each(weight, wide))
+    foreach_lerp_(wide, _widened(ends), _cast_for_each(weight, wide))
     for target, result in zip(targets, wide, strict=True):
         if result is not target:
             target.copy_(result)
@@ -70,10 +81,10 @@ def lerp_(targets: list[Tensor], ends: list[Tensor], weight: Value) -> None:
 def add_scaled_square_(targets: list[Tensor], bases: list[Tensor], factor: Value) -> None:
     """``target += factor * base * base``."""
     if not isinstance(factor, Tensor):
-        torch._foreach_addcmul_(targets, bases, bases, factor)
+        foreach_addcmul_(targets, bases, bases, factor)
     else:
         wide = _widened(bases)
-        torch._foreach_addcmul_(targets, torch._foreach_mul(wide, _cast_for_all(factor, wide)), wide)
+        foreach_addcmul_(targets, foreach_mul(wide, _cast_for_all(factor, wide)), wide)
 
 
 def subtract_scaled_quotient_(
@@ -81,10 +92,10 @@ def subtract_scaled_quotient_(
 ) -> None:
     """``target -= factor * numerator / denominator``."""
     if not isinstance(factor, Tensor):
-        torch._foreach_addcdiv_(targets, numerators, denominators, -factor)
+        foreach_addcdiv_(targets, numerators, denominators, -factor)
     else:
         wide = _widened(numerators)
-        torch._foreach_addcdiv_(targets, torch._foreach_mul(wide, _cast_for_all(factor, wide)), denominators, -1)
+        foreach_addcdiv_(targets, foreach_mul(wide, _cast_for_all(factor, wide)), denominators, -1)
 
 
 def square_root(value: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pilotage.optim.reading import read_again, read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.optim.settings import Settings
+from pilotage.torch_private import OPTIMIZER_WAS_CALLED, DisableTorchFunctionSubclass
 
 _REQUIRES_GRADIENT = attrgetter("requires_grad")
 """Asked of every parameter at every call."""
@@ -59,7 +60,7 @@ class FollowedOptimizer:
 
     def note_update(self) -> None:
         """Tell torch's schedulers that an update was made, as they expect one before the first change of a rate."""
-        self.optimizer._opt_called = True  # type: ignore[attr-defined]
+        setattr(self.optimizer, OPTIMIZER_WAS_CALLED, True)
 
     def _note_parameters(self) -> None:
         self._held = [list(group["params"]) for group in self.optimizer.param_groups]
@@ -75,7 +76,7 @@ class FollowedOptimizer:
 
     def _require_gradients(self) -> list[bool]:
         # Can be asked of weights that are not up to date with the device.
-        with torch._C.DisableTorchFunctionSubclass():
+        with DisableTorchFunctionSubclass():
             return list(map(_REQUIRES_GRADIENT, self._parameters))
 
     def _warn_of_state(self) -> None:

@@ -15,6 +15,7 @@ from pilotage.optim.eager import loss_of, update_eagerly
 from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, moment_values, update_moments
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace
+from pilotage.torch_private import foreach_addcmul_, foreach_div, foreach_norm, foreach_sqrt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +34,14 @@ class LambRule(MomentRule):
         if not is_zero(values["weight_decay"]):
             add_scaled_(updates, work.parameters, values["weight_decay"])
         lengths = -values["lr"] * _trust_ratios(work.parameters, updates, values["max_weight_norm"])
-        torch._foreach_addcmul_(work.parameters, updates, lengths.unbind())
+        foreach_addcmul_(work.parameters, updates, lengths.unbind())
 
     def _directions(self, work: Workspace, step: Tensor, values: Mapping[str, Value]) -> list[Tensor]:
-        roots = list(torch._foreach_sqrt(work.slots[SECOND]))
+        roots = list(foreach_sqrt(work.slots[SECOND]))
         if self.bias_correction:
             divide_(roots, square_root(bias_divisor(step, values["beta2"])))
         shift_(roots, values["eps"])
-        directions = list(torch._foreach_div(work.slots[FIRST], roots))
+        directions = list(foreach_div(work.slots[FIRST], roots))
         if self.bias_correction:
             divide_(directions, bias_divisor(step, values["beta1"]))
         return directions
@@ -50,8 +51,8 @@ def _trust_ratios(parameters: list[Tensor], updates: list[Tensor], max_weight_no
     """The norm of each parameter divided by that of its update, or 1 if either is zero, as a vector."""
     # Squares of half precision numbers overflow easily, so the norms are at least float32.
     dtype = torch.promote_types(updates[0].dtype, torch.float32)
-    weight_norms = torch.stack(torch._foreach_norm(parameters, 2, dtype))
-    update_norms = torch.stack(torch._foreach_norm(updates, 2, dtype))
+    weight_norms = torch.stack(foreach_norm(parameters, 2, dtype))
+    update_norms = torch.stack(foreach_norm(updates, 2, dtype))
     if isinstance(max_weight_norm, Tensor):
         max_weight_norm = max_weight_norm.to(dtype)
     ratios = weight_norms.clamp(max=max_weight_norm) / update_norms

@@ -11,6 +11,7 @@ import torch
 from pilotage.errors import OptionError
 from pilotage.optim.families import Family, GroupSettings, Refinements, family_of
 from pilotage.optim.rule import Group, OptimizerPlan
+from pilotage.torch_private import DisableTorchFunctionSubclass
 
 
 def read_optimizer(
@@ -67,7 +68,7 @@ def _plan(
 
 def _trained_names(settings: GroupSettings, names: Mapping[int, str]) -> tuple[str, ...]:
     # requires_grad does not need weights that are up to date with the device.
-    with torch._C.DisableTorchFunctionSubclass():
+    with DisableTorchFunctionSubclass():
         return tuple(names[id(p)] for p in settings["params"] if id(p) in names and p.requires_grad)
 
 

@@ -20,6 +20,7 @@ from pilotage.optim.arithmetic import (
 )
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace, empty_slot
+from pilotage.torch_private import foreach_addcmul_, foreach_sqrt_
 
 _SQUARES = "square_avg"
 _GRADIENTS = "grad_avg"
@@ -82,10 +83,10 @@ class RmspropRule:
             means = work.slots[_GRADIENTS]
             lerp_(means, updates, 1 - alpha)
             work.store(_GRADIENTS)
-            torch._foreach_addcmul_(variances, means, means, -1)
+            foreach_addcmul_(variances, means, means, -1)
         if self.tensorflow:
             shift_(variances, eps)
-        torch._foreach_sqrt_(variances)
+        foreach_sqrt_(variances)
         if not self.tensorflow:
             shift_(variances, eps)
         return variances

@@ -9,6 +9,8 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from pilotage.torch_private import foreach_neg
+
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
@@ -52,7 +54,7 @@ def open_workspace(
     gradients = _cast(gradients, types)
     return Workspace(
         parameters=parameters,
-        gradients=list(torch._foreach_neg(gradients)) if maximize else gradients,
+        gradients=list(foreach_neg(gradients)) if maximize else gradients,
         slots={name: _cast(tensors, types) for name, tensors in stored.items()},
         stored=stored,
     )

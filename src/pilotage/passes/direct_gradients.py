@@ -13,6 +13,7 @@ from pilotage.program.graphs.gradient_pools import pooling_of, pools_of
 from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.schedule import Schedule
+from pilotage.torch_private import FOREACH_ZERO_
 
 __all__ = ["with_direct_gradients"]
 
@@ -97,7 +98,7 @@ def _without_zeroing(computation: Computation, program: Program) -> Computation 
         return None
     made = copy_graph(computation.graph)
     pools = [pool.node for pool in pools_of(computation, made, program.layout)]
-    zeroing = [node for node in made.graph.nodes if node.target is aten._foreach_zero_.default]
+    zeroing = [node for node in made.graph.nodes if node.target is FOREACH_ZERO_]
     if len(zeroing) != 1 or list(zeroing[0].args[0]) != pools:
         return None
     made.graph.erase_node(zeroing[0])

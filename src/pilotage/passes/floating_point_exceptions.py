@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
 from pilotage.program.graphs.aliases import aliased_arguments
 from pilotage.program.graphs.source_lines import line_of
+from pilotage.torch_private import OpOverload, schema_of
 
 aten = torch.ops.aten
 
@@ -124,7 +124,9 @@ def _computes(node: Node) -> bool:
     """Whether an operation computes, instead of returning a view or uninitialised memory."""
     if not isinstance(node.target, OpOverload) or "empty" in str(node.target):
         return False
-    looks = any(argument.alias_info and not argument.alias_info.is_write for argument in node.target._schema.arguments)
+    looks = any(
+        argument.alias_info and not argument.alias_info.is_write for argument in schema_of(node.target).arguments
+    )
     return not looks
 
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from pilotage.program.graphs.aliases import Memories
 from pilotage.program.graphs.forward_marks import backward_of, is_forward, last_use_of_forward, unmarked
 from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Computation, Program
+from pilotage.torch_private import TO_COPY, OpOverload
 
 _HOST = torch.device("cpu")
-_copy_to = torch.ops.aten._to_copy.default
+_copy_to = TO_COPY
 
 
 def offloaded(program: Program, minimum: int) -> Program:

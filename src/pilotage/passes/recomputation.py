@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from pilotage.options.choices import Recomputation
@@ -21,6 +20,7 @@ from pilotage.program.graphs.forward_marks import backward_of, is_forward, is_ke
 from pilotage.program.graphs.origins import stage_of
 from pilotage.program.graphs.rewrites import copy_graph, hidden_writes
 from pilotage.program.program import Computation, Program
+from pilotage.torch_private import OpOverload, overload_name, schema_of
 
 
 def recomputed(program: Program, recomputation: Recomputation) -> Program:
@@ -137,7 +137,7 @@ class _Recomputing:
         copy.meta = unmarked(node)
         if hidden_writes(node):
             copy.args = (*copy.args[:3], None, None, *copy.args[5:])
-        elif isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
+        elif isinstance(node.target, OpOverload) and schema_of(node.target).is_mutable:
             twin = _without_writing(node.target)
             assert twin is not None
             copy.target = twin
@@ -154,7 +154,7 @@ def _can_run_twice(node: Node) -> bool:
         return False
     if hidden_writes(node):
         return True
-    if not target._schema.is_mutable:
+    if not schema_of(target).is_mutable:
         return not node.is_impure()
     return written_arguments(node) == [node.args[0]] and _without_writing(target) is not None
 
@@ -162,12 +162,12 @@ def _can_run_twice(node: Node) -> bool:
 @cache
 def _without_writing(operation: OpOverload) -> OpOverload | None:
     """The out-of-place variant of an in-place operation, or None."""
-    namespace, _, name = operation._schema.name.partition("::")
+    namespace, _, name = schema_of(operation).name.partition("::")
     if not name.endswith("_") or name.endswith("__"):
         return None
     packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None)
-    twin: OpOverload | None = getattr(packet, operation._overloadname, None)
-    if twin is None or twin._schema.is_mutable or len(twin._schema.returns) != 1:
+    twin: OpOverload | None = getattr(packet, overload_name(operation), None)
+    if twin is None or schema_of(twin).is_mutable or len(schema_of(twin).returns) != 1:
         return None
-    ours, theirs = ([argument.name for argument in each._schema.arguments] for each in (operation, twin))
+    ours, theirs = ([argument.name for argument in schema_of(each).arguments] for each in (operation, twin))
     return twin if ours == theirs else None

@@ -9,6 +9,7 @@ from torch.fx import GraphModule
 
 from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.program import Computation, Program
+from pilotage.torch_private import ASSERT_ASYNC
 
 
 def with_returned_loss_check(program: Program) -> Program:
@@ -36,4 +37,4 @@ def _graph(graph: GraphModule) -> GraphModule:
 
 
 def _checks(graph: GraphModule) -> list[torch.fx.Node]:
-    return [node for node in graph.graph.nodes if node.target is torch.ops.aten._assert_async.msg]
+    return [node for node in graph.graph.nodes if node.target is ASSERT_ASYNC]

@@ -20,6 +20,7 @@ from pilotage.program.graphs.origins import stage_of
 from pilotage.program.graphs.rewrites import hidden_writes
 from pilotage.program.layout import Section
 from pilotage.program.program import Computation, Program
+from pilotage.torch_private import TO_COPY
 
 Devices = Sequence[torch.device]
 
@@ -193,7 +194,7 @@ class _Placer:
             return value
         key = (value, device)
         if key not in self._copies:
-            copy = self.graph.call_function(torch.ops.aten._to_copy.default, (value,), {"device": device})
+            copy = self.graph.call_function(TO_COPY, (value,), {"device": device})
             self._where[copy], self._memory[copy], self._copies[key] = device, copy, copy
         return self._copies[key]
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from pilotage.errors import BackendError
+from pilotage.torch_private import DisableTorchFunctionSubclass, foreach_copy_, storage_address, storage_use_count
 from pilotage.turns import PROCESS_WIDE, Turn
 
 _HOLDER = "_pilotage_trained_weights"
@@ -185,7 +186,7 @@ class TrainedWeights:
         return True
 
     def _forget_unshared(self) -> None:
-        with torch._C.DisableTorchFunctionSubclass():
+        with DisableTorchFunctionSubclass():
             self._shared = [name for name in self._shared if _has_aliases(self._host[name])]
 
     def _show_aliases(self) -> None:
@@ -218,7 +219,7 @@ _LOOK_AGAIN, _LONGEST_WAIT = 0.05, 60.0
 
 def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> None:
     """Copy all tensors or none: what does not fit is refused before the first one."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad(), DisableTorchFunctionSubclass():
         for name, target in targets.items():
             if target.shape != sources[name].shape:
                 raise BackendError(
@@ -227,7 +228,7 @@ def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> N
                 )
         if targets:
             # One call of C, which no exception of Python's can divide.
-            torch._foreach_copy_(list(targets.values()), [sources[name] for name in targets])
+            foreach_copy_(list(targets.values()), [sources[name] for name in targets])
 
 
 OWNERSHIP = Ownership()
@@ -258,7 +259,7 @@ def _fetching(
     """Fetch what is stale among the arguments, then do what was asked."""
     kwargs = kwargs or {}
     if func in _METADATA:
-        with torch._C.DisableTorchFunctionSubclass():
+        with DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
     _fetch(value for value in _flat((*args, *kwargs.values())) if isinstance(value, (StaleParameter, StaleTensor)))
     return func(*args, **kwargs)
@@ -266,7 +267,7 @@ def _fetching(
 
 def _has_aliases(tensor: Tensor) -> bool:
     """Whether another tensor, or a numpy array, lies in the same memory."""
-    users: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
+    users: int = storage_use_count(storage_address(tensor.untyped_storage()))
     return users > _USERS_OF_AN_UNSHARED_TENSOR
 
 

@@ -19,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.hooks import RemovableHandle
 
 from pilotage.program.graphs.source_lines import is_users
+from pilotage.torch_private import DisableTorchFunctionSubclass
 
 
 class HostSteps:
@@ -133,7 +134,7 @@ def is_given_to_a_program(optimizer: torch.optim.Optimizer) -> bool:
 
 def _have_gradients(parameters: Iterable[Tensor]) -> bool:
     # Whether there is a gradient can be asked of weights that are not up to date with the device.
-    with torch._C.DisableTorchFunctionSubclass():
+    with DisableTorchFunctionSubclass():
         return any(parameter.grad is not None for parameter in parameters)
 
 

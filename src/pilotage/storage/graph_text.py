@@ -31,6 +31,7 @@ from pilotage.storage.plain_data import (
     texts,
     whole,
 )
+from pilotage.torch_private import OpOverload, overload_name, schema_of
 
 MAXIMUM_NODES = 500_000
 """The limit for one graph. A training step of a hundred layers has about 30,000 nodes."""
@@ -161,12 +162,12 @@ def _check_call(
     function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any], permission: Permission
 ) -> None:
     """Raise unless a call has valid arguments and is allowed."""
-    if not isinstance(function, torch._ops.OpOverload):
+    if not isinstance(function, OpOverload):
         if kwargs or len(args) != 2 or not isinstance(args[0], Node) or type(args[1]) is not int:
             raise refuse(f"the arguments of {name}", [args, kwargs], "a node and a whole number")
         return
     permission.check(function)
-    arguments = function._schema.arguments
+    arguments = schema_of(function).arguments
     by_position = [argument.name for argument in arguments if not argument.kwarg_only]
     if len(args) > len(by_position):
         raise refuse(f"the number of arguments of {name}", len(args), f"at most {len(by_position)}")
@@ -195,8 +196,8 @@ def _constant(graph: GraphModule, name: str) -> Tensor:
 def _target_name(node: Node) -> str:
     if node.op != "call_function":
         return str(node.target)
-    if isinstance(node.target, torch._ops.OpOverload):
-        return node.target._schema.name + "." + node.target._overloadname
+    if isinstance(node.target, OpOverload):
+        return schema_of(node.target).name + "." + overload_name(node.target)
     for name, function in _FUNCTIONS.items():
         if function is node.target:
             return name
@@ -217,7 +218,7 @@ def _operation(name: Any) -> Callable[..., Any]:
         found = getattr(getattr(getattr(torch.ops, namespace), operation), overload)
     except AttributeError:
         found = None
-    if not isinstance(found, torch._ops.OpOverload):
+    if not isinstance(found, OpOverload):
         raise ProgramFileError(
             f"The program calls {name}, which torch {torch.__version__} does not have. "
             "Import the library that defines it, or compile the program again."

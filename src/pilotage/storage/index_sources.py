@@ -16,6 +16,7 @@ from torch.fx import Node
 
 from pilotage.errors import ProgramFileError
 from pilotage.storage.shape_checks import named_arguments
+from pilotage.torch_private import OpOverload, schema_of, storage_address
 
 _POOLINGS: Mapping[str, str] = {
     "aten::max_pool2d_with_indices_backward": "aten::max_pool2d_with_indices",
@@ -142,12 +143,12 @@ def _refused(node: Node, what: str, expected: str) -> ProgramFileError:
 
 
 def _name(node: Any) -> str:
-    is_call = isinstance(node, Node) and isinstance(node.target, torch._ops.OpOverload)
-    return node.target._schema.name if is_call else ""
+    is_call = isinstance(node, Node) and isinstance(node.target, OpOverload)
+    return schema_of(node.target).name if is_call else ""
 
 
 def _arguments(node: Node) -> dict[str, Any]:
-    assert isinstance(node.target, torch._ops.OpOverload)
+    assert isinstance(node.target, OpOverload)
     return named_arguments(node.target, node.args, node.kwargs)
 
 
@@ -191,5 +192,5 @@ def _is_written(value: Any, values: Mapping[Node, Any], written: Mapping[int, No
 
 
 def _storage(value: Any) -> int:
-    storage: int = value.untyped_storage()._cdata
+    storage: int = storage_address(value.untyped_storage())
     return storage

@@ -6,10 +6,9 @@ import functools
 import re
 from dataclasses import dataclass
 
-import torch
-
 from pilotage.errors import ProgramFileError
 from pilotage.storage.allowed_operations import ALLOWED, OWN_LIBRARIES, OWN_OPERATIONS, REASONS
+from pilotage.torch_private import OpOverload, schema_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,13 +24,13 @@ class Permission:
     memory: int | None = None
     """The memory limit of a step in bytes; None is the memory of the machine."""
 
-    def check(self, operation: torch._ops.OpOverload) -> None:
+    def check(self, operation: OpOverload) -> None:
         """Raise unless the program may call this operation."""
-        name = operation._schema.name
+        name = schema_of(operation).name
         if self.trusted or name in self.operations or is_allowed(operation):
             return
         reason = REASONS.get(name.removeprefix("aten::"), "it is not on the list of allowed operations")
-        if any(argument.is_out for argument in operation._schema.arguments):
+        if any(argument.is_out for argument in schema_of(operation).arguments):
             reason = "its variant with out= may resize the tensor that it writes into"
         raise ProgramFileError(
             f"The program calls {name}, which a file may not do by default: {reason}. If you trust the file, "
@@ -44,9 +43,9 @@ TRUSTED = Permission(trusted=True)
 
 
 @functools.cache
-def is_allowed(operation: torch._ops.OpOverload) -> bool:
+def is_allowed(operation: OpOverload) -> bool:
     """Whether every file may call an operation: it only computes on its tensor arguments."""
-    schema = operation._schema
+    schema = schema_of(operation)
     library, _, name = schema.name.partition("::")
     if library != "aten":
         return library in OWN_LIBRARIES or schema.name in OWN_OPERATIONS

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from pilotage.errors import ProgramFileError
@@ -27,6 +26,7 @@ from pilotage.storage.index_sources import check_sources
 from pilotage.storage.layout_text import storage_bytes
 from pilotage.storage.permission import Permission
 from pilotage.storage.shape_checks import check_shapes, named_arguments
+from pilotage.torch_private import FakeTensorMode, OpOverload, schema_of, storage_address
 
 _HOST = torch.device("cpu")
 
@@ -66,7 +66,7 @@ def _check_values(program: Program) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep torch from logging operations that it cannot run: they raise an error anyway."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    logger = logging.getLogger(FakeTensorMode.__module__)
     before, logger.disabled = logger.disabled, True
     try:
         yield
@@ -166,7 +166,7 @@ class _Run:
         kwargs = torch.fx.node.map_arg(node.kwargs, self._values.__getitem__)
         target: Any = node.target
         try:
-            if isinstance(target, torch._ops.OpOverload):
+            if isinstance(target, OpOverload):
                 check_shapes(target, args, kwargs)
                 check_sources(node, self._values, self._inputs, self._written)
                 self._written.update(dict.fromkeys(_written_storages(target, args, kwargs), node))
@@ -181,13 +181,11 @@ class _Run:
             ) from error
 
 
-def _written_storages(
-    operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Iterator[int]:
-    if not operation._schema.is_mutable:
+def _written_storages(operation: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[int]:
+    if not schema_of(operation).is_mutable:
         return
     given = named_arguments(operation, args, kwargs)
-    for argument in operation._schema.arguments:
+    for argument in schema_of(operation).arguments:
         if argument.alias_info is not None and argument.alias_info.is_write:
             yield from (_storage(tensor)[0] for tensor in _tensors(given[argument.name]))
 
@@ -239,7 +237,7 @@ def _storage(tensor: Tensor) -> tuple[int, int]:
         # An upper bound: the dense tensor plus an index per dimension for each element.
         return id(tensor), tensor.numel() * (tensor.element_size() + 8 * max(tensor.dim(), 1))
     storage = tensor.untyped_storage()
-    return storage._cdata, storage.nbytes()
+    return storage_address(storage), storage.nbytes()
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

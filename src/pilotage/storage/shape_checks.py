@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pilotage.errors import ProgramFileError
+from pilotage.torch_private import CDIST_FORWARD, OpOverload, schema_of
 
 Arguments: TypeAlias = Mapping[str, Any]
 _Wanted: TypeAlias = Iterator[tuple[str, Sequence[int]]]
@@ -24,9 +25,9 @@ _LSTM = 2
 """The number of this kind of recurrent layer in torch."""
 
 
-def check_shapes(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def check_shapes(operation: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise if fake tensors have shapes that the kernel of an operation does not expect."""
-    rule = _RULES.get(operation._schema.name)
+    rule = _RULES.get(schema_of(operation).name)
     if rule is None:
         return
     arguments = named_arguments(operation, args, kwargs)
@@ -39,9 +40,9 @@ def check_shapes(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: 
             )
 
 
-def named_arguments(operation: torch._ops.OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def named_arguments(operation: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by name, including defaults."""
-    schema = operation._schema.arguments
+    schema = schema_of(operation).arguments
     defaults = {argument.name: argument.default_value for argument in schema if argument.has_default_value()}
     return {**defaults, **{argument.name: value for argument, value in zip(schema, args, strict=False)}, **kwargs}
 
@@ -55,9 +56,7 @@ def _like(name: str, *others: str) -> Callable[[Arguments], _Wanted]:
     return rule
 
 
-def _forward(
-    forward: torch._ops.OpOverload, *names: str, result: str = "grad_output"
-) -> Callable[[Arguments], _Wanted]:
+def _forward(forward: OpOverload, *names: str, result: str = "grad_output") -> Callable[[Arguments], _Wanted]:
     """A gradient has the shape of forward's result."""
 
     def rule(given: Arguments) -> _Wanted:
@@ -131,7 +130,7 @@ def _pair_distances(given: Arguments) -> _Wanted:
 
 
 def _distances(given: Arguments) -> _Wanted:
-    shape = torch.ops.aten._cdist_forward.default(given["x1"], given["x2"], given["p"], None).shape
+    shape = CDIST_FORWARD(given["x1"], given["x2"], given["p"], None).shape
     yield from ((name, shape) for name in ("grad", "cdist"))
 
 

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 import pilotage
 from pilotage.distributed.peers import Peers
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 from pilotage.events import BackendChosen, CompilationProgress

@@ -22,9 +22,9 @@ from pilotage.program.graphs.source_lines import called_from
 @contextmanager
 def compiled_functions_inlined() -> Iterator[None]:
     """Capture functions wrapped by torch.compile as if they were not, inside the block."""
-    from torch._dynamo import config  # Takes seconds to import; capture needs it anyway.
+    from pilotage.torch_private import dynamo_config  # Takes seconds to import; capture needs it anyway.
 
-    with config.patch(error_on_nested_fx_trace=False):
+    with dynamo_config.patch(error_on_nested_fx_trace=False):
         yield
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
+
+from pilotage.torch_private import AnyBatchNorm, input_check
 
 _HINTS: Mapping[type[nn.Module], tuple[int, str]] = {
     nn.TransformerEncoder: (3, "is_causal"),
@@ -35,7 +36,7 @@ def patched_modules(module: nn.Module) -> Iterator[None]:
 @contextmanager
 def _batch_norms_counting_in_tensors(module: nn.Module) -> Iterator[None]:
     """Make such submodules capturable inside the block."""
-    parts = [part for part in module.modules() if isinstance(part, _BatchNorm) and _asks_for_the_count(part)]
+    parts = [part for part in module.modules() if isinstance(part, AnyBatchNorm) and _asks_for_the_count(part)]
     for part in parts:
         part.__dict__["forward"] = partial(_forward, part)
     try:
@@ -45,16 +46,16 @@ def _batch_norms_counting_in_tensors(module: nn.Module) -> Iterator[None]:
             part.__dict__.pop("forward", None)
 
 
-def _asks_for_the_count(part: _BatchNorm) -> bool:
-    own_forward = "forward" in part.__dict__ or type(part).forward is not _BatchNorm.forward
+def _asks_for_the_count(part: AnyBatchNorm) -> bool:
+    own_forward = "forward" in part.__dict__ or type(part).forward is not AnyBatchNorm.forward
     return part.momentum is None and part.track_running_stats and not own_forward
 
 
-def _forward(part: _BatchNorm, x: Tensor) -> Tensor:
+def _forward(part: AnyBatchNorm, x: Tensor) -> Tensor:
     count, mean, variance = part.num_batches_tracked, part.running_mean, part.running_var
     if not part.training or count is None or mean is None or variance is None:
-        return _BatchNorm.forward(part, x)
-    part._check_input_dim(x)
+        return AnyBatchNorm.forward(part, x)
+    input_check(part)(x)
     # With a momentum of 1, torch replaces the running statistics by those of this batch.
     own_mean, own_variance = torch.zeros_like(mean), torch.zeros_like(variance)
     result = functional.batch_norm(x, own_mean, own_variance, part.weight, part.bias, True, 1.0, part.eps)

@@ -17,11 +17,11 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from pilotage.capture.functions.writes import written
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.source_lines import called_from
+from pilotage.torch_private import TorchDispatchMode, disable_current_modes, schema_of
 
 
 class RandomDraws(TorchDispatchMode):
@@ -95,12 +95,12 @@ def undisturbed_generators() -> Iterator[None]:
 
 
 def _generator_state() -> bytes:
-    with _disable_current_modes():
+    with disable_current_modes():
         return bytes(torch.default_generator.get_state().numpy())
 
 
 def _advance() -> bytes:
-    with _disable_current_modes():
+    with disable_current_modes():
         torch.rand(())
     return _generator_state()
 
@@ -121,7 +121,7 @@ class _Draw:
         targets = written(func, args, kwargs)
         for target, drawn in zip(targets, self.written, strict=True):
             target.copy_(drawn)
-        returns_its_target = func._schema.returns[0].alias_info is not None
+        returns_its_target = schema_of(func).returns[0].alias_info is not None
         return targets[0] if returns_its_target else _copy(self.result)
 
 

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 
 from pilotage.program.graphs.source_lines import is_called_by_torch
+from pilotage.torch_private import FakeTensor
 
 State: TypeAlias = tuple[Tensor, ...]
 """The recurrent state of a cell; its output comes first."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.overrides import resolve_name
 
 from pilotage.errors import DataDependentError
+from pilotage.torch_private import DataDependentOutputException, DynamicOutputShapeException
 
 _MASK = "Keep the full shape: torch.where(mask, x, 0) blanks out the rest, and mask.sum() says how many elements count."
 _POSITIONS = "torch.nonzero_static(x, size=n) returns the first n positions, padded with -1."

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from pilotage.torch_private import ASSERT_ASYNC, LOCAL_SCALAR, TorchDispatchMode, is_all_true, validates_arguments
 
 aten = torch.ops.aten
 
@@ -87,7 +88,7 @@ def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) 
     elif weights.dtype is not torch.float32:
         weights = weights.to(torch.float64)
     beyond = "torch.bincount found a number that is not below minlength, which says how many bins a program has"
-    aten._assert_async.msg((input < minlength).all(), beyond)
+    ASSERT_ASYNC((input < minlength).all(), beyond)
     return weights.new_zeros(minlength).scatter_add(0, input.to(torch.int64), weights)
 
 
@@ -96,14 +97,14 @@ def _is_all_true(input: Tensor) -> bool:
     return True
 
 
-_NO_VARIANCE_IS_NEGATIVE = {aten._local_scalar_dense.default: False}
+_NO_VARIANCE_IS_NEGATIVE = {LOCAL_SCALAR: False}
 _NO_WINDOW_IS_ZERO = {aten.equal.default: False}
 _QUANTILES_ARE_WITHIN_ONE = {aten.equal.default: True}
 
 STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     functional.ctc_loss: _ctc_loss,
     functional.gaussian_nll_loss: _assuming(_NO_VARIANCE_IS_NEGATIVE, functional.gaussian_nll_loss),
-    torch._is_all_true: _is_all_true,
+    is_all_true: _is_all_true,
     torch.bincount: _bincount,
     Tensor.bincount: _bincount,
     torch.combinations: _combinations,
@@ -124,7 +125,7 @@ STATIC_FORMS: Mapping[Callable[..., Any], Callable[..., Any]] = {
 @contextmanager
 def unchecked_distributions() -> Iterator[None]:
     """Switch off the argument validation of distributions inside the block."""
-    before = Distribution._validate_args
+    before = validates_arguments(Distribution)
     Distribution.set_default_validate_args(False)
     try:
         yield

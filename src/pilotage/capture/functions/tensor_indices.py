@@ -13,14 +13,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import DataDependentOutputException
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from pilotage.capture.functions.masked_writes import chosen_by_mask
 from pilotage.capture.functions.writes import written
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.source_lines import called_from
+from pilotage.torch_private import (
+    DataDependentOutputException,
+    TorchDispatchMode,
+    schema_of,
+    storage_address,
+    tree_leaves,
+)
 
 
 def get_item(copies: IndexCopies, x: Tensor, index: Any) -> Any:
@@ -152,7 +156,7 @@ class IndexCopies(TorchDispatchMode):
                 )
             if known is None and isinstance(used, Tensor) and _storage(used) in self._lost:
                 raise _lost_write(self._lost[_storage(used)])
-        if func._schema.is_mutable:
+        if schema_of(func).is_mutable:
             for known in filter(None, map(self._known, written(func, args, kwargs))):
                 self._lost[_storage(known.original)] = called_from()
 
@@ -168,7 +172,7 @@ def _lost_write(where: str) -> CaptureError:
 
 
 def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else 0
+    return storage_address(tensor.untyped_storage()) if tensor.layout is torch.strided else 0
 
 
 def _picked(x: Tensor, dim: int, position: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from pilotage.torch_private import FakeTensor, TorchDispatchMode, schema_of
 
 
 class WriteGuard(TorchDispatchMode):
@@ -21,7 +21,7 @@ class WriteGuard(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run one operation, unless it would change a tensor outside the program."""
-        if func._schema.is_mutable:
+        if schema_of(func).is_mutable:
             for tensor in written(func, args, kwargs or {}):
                 if not isinstance(tensor, FakeTensor):
                     raise self._error(tensor)
@@ -30,7 +30,7 @@ class WriteGuard(TorchDispatchMode):
 
 def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     """The tensors that an operation writes into."""
-    schema = func._schema.arguments
+    schema = schema_of(func).arguments
     given = {**dict(zip((argument.name for argument in schema), args, strict=False)), **kwargs}
     values = [given.get(argument.name) for argument in schema if argument.is_write]
     tensors = [item for value in values for item in (value if isinstance(value, (list, tuple)) else (value,))]

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from pilotage.capture.loss.search import Loss
+from pilotage.torch_private import SAVED_ALPHA
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class _Trails:
                 is_only_variable = len(list(_arguments(node))) == 1
                 is_broadcast = operation is None or operation.elements not in (1, self._elements)
                 # The second summand has a factor: alpha, or -1 in a difference.
-                is_plain = given[0] is not None or (name == "Add" and getattr(node, "_saved_alpha", None) == 1)
+                is_plain = given[0] is not None or (name == "Add" and getattr(node, SAVED_ALPHA, None) == 1)
                 return is_only_variable and is_plain and not is_broadcast
             case _:
                 return False

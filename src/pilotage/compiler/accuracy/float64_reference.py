@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
-from torch.utils import _pytree as pytree
 
 from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
+from pilotage.torch_private import OpOverload, schema_of, tree_map, tree_map_only
 
 Dtypes = dict[Node, Any]
 """The types of the results of each node."""
@@ -66,7 +66,7 @@ class _DtypeRecorder(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
-        self._dtypes[n] = pytree.tree_map_only(Tensor, lambda each: each.dtype, result)
+        self._dtypes[n] = tree_map_only(Tensor, lambda each: each.dtype, result)
         return result
 
 
@@ -77,12 +77,12 @@ class _Float64Interpreter(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         if n.op == "get_attr":
-            return pytree.tree_map_only(Tensor, widened, super().run_node(n))
-        if not isinstance(n.target, torch._ops.OpOverload):
+            return tree_map_only(Tensor, widened, super().run_node(n))
+        if not isinstance(n.target, OpOverload):
             return super().run_node(n)
         if torch.Tag.nondeterministic_seeded in n.target.tags or n.target in _ABOUT_BITS:
             return self._as_in_the_graph(n, n.target)
-        args, kwargs = pytree.tree_map_only(torch.dtype, wide, self.fetch_args_kwargs_from_env(n))
+        args, kwargs = tree_map_only(torch.dtype, wide, self.fetch_args_kwargs_from_env(n))
         try:
             return n.target(*args, **kwargs)
         except torch.OutOfMemoryError:
@@ -92,13 +92,13 @@ class _Float64Interpreter(Interpreter):
             self._problems.setdefault(str(n.target), str(error).strip().partition("\n")[0])
             return result
 
-    def _as_in_the_graph(self, n: Node, operation: torch._ops.OpOverload) -> Any:
+    def _as_in_the_graph(self, n: Node, operation: OpOverload) -> Any:
         """Run an operation in its own types."""
         rounded: dict[int, tuple[Tensor, Tensor]] = {}
         """Rounded arguments with their originals, by the id of the rounded one."""
 
         def narrow(node: Node) -> Any:
-            return pytree.tree_map(narrow_one, self.env[node], self._dtypes[node])
+            return tree_map(narrow_one, self.env[node], self._dtypes[node])
 
         def narrow_one(value: Any, kind: Any) -> Any:
             if not isinstance(value, Tensor) or value.dtype == kind:
@@ -109,10 +109,10 @@ class _Float64Interpreter(Interpreter):
 
         args, kwargs = torch.fx.map_arg((n.args, n.kwargs), narrow)
         result = operation(*args, **kwargs)
-        if operation._schema.is_mutable:
+        if schema_of(operation).is_mutable:
             for found, value in rounded.values():
                 value.copy_(found)
-        return pytree.tree_map_only(
+        return tree_map_only(
             Tensor, lambda each: rounded[id(each)][1] if id(each) in rounded else widened(each), result
         )
 

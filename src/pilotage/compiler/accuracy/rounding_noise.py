@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
-from torch.utils import _pytree as pytree
+
+from pilotage.torch_private import OpOverload, schema_of, storage_address, tree_leaves, tree_map_only
 
 _TF32 = 2.0**-10
 
@@ -33,13 +34,11 @@ class _NoisyInterpreter(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
-        if not isinstance(n.target, torch._ops.OpOverload) or n.target._schema.is_mutable:
+        if not isinstance(n.target, OpOverload) or schema_of(n.target).is_mutable:
             return result
         arguments, _ = self.fetch_args_kwargs_from_env(n)
-        taken = {_memory(each) for each in pytree.tree_leaves(arguments) if isinstance(each, Tensor)}
-        return pytree.tree_map_only(
-            Tensor, lambda each: each if _memory(each) in taken else self._add_noise(each), result
-        )
+        taken = {_memory(each) for each in tree_leaves(arguments) if isinstance(each, Tensor)}
+        return tree_map_only(Tensor, lambda each: each if _memory(each) in taken else self._add_noise(each), result)
 
     def _add_noise(self, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point() or not tensor.numel():
@@ -59,4 +58,4 @@ class _NoisyInterpreter(Interpreter):
 
 
 def _memory(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
+    return int(storage_address(tensor.untyped_storage()))

@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pilotage.compiler.rewrites.insertion import insert_call
+from pilotage.torch_private import FOREACH_ADD_NUMBER
 
 aten = torch.ops.aten
 
@@ -28,7 +29,7 @@ def add_counters_together(graph: GraphModule) -> None:
         assert last is not None
         if len(nodes) > 1:
             with graph.graph.inserting_after(last):
-                sums = insert_call(graph, aten._foreach_add.Scalar, [node.args[0] for node in nodes], number)
+                sums = insert_call(graph, FOREACH_ADD_NUMBER, [node.args[0] for node in nodes], number)
             _replace(graph, nodes, sums)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.compiler.rewrites.insertion import insert_call
+from pilotage.torch_private import FOREACH_ADDCDIV, FOREACH_ADDCMUL, OpOverload, operator_name, overload_name
 
 LARGE = 2**17
 """A tensor with at least this many elements gets its own kernel."""
@@ -25,7 +26,7 @@ _SINGLE = {"List": "Tensor", "Tensor": "Tensor", "Scalar": "Scalar", "default": 
 """The overload for one tensor, by the overload for lists."""
 
 aten = torch.ops.aten
-_WITH_SUM = {aten._foreach_addcmul.Scalar: aten.mul.Tensor, aten._foreach_addcdiv.Scalar: aten.div.Tensor}
+_WITH_SUM = {FOREACH_ADDCMUL: aten.mul.Tensor, FOREACH_ADDCDIV: aten.div.Tensor}
 """Operations that add a multiple of a term, with the operation of the term."""
 
 
@@ -38,14 +39,14 @@ def separate_large_tensors(graph: GraphModule) -> None:
 
 def _single(node: Node) -> Any:
     """The operation on one tensor for an operation on lists, if Inductor can lower it; otherwise None."""
-    from torch._inductor.lowering import lowerings
+    from pilotage.torch_private import lowering
 
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or not target._opname.startswith(_PREFIX):
+    if not isinstance(target, OpOverload) or not operator_name(target).startswith(_PREFIX):
         return None
-    packet = getattr(aten, target._opname.removeprefix(_PREFIX), None)
-    single = getattr(packet, _SINGLE.get(target._overloadname, ""), None)
-    return single if single in lowerings else None
+    packet = getattr(aten, operator_name(target).removeprefix(_PREFIX), None)
+    single = getattr(packet, _SINGLE.get(overload_name(target), ""), None)
+    return single if single in lowering.lowerings else None
 
 
 def _separate(graph: GraphModule, node: Node) -> None:

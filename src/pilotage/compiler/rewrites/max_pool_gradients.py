@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 
 from pilotage.compiler.rewrites.folding import stored_like
 
-aten, prims = torch.ops.aten, torch.ops.prims
+aten = torch.ops.aten
 
 _SCHEMA = (
     "max_pool_gradient(Tensor gradient, Tensor offsets, int[] size, bool channels_last, "
@@ -25,6 +25,8 @@ _SCHEMA = (
 
 def gather_max_pool_gradients(graph: GraphModule) -> None:
     """Rewrite gradients of max pooling whose offsets are known."""
+    from pilotage.torch_private import max_pool_offsets_to_indices
+
     for node in list(graph.graph.nodes):
         if node.target is not aten.max_pool2d_with_indices_backward.default:
             continue
@@ -32,7 +34,7 @@ def gather_max_pool_gradients(graph: GraphModule) -> None:
         kernel, stride, padding, dilation = _in_pairs(*given[2:6])
         # Inductor accepts only pairs.
         node.args = (given[0], given[1], kernel, stride, padding, dilation, given[6], given[7])
-        if given[7].target is prims._low_memory_max_pool_offsets_to_indices.default and dilation == [1, 1]:
+        if given[7].target is max_pool_offsets_to_indices and dilation == [1, 1]:
             like = node.meta["val"]
             stored = stored_like(like) is torch.channels_last
             arguments = (given[0], given[7].args[0], list(like.shape), stored, kernel, stride, padding)
@@ -51,7 +53,7 @@ def _in_pairs(kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[lis
 @cache
 def _operation() -> tuple[Any, torch.library.Library]:
     """The operation, which Inductor lowers and nobody calls, and the library that keeps it alive."""
-    from torch._inductor import lowering
+    from pilotage.torch_private import lowering
 
     library = torch.library.Library("pilotage_native", "FRAGMENT")
     library.define(_SCHEMA)
@@ -68,11 +70,9 @@ def _empty(gradient: Tensor, _: Tensor, size: list[int], channels_last: bool, *w
 
 
 def _lower(gradient: Any, offsets: Any, size: Any, channels_last: bool, kernel: Any, stride: Any, padding: Any) -> Any:
-    from torch._inductor import ir
-    from torch._inductor.virtualized import ops as made
-    from torch.utils._sympy.functions import FloorDiv
+    from pilotage.torch_private import FloorDiv, inductor_ir, inductor_ops
 
-    ops: Any = made
+    ops: Any = inductor_ops
     gradient.realize_hint()
     load_gradient, load_offset = gradient.make_loader(), offsets.make_loader()
     pooled = gradient.get_size()[-2:]
@@ -113,7 +113,7 @@ def _lower(gradient: Any, offsets: Any, size: Any, channels_last: bool, kernel: 
                 total = value if total is None else ops.add(total, value)
         return ops.to_dtype(total, gradient.get_dtype())
 
-    result = ir.Pointwise.create(
+    result = inductor_ir.Pointwise.create(
         device=gradient.get_device(), dtype=gradient.get_dtype(), inner_fn=point, ranges=list(size)
     )
-    return ir.ExternKernel.require_channels_last(result) if channels_last else result
+    return inductor_ir.ExternKernel.require_channels_last(result) if channels_last else result

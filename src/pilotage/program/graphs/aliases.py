@@ -6,13 +6,12 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from pilotage.program.graphs.rewrites import hidden_writes
+from pilotage.torch_private import UNSAFE_VIEW, OpOverload, schema_of
 
-_UNDECLARED_VIEWS = frozenset({torch.ops.aten._unsafe_view.default})
+_UNDECLARED_VIEWS = frozenset({UNSAFE_VIEW})
 """Operations that return a view although their schema does not declare it."""
 
 
@@ -21,7 +20,7 @@ def aliased_arguments(node: Node) -> list[tuple[Node, bool]]:
     if not isinstance(node.target, OpOverload):
         return []
     found = []
-    for position, argument in enumerate(node.target._schema.arguments):
+    for position, argument in enumerate(schema_of(node.target).arguments):
         if argument.alias_info is None:
             continue
         value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
@@ -71,7 +70,7 @@ class Memories:
             return items(node.args[0])
         if not isinstance(node.target, OpOverload):
             return []
-        returns_argument = any(result.alias_info is not None for result in node.target._schema.returns)
+        returns_argument = any(result.alias_info is not None for result in schema_of(node.target).returns)
         return [value for value, _ in aliased_arguments(node)] if returns_argument else []
 
     def memory(self, node: Node) -> Node:

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+from pilotage.torch_private import DynamicOutputShapeException, dispatch_has_kernel, scoped_library
 
 
 @contextmanager
@@ -30,10 +31,10 @@ def every_shape() -> Iterator[None]:
 
 @contextmanager
 def _registered(kernels: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    with torch.library._scoped_library("aten", "FRAGMENT") as library:
+    with scoped_library("aten", "FRAGMENT") as library:
         for name, kernel in kernels.items():
             # Some versions of torch have some of these kernels.
-            if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
+            if not dispatch_has_kernel(f"aten::{name}", "Meta"):
                 torch.library.register_fake(f"aten::{name}", kernel, lib=library)
         yield
 

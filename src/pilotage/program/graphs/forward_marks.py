@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor
 from torch.fx import Graph, Node
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from pilotage.program.graphs.labels import traced_node
+from pilotage.torch_private import get_proxy_mode
 
 _KEPT = "pilotage_kept"
 _FORWARD = "pilotage_forward"

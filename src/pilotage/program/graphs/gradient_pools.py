@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch.fx import GraphModule, Node
 
 from pilotage.program.layout import Section, StateLayout
 from pilotage.program.program import Computation
+from pilotage.torch_private import FOREACH_ADD_LISTS_
 
-ADD = torch.ops.aten._foreach_add_.List
+ADD = FOREACH_ADD_LISTS_
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor
 from torch.fx import Node
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
+
+from pilotage.torch_private import get_proxy_mode, get_proxy_slot
 
 LOSS = "loss"
 EXCEPTIONS = "floating-point exceptions"

@@ -11,12 +11,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-import torch
 from torch.fx import Node
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pilotage.program.graphs.source_lines import CurrentLine
+from pilotage.torch_private import (
+    TorchDispatchMode,
+    current_autograd_node,
+    get_proxy_mode,
+    next_sequence_number,
+    sequence_number,
+)
 
 _STAGE = "pilotage_stage"
 _SCOPE = "pilotage_scope"
@@ -94,12 +98,12 @@ class OriginRecorder(TorchDispatchMode):
         return result
 
     def _place(self) -> _Place:
-        differentiated: Any = torch._C._current_autograd_node()
+        differentiated: Any = current_autograd_node()
         if differentiated is not None:
-            return self._of_sequence.get(differentiated._sequence_nr(), _NOWHERE)
+            return self._of_sequence.get(sequence_number(differentiated), _NOWHERE)
         place = (_stage.get(), _scope.get(), self._lines.present())
         # Autograd's sequence number of this operation. An operation without one must not overwrite the last one's.
-        self._of_sequence.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
+        self._of_sequence.setdefault(next_sequence_number() - 1, place)
         return place
 
 

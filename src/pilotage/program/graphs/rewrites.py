@@ -9,6 +9,7 @@ from torch.fx import GraphModule, Node
 
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.source_lines import line_of
+from pilotage.torch_private import ASSERT_ASYNC, BATCH_NORM, BATCH_NORM_WITHOUT_STATISTICS, OpOverload
 
 aten = torch.ops.aten
 
@@ -49,7 +50,7 @@ def hidden_writes(node: Node) -> list[Node]:
 
 
 def _base(node: Node) -> Node:
-    while isinstance(node.target, torch._ops.OpOverload) and node.target.is_view and isinstance(node.args[0], Node):
+    while isinstance(node.target, OpOverload) and node.target.is_view and isinstance(node.args[0], Node):
         node = node.args[0]
     return node
 
@@ -64,7 +65,7 @@ def _detach_constant(graph: GraphModule, name: str) -> None:
 
 def _refuse_collectives(graph: GraphModule) -> None:
     for node in graph.graph.nodes:
-        if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "c10d":
+        if isinstance(node.target, OpOverload) and node.target.namespace == "c10d":
             raise CaptureError(
                 f"forward calls the collective {node.target.name()} of torch.distributed. Captured, it would not wait "
                 "for the result, and train on wrong values. The engine reduces gradients; for other values use "
@@ -83,7 +84,7 @@ def without_checks(graph: GraphModule) -> GraphModule:
     """A copy of a graph without the check of its loss."""
     copy = copy_graph(graph)
     for node in list(copy.graph.nodes):
-        if node.target is aten._assert_async.msg:
+        if node.target is ASSERT_ASYNC:
             copy.graph.erase_node(node)
     copy.graph.eliminate_dead_code(_is_kept)
     copy.recompile()
@@ -114,11 +115,9 @@ def _declare_statistics(graph: GraphModule, node: Node) -> None:
     source, weight, bias, mean, _, *rest = node.args
     with graph.graph.inserting_before(node):
         if mean is None:
-            declared = graph.graph.call_function(
-                aten._native_batch_norm_legit.no_stats, (source, weight, bias, *rest), {}
-            )
+            declared = graph.graph.call_function(BATCH_NORM_WITHOUT_STATISTICS, (source, weight, bias, *rest), {})
         else:
-            declared = graph.graph.call_function(aten._native_batch_norm_legit.default, tuple(node.args), {})
+            declared = graph.graph.call_function(BATCH_NORM, tuple(node.args), {})
     node.replace_all_uses_with(declared)
     for user in list(declared.users):
         # What cuDNN reserves for its own backward; nothing needs it any more.

@@ -13,11 +13,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.errors import CaptureError
+from pilotage.torch_private import OpOverload, kernel_of
 
 FILE_NAME = "<pilotage graph"
 """The prefix of such a function's file name in a traceback; its lines read ``node = operation(...)``."""
@@ -71,7 +71,7 @@ class _Source:
     def _call(self, node: Node) -> str:
         target = node.target
         if target not in self._calls:
-            kernel = target._op if isinstance(target, torch._ops.OpOverload) else target
+            kernel = kernel_of(target) if isinstance(target, OpOverload) else target
             self._calls[target] = self._bind(re.sub(r"[^A-Za-z0-9_]", "_", f"_call_{target}"), kernel)
         words = [self._text(argument) for argument in node.args]
         words += [f"{_identifier(key)}={self._text(value)}" for key, value in node.kwargs.items()]

@@ -20,6 +20,7 @@ from pilotage.program.program import Program
 from pilotage.strategies.replicas.card import CardWorker, MicroBatches, WalkedCard
 from pilotage.strategies.replicas.shares import CardShare
 from pilotage.strategies.replicas.summation import complete, copy_from_first, sum_on_first
+from pilotage.torch_private import HAS_NCCL
 
 
 def streams_of(shares: Sequence[CardShare]) -> list[torch.cuda.Stream]:
@@ -172,7 +173,7 @@ class CudaSummation:
 
 
 def _has_nccl() -> bool:
-    return hasattr(torch._C, "_nccl_reduce")
+    return HAS_NCCL
 
 
 def _joined(pieces: Sequence[Tensor]) -> Tensor:

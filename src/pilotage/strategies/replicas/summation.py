@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pilotage.execution.state import DeviceState, Exchange
 from pilotage.program.layout import Counter
+from pilotage.torch_private import foreach_div_
 
 
 class Summation(Protocol):
@@ -41,7 +42,7 @@ def complete(cards: Sequence[DeviceState], exchange: Exchange | None) -> None:
     """Turn the sum of all cards, which is in the first one's pool, into that of all instances."""
     if means := _means(cards[0]):
         # Each card has the mean of its own micro-batches.
-        torch._foreach_div_(means, len(cards))
+        foreach_div_(means, len(cards))
     if exchange is not None:
         exchange(cards[0].flat_gradients)()
 
