@@ -165,7 +165,7 @@ def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problem
     """The ways that agree with the graph; before one is rejected, more runs with noise widen the tolerance."""
 
     def objections_to(asked: Iterable[Way]) -> dict[Way, str]:
-        found = {way: tolerance.objection(_results(ways[way].afresh())) for way in asked}
+        found = {way: tolerance.objection(_results(ways[way].fresh_copy())) for way in asked}
         return {way: why for way, why in found.items() if why}
 
     objections = objections_to(ways)
@@ -265,7 +265,7 @@ def _keep(chosen: Way, folder: Path) -> None:
 def _results(trial: Trial) -> list[Tensor]:
     torch.manual_seed(0)
     outputs = trial.run()
-    return [tensor.detach().clone() for tensor in (*outputs, *trial.everything())]
+    return [tensor.detach().clone() for tensor in (*outputs, *trial.state_tensors())]
 
 
 if __name__ == "__main__":

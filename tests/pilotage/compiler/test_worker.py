@@ -69,7 +69,7 @@ def test_more_noise_is_tried_before_a_way_is_refused(monkeypatch, shown_later, k
         def __init__(self, values):
             self.values = values
 
-        def afresh(self):
+        def fresh_copy(self):
             return self
 
     ways = {GRAPH: Result(right), COMPILED: Result(right + 40)}

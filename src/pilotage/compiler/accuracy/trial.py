@@ -36,7 +36,7 @@ class Trial:
         """Whether it can be recorded as a CUDA graph."""
         return all(can_be_recorded(part, self._job.device) for part in self.program.computations.values())
 
-    def afresh(self) -> Trial:
+    def fresh_copy(self) -> Trial:
         """A new trial with the initial state."""
         return Trial(self._job, self.program, self._calls)
 
@@ -54,7 +54,7 @@ class Trial:
                 outputs += self._calls[action](*self.arguments(action))
         return outputs
 
-    def everything(self) -> list[Tensor]:
+    def state_tensors(self) -> list[Tensor]:
         """The current state."""
         return [
             *self.state.parameters.values(),
