@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+import poptorch
 from pilotage.optim.reading import read_optimizer
 from pilotage.program.structure import put_together
 from pilotage.runtime.executor import Executor
@@ -54,6 +55,29 @@ class Compiled:
 @pytest.fixture
 def compiled():
     return Compiled
+
+
+class Regression(nn.Linear):
+    """A linear layer that computes its loss."""
+
+    def forward(self, x, target):
+        output = super().forward(x)
+        return output, nn.functional.mse_loss(output, target)
+
+
+@pytest.fixture
+def regression():
+    return Regression(3, 2)
+
+
+@pytest.fixture
+def train_with():
+    """Wraps a model for training with an optimizer, or with the default one, without a progress bar."""
+
+    def wrapped(model, optimizer=None):
+        return poptorch.trainingModel(model, Options().showCompilationProgressBar(False), optimizer)
+
+    return wrapped
 
 
 @pytest.fixture(params=["graph", "eager"])

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 import poptorch
 
 X, TARGET = torch.ones(4, 3), torch.zeros(4, 2)
-
-
-class Regression(nn.Linear):
-    def forward(self, x, target):
-        output = super().forward(x)
-        return output, nn.functional.mse_loss(output, target)
 
 
 @pytest.fixture
@@ -23,15 +16,10 @@ def reports(caplog):
     return lambda: [record.getMessage() for record in caplog.records if "has no effect" in record.getMessage()]
 
 
-def wrapped(model, optimizer=None):
-    return poptorch.trainingModel(model, poptorch.Options().showCompilationProgressBar(False), optimizer)
-
-
-def test_the_optimizer_of_a_ported_script_that_trains_nothing_is_named_once(reports):
+def test_the_optimizer_of_a_ported_script_that_trains_nothing_is_named_once(regression, reports, train_with):
     # As in a published port: Adam is set up and stepped, and the model trains with the default of the wrapper.
-    model = Regression(3, 2)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-3)
-    train = wrapped(model)
+    adam = torch.optim.Adam(regression.parameters(), lr=1e-3)
+    train = train_with(regression)
     for _ in range(4):
         train(X, TARGET)
         adam.step()
@@ -41,20 +29,18 @@ def test_the_optimizer_of_a_ported_script_that_trains_nothing_is_named_once(repo
     assert "poptorch.trainingModel or setOptimizer" in report
 
 
-def test_a_step_of_the_given_optimizer_without_gradients_is_left_alone(reports):
-    model = Regression(3, 2)
-    optimizer = poptorch.optim.SGD(model.parameters(), lr=0.1)
-    train = wrapped(model, optimizer)
+def test_a_step_of_the_given_optimizer_without_gradients_is_left_alone(regression, reports, train_with):
+    optimizer = poptorch.optim.SGD(regression.parameters(), lr=0.1)
+    train = train_with(regression, optimizer)
     for _ in range(3):
         train(X, TARGET)
         optimizer.step()
     assert not reports()
 
 
-def test_an_optimizer_that_was_handed_over_is_not_reported(reports):
-    model = Regression(3, 2)
-    train = wrapped(model)
-    optimizer = poptorch.optim.SGD(model.parameters(), lr=0.1)
+def test_an_optimizer_that_was_handed_over_is_not_reported(regression, reports, train_with):
+    train = train_with(regression)
+    optimizer = poptorch.optim.SGD(regression.parameters(), lr=0.1)
     train.setOptimizer(optimizer)
     for _ in range(3):
         train(X, TARGET)
@@ -62,23 +48,21 @@ def test_an_optimizer_that_was_handed_over_is_not_reported(reports):
     assert not reports()
 
 
-def test_training_on_the_host_that_is_copied_to_the_device_is_left_alone(reports):
-    model = Regression(3, 2)
-    host, train = torch.optim.SGD(model.parameters(), lr=0.1), wrapped(model)
+def test_training_on_the_host_that_is_copied_to_the_device_is_left_alone(regression, reports, train_with):
+    host, train = torch.optim.SGD(regression.parameters(), lr=0.1), train_with(regression)
     for _ in range(3):
         train(X, TARGET)
-        model(X, TARGET)[1].backward()
+        regression(X, TARGET)[1].backward()
         host.step()
         host.zero_grad()
         train.copyWeightsToDevice()
     assert not reports()
 
 
-def test_what_the_host_trains_without_copying_is_lost_and_reported(reports):
-    model = Regression(3, 2)
-    host, train = torch.optim.SGD(model.parameters(), lr=0.1), wrapped(model)
+def test_what_the_host_trains_without_copying_is_lost_and_reported(regression, reports, train_with):
+    host, train = torch.optim.SGD(regression.parameters(), lr=0.1), train_with(regression)
     train(X, TARGET)
-    model(X, TARGET)[1].backward()
+    regression(X, TARGET)[1].backward()
     host.step()
     train(X, TARGET)
     assert len(reports()) == 1

@@ -15,28 +15,13 @@ from poptorch._checks.unread_settings import UnreadSettings
 X, TARGET = torch.ones(4, 3), torch.zeros(4, 2)
 
 
-class Regression(nn.Linear):
-    def forward(self, x, target):
-        output = super().forward(x)
-        return output, nn.functional.mse_loss(output, target)
-
-
-@pytest.fixture
-def model():
-    return Regression(3, 2)
-
-
-def wrapped(model, optimizer):
-    return poptorch.trainingModel(model, poptorch.Options().showCompilationProgressBar(False), optimizer)
-
-
 def sgd(model, lr=0.1):
     return poptorch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
 
 
-def test_a_schedule_without_set_optimizer_is_reported_once(model, warnings_of_poptorch):
-    optimizer = sgd(model)
-    train, rates = wrapped(model, optimizer), StepLR(optimizer, 1, gamma=0.5)
+def test_a_schedule_without_set_optimizer_is_reported_once(regression, warnings_of_poptorch, train_with):
+    optimizer = sgd(regression)
+    train, rates = train_with(regression, optimizer), StepLR(optimizer, 1, gamma=0.5)
     for _ in range(4):
         train(X, TARGET)
         rates.step()
@@ -45,10 +30,12 @@ def test_a_schedule_without_set_optimizer_is_reported_once(model, warnings_of_po
     assert "Call setOptimizer(optimizer)" in warning
 
 
-def test_a_schedule_of_an_optimizer_that_the_model_was_not_given_is_reported_once(model, warnings_of_poptorch):
-    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+def test_a_schedule_of_an_optimizer_that_the_model_was_not_given_is_reported_once(
+    regression, warnings_of_poptorch, train_with
+):
+    adam = torch.optim.Adam(regression.parameters(), lr=0.01)
     rates = LambdaLR(adam, lambda epoch: 0.5**epoch)
-    train = wrapped(model, sgd(model))
+    train = train_with(regression, sgd(regression))
     for _ in range(3):
         train(X, TARGET)
         # torch itself warns where an optimizer with a schedule was never stepped; here the script has silenced that.
@@ -61,9 +48,9 @@ def test_a_schedule_of_an_optimizer_that_the_model_was_not_given_is_reported_onc
     assert "with another optimizer, the SGD that it was given" in warning
 
 
-def test_a_rate_changed_by_hand_is_reported(model, warnings_of_poptorch):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    train = wrapped(model, optimizer)
+def test_a_rate_changed_by_hand_is_reported(regression, warnings_of_poptorch, train_with):
+    optimizer = torch.optim.SGD(regression.parameters(), lr=0.1)
+    train = train_with(regression, optimizer)
     train(X, TARGET)
     optimizer.param_groups[0]["lr"] = 0.3
     train(X, TARGET)
@@ -72,10 +59,10 @@ def test_a_rate_changed_by_hand_is_reported(model, warnings_of_poptorch):
 
 
 @pytest.mark.parametrize("when", ["before a call", "after a call"])
-def test_the_documented_pattern_raises_no_alarm(model, warnings_of_poptorch, when):
-    optimizer = sgd(model)
+def test_the_documented_pattern_raises_no_alarm(regression, warnings_of_poptorch, when, train_with):
+    optimizer = sgd(regression)
     rates = LambdaLR(optimizer, lambda epoch: 0.5**epoch)
-    train = wrapped(model, optimizer)
+    train = train_with(regression, optimizer)
     for _ in range(4):
         if when == "before a call":
             train.setOptimizer(optimizer)
@@ -86,33 +73,35 @@ def test_the_documented_pattern_raises_no_alarm(model, warnings_of_poptorch, whe
     assert not warnings_of_poptorch()
 
 
-def test_rates_that_the_script_hands_over_in_a_new_optimizer_raise_no_alarm(model, warnings_of_poptorch):
-    source = torch.optim.SGD(model.parameters(), lr=0.1)
+def test_rates_that_the_script_hands_over_in_a_new_optimizer_raise_no_alarm(
+    regression, warnings_of_poptorch, train_with
+):
+    source = torch.optim.SGD(regression.parameters(), lr=0.1)
     rates = StepLR(source, 1, gamma=0.5)
-    train = wrapped(model, sgd(model))
+    train = train_with(regression, sgd(regression))
     for _ in range(4):
         train(X, TARGET)
         source._opt_called = True
         rates.step()
-        train.setOptimizer(sgd(model, lr=rates.get_last_lr()[0]))
+        train.setOptimizer(sgd(regression, lr=rates.get_last_lr()[0]))
     assert not warnings_of_poptorch()
 
 
-def test_a_schedule_of_training_on_the_host_raises_no_alarm(model, warnings_of_poptorch):
-    host = torch.optim.Adam(model.parameters(), lr=0.01)
+def test_a_schedule_of_training_on_the_host_raises_no_alarm(regression, warnings_of_poptorch, train_with):
+    host = torch.optim.Adam(regression.parameters(), lr=0.01)
     rates = StepLR(host, 1, gamma=0.5)
-    train = wrapped(model, sgd(model))
+    train = train_with(regression, sgd(regression))
     for _ in range(3):
         train(X, TARGET)
         train.detachFromDevice()
-        model(X, TARGET)[1].backward()
+        regression(X, TARGET)[1].backward()
         host.step()
         host.zero_grad()
         rates.step()
     assert not warnings_of_poptorch()
 
 
-def test_two_models_with_a_schedule_each_raise_no_alarm(warnings_of_poptorch):
+def test_two_models_with_a_schedule_each_raise_no_alarm(regression, warnings_of_poptorch, train_with):
     # As in a GAN: the first model holds the parameters of the second one too.
     class Through(nn.Module):
         def __init__(self, generator, judge):
@@ -122,9 +111,9 @@ def test_two_models_with_a_schedule_each_raise_no_alarm(warnings_of_poptorch):
         def forward(self, x, target):
             return self.judge(self.generator(x), target)
 
-    generator, judge = nn.Linear(3, 3), Regression(3, 2)
+    generator, judge = nn.Linear(3, 3), regression
     optimizers = torch.optim.SGD(generator.parameters(), lr=0.1), torch.optim.SGD(judge.parameters(), lr=0.1)
-    models = wrapped(Through(generator, judge), optimizers[0]), wrapped(judge, optimizers[1])
+    models = train_with(Through(generator, judge), optimizers[0]), train_with(judge, optimizers[1])
     rates = [StepLR(optimizer, 1, gamma=0.5) for optimizer in optimizers]
     for _ in range(3):
         for model in models:
@@ -136,9 +125,9 @@ def test_two_models_with_a_schedule_each_raise_no_alarm(warnings_of_poptorch):
     assert not warnings_of_poptorch()
 
 
-def test_settings_that_come_with_a_loaded_state_raise_no_alarm(model, warnings_of_poptorch):
-    optimizer = sgd(model)
-    train = wrapped(model, optimizer)
+def test_settings_that_come_with_a_loaded_state_raise_no_alarm(regression, warnings_of_poptorch, train_with):
+    optimizer = sgd(regression)
+    train = train_with(regression, optimizer)
     train(X, TARGET)
     saved = optimizer.state_dict()
     saved["param_groups"][0]["lr"] = 0.02
@@ -148,6 +137,6 @@ def test_settings_that_come_with_a_loaded_state_raise_no_alarm(model, warnings_o
     assert not warnings_of_poptorch()
 
 
-def test_a_look_at_every_call_takes_next_to_nothing(model):
-    unread = UnreadSettings(sgd(model))
+def test_a_look_at_every_call_takes_next_to_nothing(regression):
+    unread = UnreadSettings(sgd(regression))
     assert min(timeit.repeat(lambda: unread.check(0), number=1000, repeat=20)) / 1000 < 1e-5
