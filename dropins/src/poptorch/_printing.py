@@ -8,12 +8,14 @@ from typing import Any
 
 from torch import nn
 
+from pilotage.torch_private import class_name, forward_pre_hooks
+
 __all__ = ["module_repr", "print"]
 
 
 def module_repr(module: nn.Module) -> str:
     """A module as text; each part is preceded by its forward pre-hooks, such as blocks."""
-    hooks = "".join(f"{hook!r} " for hook in module._forward_pre_hooks.values())
+    hooks = "".join(f"{hook!r} " for hook in forward_pre_hooks(module).values())
     if type(module).__repr__ not in (nn.Module.__repr__, nn.ModuleList.__repr__):
         return hooks + repr(module)
     extra = module.extra_repr()
@@ -21,10 +23,10 @@ def module_repr(module: nn.Module) -> str:
     if isinstance(module, nn.ModuleList):
         parts = _with_repeats(parts)
     if not parts and "\n" not in extra:
-        return f"{hooks}{module._get_name()}({extra})"
+        return f"{hooks}{class_name(module)}({extra})"
     lines = [*(extra.split("\n") if extra else ()), *(_indented(f"({name}): {text}") for name, text in parts)]
     inside = "".join(f"\n  {line}" for line in lines)
-    return f"{hooks}{module._get_name()}({inside}\n)"
+    return f"{hooks}{class_name(module)}({inside}\n)"
 
 
 def print(*args: Any, **kwargs: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from pilotage.torch_private import is_profiler_enabled
 from poptorch._observation.trace_file import trace_file
 
 __all__ = ["Channel"]
@@ -35,7 +36,7 @@ class Channel:
         """Record the time of this block under a name."""
         # Looked up again, since a process forked in the meantime writes its own file.
         file = trace_file() if self._may_be_traced else None
-        is_profiled = torch._C._autograd._profiler_enabled()
+        is_profiled = is_profiler_enabled()
         if file is None and not is_profiled:
             return _UNSEEN
         stack = ExitStack()

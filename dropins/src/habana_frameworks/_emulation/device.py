@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from habana_frameworks._emulation import computing_device, lazy
 from habana_frameworks._emulation.library import library
 from pilotage.engine import Warned, log_event, wait_for_idle_threads
+from pilotage.torch_private import register_device_module
 
 _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
 
@@ -21,7 +22,7 @@ _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} (
 def activate(module: ModuleType) -> None:
     """Register the device ``hpu`` with its module ``torch.hpu``, and log that it is emulated."""
     is_late = library().came_late()
-    torch._register_device_module("hpu", module)
+    register_device_module("hpu", module)
     # The vendor's package adds these three names to torch's classes.
     Tensor.hpu = _tensor_to_card  # type: ignore[attr-defined]
     Tensor.is_hpu = property(_is_on_card)  # type: ignore[attr-defined]

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from pilotage.engine import source_lines
+from pilotage.torch_private import TorchDispatchMode, schema_of, tree_leaves
 from poptorch._capture.block_record import BlockRecord
 from poptorch.options.placement import Placer
 from poptorch.poptorch_core import Error
@@ -42,7 +41,7 @@ class ForwardRun(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Record an operation and run it."""
-        if self._is_noticing and func.namespace != "prim" and func._schema.name not in _NO_WORK:
+        if self._is_noticing and func.namespace != "prim" and schema_of(func).name not in _NO_WORK:
             self._notice(func, args)
         return func(*args, **(kwargs or {}))
 
@@ -88,11 +87,11 @@ class ForwardRun(TorchDispatchMode):
     def _notice(self, func: Any, args: tuple[Any, ...]) -> None:
         if self.blocks.is_outside:
             raise Error(
-                f"No active Block: {func._schema.name} runs after a `with poptorch.Block` has closed and before "
+                f"No active Block: {schema_of(func).name} runs after a `with poptorch.Block` has closed and before "
                 "another "
                 f"one opens. Put every operation of the model into a block.{source_lines.called_from()}"
             )
         self.blocks.note_operation()
-        if func._schema.name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:
+        if schema_of(func).name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:
             self._convolutions_in_multi_conv += 1
         self._used.update(id(leaf) for leaf in tree_leaves(args) if id(leaf) in self._inputs)

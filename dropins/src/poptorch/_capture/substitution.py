@@ -11,6 +11,8 @@ from typing import ClassVar, Protocol
 
 from torch.distributions import Distribution
 
+from pilotage.torch_private import validates_arguments
+
 __all__ = ["_OverwriteContextManager"]
 
 
@@ -41,7 +43,7 @@ class _OverwriteContextManager:
 
     def __enter__(self) -> _OverwriteContextManager:
         # Distributions validate the values of their arguments, which tensors without data do not have.
-        self._validates = Distribution._validate_args
+        self._validates = validates_arguments(Distribution)
         Distribution.set_default_validate_args(False)
         try:
             for registered in self._registered:

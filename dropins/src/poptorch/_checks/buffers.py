@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from pilotage.engine import Program, StaleTensor, findings_of
+from pilotage.torch_private import AnyBatchNorm
 from poptorch._errors import createPoptorchError
 
 __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
@@ -18,7 +18,7 @@ def check_program(module: nn.Module, program: Program) -> None:
     found_in_runs = (name for findings in findings_of(program) for name in findings.reassigned_buffers)
     for name in {*program.reassigned_buffers, *found_in_runs}:
         owner, _, own_name = name.rpartition(".")
-        if not isinstance(module.get_submodule(owner), _BatchNorm):
+        if not isinstance(module.get_submodule(owner), AnyBatchNorm):
             raise createPoptorchError(
                 f"Buffer {name} is reassigned within the model when calling the forward method. This is not supported. "
                 f"Consider using self.{own_name}.copy_(src) to copy data from a source tensor, where src is the name "

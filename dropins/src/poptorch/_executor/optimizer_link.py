@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from pilotage.engine import Execution, Executor, OptimizerPlan, OptimizerState, OptionError, Pooling
+from pilotage.torch_private import OPTIMIZER_WAS_CALLED
 from poptorch._checks.unread_settings import UnreadSettings
 from poptorch._errors import createPoptorchError
 from poptorch.optim.base import Optimizer
@@ -119,7 +120,7 @@ class OptimizerLink:
             # Before the run, since an interrupted run may have made some updates too.
             optimizer.ipu_state_is_dirty = True
         # torch's schedulers check this flag, and warn if the optimizer has made no step.
-        optimizer._opt_called = True  # type: ignore[attr-defined]
+        setattr(optimizer, OPTIMIZER_WAS_CALLED, True)
         self._unread.check(executor.host_steps.handovers)
 
     def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from torch import nn
 
+from pilotage.torch_private import forward_pre_hooks
 from poptorch._capture.capturing import current_run
 from poptorch._errors import createPoptorchError
 
@@ -135,8 +136,8 @@ def removeBlocks(module: nn.Module) -> None:
         if isinstance(part, LegacyBeginBlockFn):
             part._start = None
         for number in _starts_of(part):
-            del part._forward_pre_hooks[number]
+            del forward_pre_hooks(part)[number]
 
 
 def _starts_of(module: nn.Module) -> list[int]:
-    return [number for number, hook in module._forward_pre_hooks.items() if isinstance(hook, _BlockStart)]
+    return [number for number, hook in forward_pre_hooks(module).items() if isinstance(hook, _BlockStart)]

@@ -8,9 +8,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from pilotage.torch_private import TorchDispatchMode, schema_of, storage_address, tree_leaves
 from poptorch.poptorch_core import Error
 
 _taken: ContextVar[Tensor | None] = ContextVar("poptorch_branch_taken", default=None)
@@ -44,12 +43,12 @@ class _Contained(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         given = _storages([args, kwargs])
-        for position, argument in enumerate(func._schema.arguments):
+        for position, argument in enumerate(schema_of(func).arguments):
             is_written = argument.alias_info is not None and argument.alias_info.is_write
             value = args[position] if position < len(args) else (kwargs or {}).get(argument.name)
             if is_written and _storages(value) - self._own:
                 raise Error(
-                    f"A branch of poptorch.cond() writes into a tensor from outside ({func._schema.name}). Return the "
+                    f"A branch of poptorch.cond() writes into a tensor from outside ({schema_of(func).name}). Return the "
                     "new value from both branches instead, and write it after the condition."
                 )
         result = func(*args, **(kwargs or {}))
@@ -58,4 +57,4 @@ class _Contained(TorchDispatchMode):
 
 
 def _storages(value: Any) -> set[int]:
-    return {leaf.untyped_storage()._cdata for leaf in tree_leaves(value) if isinstance(leaf, Tensor)}
+    return {storage_address(leaf.untyped_storage()) for leaf in tree_leaves(value) if isinstance(leaf, Tensor)}

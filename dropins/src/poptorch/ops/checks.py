@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch._guards import detect_fake_mode
 
+from pilotage.torch_private import detect_fake_mode
 from poptorch._capture.capturing import current_capture
 from poptorch._errors import createPoptorchError
 from poptorch.poptorch_core import Error

@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import _disable_current_modes
 
 from pilotage.engine import Structure, TensorSpec, put_together, take_apart
+from pilotage.torch_private import disable_current_modes
 from poptorch._capture.capturing import current_capture
 from poptorch.ops.branches import branch_taken
 from poptorch.ops.checks import is_traced, refuse_training
@@ -71,7 +71,7 @@ class _HostFunction:
     ) -> _HostFunction:
         """Call a function once on zeros, to find out what it returns."""
         device = tensors[0].device if tensors else torch.empty(0).device
-        with _disable_current_modes(), torch.device("cpu"):
+        with disable_current_modes(), torch.device("cpu"):
             results, structure = take_apart(_tried(function, tensors, arguments))
             specifications = tuple(TensorSpec.of(result.contiguous()) for result in results)
         return cls(

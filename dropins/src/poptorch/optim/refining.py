@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from pilotage.engine import Refinements
+from pilotage.torch_private import DisableTorchFunctionSubclass
 from poptorch._errors import require
 from poptorch._optimizer_attributes import VariableAttributes
 
@@ -74,6 +75,6 @@ def _moment_type(optimizer: torch.optim.Optimizer, *names: str) -> torch.dtype |
     """The type of stored moments; parameters of more than 32 bits have moments of the same type."""
     wanted: torch.dtype = next((getattr(optimizer, name) for name in names if hasattr(optimizer, name)), torch.float32)
     # Reading a type needs no up-to-date weights.
-    with torch._C.DisableTorchFunctionSubclass():
+    with DisableTorchFunctionSubclass():
         types = {parameter.dtype for group in optimizer.param_groups for parameter in group["params"]}
     return None if wanted == torch.float32 and types - _NARROW else wanted

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 from torch.fx import GraphModule
 
 import habana_frameworks.torch.core  # noqa: F401
 from pilotage.engine import Noted, log_event
+from pilotage.torch_private import aot_autograd, make_boxed_func  # type: ignore[attr-defined]
 
 _WITHOUT_MEANING_HERE = ("keep_input_mutations",)
 """Options that change copies on the card but no results."""

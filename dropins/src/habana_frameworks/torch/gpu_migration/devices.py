@@ -43,6 +43,9 @@ def _is_same(ones: Any, others: Any) -> bool:
     return all(one is other for one, other in zip(ones, others, strict=False))
 
 
+_TORCHS_GENERATOR = torch.Generator
+
+
 class _AnyGenerator(type):
     """Creates torch's generators, with the card in place of CUDA."""
 
@@ -52,10 +55,10 @@ class _AnyGenerator(type):
             log_call(
                 Kind.MODIFIED, call_text("torch.Generator", (device,), {}), call_text("torch.Generator", (mapped,), {})
             )
-        return torch._C.Generator(mapped)
+        return _TORCHS_GENERATOR(mapped)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, torch._C.Generator)
+        return isinstance(instance, _TORCHS_GENERATOR)
 
 
 class Generator(metaclass=_AnyGenerator):

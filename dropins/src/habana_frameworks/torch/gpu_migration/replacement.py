@@ -10,7 +10,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils import _device as default_devices
 
 import habana_frameworks.torch.distributed.hccl  # noqa: F401
 from habana_frameworks.torch import hpu
@@ -18,6 +17,7 @@ from habana_frameworks.torch.gpu_migration import cuda_names
 from habana_frameworks.torch.gpu_migration.calls import Kind, call_text, log_call
 from habana_frameworks.torch.gpu_migration.devices import Generator, on_card, with_devices_mapped
 from habana_frameworks.torch.gpu_migration.stand_ins import standing_in
+from pilotage.torch_private import CUDA_LAZY_INIT, DeviceContext, device_constructors
 
 _NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
 _LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")
@@ -49,7 +49,7 @@ def _replace_cuda_module() -> None:
         _stand_in(torch.cuda, name, cuda_names.refusing(name), Kind.MISMATCH, "an error")
     for name in ("mark", "range_pop", "range_push"):
         _stand_in(torch.cuda.nvtx, name, cuda_names.mark_nothing, Kind.MISMATCH, "nothing")
-    torch.cuda._lazy_init = lambda: None
+    setattr(torch.cuda, CUDA_LAZY_INIT, lambda: None)
 
 
 def _stand_in(place: Any, name: str, theirs: Callable[..., Any], kind: Kind, target: str) -> None:
@@ -73,7 +73,7 @@ def _tensor_to_card(tensor: Tensor, device: Any = None, non_blocking: bool = Fal
 
 def _replace_functions_with_devices() -> None:
     # Call this first: torch caches the result, which must contain its own functions.
-    constructors = default_devices._device_constructors()
+    constructors = device_constructors()
     named = {getattr(each, "__name__", ""): each for each in constructors}
     names = [name for name, each in named.items() if getattr(torch, name, None) is each]
     for name in (*sorted(names), *_LIKE):
@@ -82,7 +82,7 @@ def _replace_functions_with_devices() -> None:
     torch.Generator = Generator  # type: ignore[misc, assignment]
     _replace(torch, "set_default_device", lambda old, called: with_devices_mapped(old, called, mapped_arguments=1))
     _replace(
-        default_devices.DeviceContext,
+        DeviceContext,
         "__init__",
         lambda old, called: with_devices_mapped(old, called, mapped_arguments=2),
     )

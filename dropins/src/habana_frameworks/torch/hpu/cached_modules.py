@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from habana_frameworks.torch.hpu.captured import CapturedInference, CapturedTraining
 from pilotage.engine import logger
+from pilotage.torch_private import tree_flatten
 
 
 def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False) -> nn.Module:
@@ -26,7 +26,7 @@ def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_ten
 
     @functools.wraps(forward)
     def replaying(*args: Any, **kwargs: Any) -> Any:
-        leaves, shape = pytree.tree_flatten((args, kwargs))
+        leaves, shape = tree_flatten((args, kwargs))
         signature = (module.training, shape, *_signatures(leaves))
         if signature not in captured:
             captured[signature] = CapturedInference(forward, leaves, shape)
@@ -57,7 +57,7 @@ def _graphed(function: Any, sample_args: Sequence[Any], allow_unused_input: bool
     is_module = isinstance(function, nn.Module)
     run = function.forward if is_module else function
     parameters = list(function.parameters()) if is_module else []
-    leaves, shape = pytree.tree_flatten((tuple(sample_args), {}))
+    leaves, shape = tree_flatten((tuple(sample_args), {}))
     expected = _signatures(leaves)
     training = is_module and function.training
     captured = CapturedTraining(run, parameters, leaves, shape, allow_unused_input=allow_unused_input)
@@ -67,7 +67,7 @@ def _graphed(function: Any, sample_args: Sequence[Any], allow_unused_input: bool
         # As on the card, a module in the other mode runs without its graph.
         if is_module and function.training != training:
             return run(*args)
-        given, _ = pytree.tree_flatten((args, {}))
+        given, _ = tree_flatten((args, {}))
         if _signatures(given) != expected:
             raise RuntimeError(
                 f"Shapes are fixed: the graph was captured for {expected}, not for {_signatures(given)}."
@@ -109,7 +109,7 @@ class ModuleCacher:
 
         @functools.wraps(forward)
         def replaying(*args: Any, **kwargs: Any) -> Any:
-            leaves, shape = pytree.tree_flatten((args, kwargs))
+            leaves, shape = tree_flatten((args, kwargs))
             trains = torch.is_grad_enabled()
             signature = (target.training, trains, shape, *_signatures(leaves))
             captured = kept.get(signature)

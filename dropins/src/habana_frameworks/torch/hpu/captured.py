@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.utils import _pytree as pytree
 
 from habana_frameworks.torch.hpu.graphs import HPUGraph, graph
+from pilotage.torch_private import tree_flatten, tree_map_only, tree_unflatten
 
 
 class CapturedInference:
@@ -19,7 +19,7 @@ class CapturedInference:
     def __init__(self, function: Callable[..., Any], leaves: Sequence[Any], shape: Any) -> None:
         self._inputs = [each.detach().clone() if isinstance(each, Tensor) else each for each in leaves]
         self._graph = HPUGraph()
-        args, kwargs = pytree.tree_unflatten(self._inputs, shape)
+        args, kwargs = tree_unflatten(self._inputs, shape)
         with torch.no_grad(), graph(self._graph):
             self._outputs = function(*args, **kwargs)
 
@@ -27,7 +27,7 @@ class CapturedInference:
         """Run it on other inputs of the same signature."""
         _fill(self._inputs, leaves)
         self._graph.replay()
-        return pytree.tree_map_only(Tensor, torch.clone, self._outputs)
+        return tree_map_only(Tensor, torch.clone, self._outputs)
 
 
 class CapturedTraining:
@@ -44,10 +44,10 @@ class CapturedTraining:
     ) -> None:
         self._parameters = [each for each in parameters if each.requires_grad]
         self._inputs = [_place(each) if isinstance(each, Tensor) else each for each in leaves]
-        args, kwargs = pytree.tree_unflatten(self._inputs, shape)
+        args, kwargs = tree_unflatten(self._inputs, shape)
         self._forward, self._backward = HPUGraph(), HPUGraph()
         with torch.enable_grad(), graph(self._forward):
-            self._outputs, self._shape = pytree.tree_flatten(function(*args, **kwargs))
+            self._outputs, self._shape = tree_flatten(function(*args, **kwargs))
         self.positions = [number for number, each in enumerate(self._outputs) if _is_differentiable(each)]
         """Which outputs have gradients."""
         self._capture_backward(allow_unused_input)
@@ -73,7 +73,7 @@ class CapturedTraining:
         tensors = [each for each in leaves if isinstance(each, Tensor)]
         made = iter(_Replay.apply(self, *tensors, *self._parameters))  # type: ignore[no-untyped-call]
         values = [next(made) if isinstance(each, Tensor) else each for each in self._outputs]
-        return pytree.tree_unflatten(values, self._shape)
+        return tree_unflatten(values, self._shape)
 
     def run_forward(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Replay forward on these inputs and return copies of the outputs."""

@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from habana_frameworks._emulation import computing_device
 from habana_frameworks.torch.hpu import streams
 from habana_frameworks.torch.hpu.streams import Stream
+from pilotage.torch_private import LOCAL_SCALAR, TorchDispatchMode, schema_of, storage_address, tree_leaves
 
 _STATISTICS = ("running_mean", "running_var")
 
@@ -32,7 +31,7 @@ class _Call:
         is_mere_view = not any(self.made) and not _written(self.operation, self.args, self.kwargs)
         if is_mere_view and any(isinstance(each, Tensor) for each in self.outputs):
             return
-        results = pytree.tree_leaves(self.operation(*self.args, **self.kwargs))
+        results = tree_leaves(self.operation(*self.args, **self.kwargs))
         for output, result, is_made in zip(self.outputs, results, self.made, strict=True):
             if is_made:
                 output.detach().copy_(result)
@@ -50,15 +49,15 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.ops.aten._local_scalar_dense.default:
+        if func is LOCAL_SCALAR:
             raise RuntimeError(
                 "A value was read while an HPU graph was captured (.item(), float(), an if on a tensor). On the card "
                 "no value is known then. Keep it out of the graph."
             )
         self._remember(_written(func, args, kwargs))
         result = func(*args, **kwargs)
-        given = {_memory(each) for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
-        outputs = pytree.tree_leaves(result)
+        given = {_memory(each) for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
+        outputs = tree_leaves(result)
         made = [isinstance(each, Tensor) and _memory(each) not in given for each in outputs]
         self._made |= {_memory(each) for each, is_made in zip(outputs, made, strict=True) if is_made}
         # The outputs are kept alive, so their memory addresses are not reused.
@@ -80,17 +79,17 @@ class _Recorder(TorchDispatchMode):
 
 
 def _memory(tensor: Tensor) -> int:
-    number: int = tensor.untyped_storage()._cdata
+    number: int = storage_address(tensor.untyped_storage())
     return number
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-    values = dict(zip((each.name for each in func._schema.arguments), args, strict=False)) | kwargs
-    changed = [each.name for each in func._schema.arguments if each.alias_info and each.alias_info.is_write]
+    values = dict(zip((each.name for each in schema_of(func).arguments), args, strict=False)) | kwargs
+    changed = [each.name for each in schema_of(func).arguments if each.alias_info and each.alias_info.is_write]
     # Batch norm writes its statistics without declaring it in its schema.
-    if "batch_norm" in func._schema.name and (values.get("training") or values.get("train")):
+    if "batch_norm" in schema_of(func).name and (values.get("training") or values.get("train")):
         changed += _STATISTICS
-    return [leaf for name in changed for leaf in pytree.tree_leaves(values.get(name)) if isinstance(leaf, Tensor)]
+    return [leaf for name in changed for leaf in tree_leaves(values.get(name)) if isinstance(leaf, Tensor)]
 
 
 class HPUGraph:
