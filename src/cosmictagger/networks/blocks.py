@@ -19,6 +19,8 @@ LEAK = 0.01
 
 PLANES = 3
 
+BatchNorm = nn.BatchNorm2d | nn.BatchNorm3d
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Style:
@@ -88,7 +90,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """Run the block; a residual is added before the activation."""
         bias: Tensor | None = self.conv.bias  # type: ignore[assignment]
-        if isinstance(self.norm, nn.modules.batchnorm._BatchNorm):
+        if isinstance(self.norm, BatchNorm):
             if self.training:
                 return normalized(self.norm, self.convolved(x, None), bias, residual, self.groups, self.slope)
             return activated(with_running_statistics(self.norm, self.convolved(x, bias)), residual, self.slope)
@@ -144,7 +146,7 @@ class PlaneMixingBlock(Block):
 
 
 def normalized(
-    norm: nn.modules.batchnorm._BatchNorm,
+    norm: BatchNorm,
     x: Tensor,
     shift: Tensor | None,
     residual: Tensor | None,
@@ -169,7 +171,7 @@ def _update_running(running: Tensor | None, values: Tensor, momentum: float | No
         running.lerp_(value, momentum)
 
 
-def with_running_statistics(norm: nn.modules.batchnorm._BatchNorm, x: Tensor) -> Tensor:
+def with_running_statistics(norm: BatchNorm, x: Tensor) -> Tensor:
     """Normalise as in evaluation."""
     return F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps)
 
