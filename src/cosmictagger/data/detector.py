@@ -14,7 +14,5 @@ WIDTH = 2048
 BACKGROUND, COSMIC, NEUTRINO = 0, 1, 2
 """The three classes of a pixel."""
 
-CLASS_NAMES = ("background", "cosmic", "neutrino")
-
 MAX_DOWNSAMPLE = 7
 """1280 is 5 * 2**8; one halving is left for the network."""

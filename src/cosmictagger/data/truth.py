@@ -10,7 +10,6 @@ ELECTRON_NEUTRINO, MUON_NEUTRINO = 12, 14
 CHARGED_CURRENT, NEUTRAL_CURRENT = 0, 1
 
 NU_E_CC, NU_MU_CC, NC, COSMIC_ONLY = 0, 1, 2, 3
-EVENT_CLASS_NAMES = ("electron neutrino CC", "muon neutrino CC", "neutral current", "cosmic only")
 MIN_NEUTRINO_PIXELS = 10
 """An event with fewer neutrino pixels counts as cosmic only."""
 
