@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from pilotage.optim.arithmetic import (
@@ -16,7 +17,8 @@ from pilotage.optim.arithmetic import (
     square_root,
     subtract_scaled_quotient_,
 )
-from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, update_moments
+from pilotage.optim.family import Family, GroupSettings, Refinements
+from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, moment_values, update_moments
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace
 from pilotage.torch_private import foreach_maximum_, foreach_sqrt
@@ -64,3 +66,40 @@ class AdamRule(MomentRule):
         foreach_maximum_(work.slots[_MAX_SECOND], work.slots[SECOND])
         work.store(_MAX_SECOND)
         return work.slots[_MAX_SECOND]
+
+
+def _adam_values(settings: GroupSettings) -> dict[str, float]:
+    return moment_values(settings, "lr", "eps", "weight_decay")
+
+
+def _adam_rule(
+    optimizer: torch.optim.Optimizer, settings: GroupSettings, constants: frozenset[str], refinements: Refinements
+) -> AdamRule:
+    return AdamRule(
+        decoupled_weight_decay=settings["decoupled_weight_decay"],
+        amsgrad=settings["amsgrad"],
+        maximize=settings["maximize"],
+        bias_correction=refinements.bias_correction is not False,
+        first_moment_dtype=refinements.first_moment_dtype,
+        second_moment_dtype=refinements.second_moment_dtype,
+    )
+
+
+ADAMW = Family(
+    optimizer=torch.optim.AdamW,
+    values=_adam_values,
+    rule=AdamRule,
+    choices=_adam_rule,
+    defaults={"eps": 1e-8, "weight_decay": 1e-2},
+    fixed=frozenset({"beta1", "beta2"}),
+)
+
+
+ADAM = Family(
+    optimizer=torch.optim.Adam,
+    values=_adam_values,
+    rule=AdamRule,
+    choices=_adam_rule,
+    defaults={"eps": 1e-8, "weight_decay": 0.0},
+    fixed=frozenset({"beta1", "beta2"}),
+)

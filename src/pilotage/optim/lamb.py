@@ -12,6 +12,7 @@ from torch import Tensor
 from pilotage.errors import OptionError
 from pilotage.optim.arithmetic import add_scaled_, divide_, is_zero, shift_, square_root
 from pilotage.optim.eager import loss_of, update_eagerly
+from pilotage.optim.family import Family, GroupSettings, Refinements
 from pilotage.optim.moments import FIRST, SECOND, MomentRule, bias_divisor, moment_values, update_moments
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace
@@ -114,3 +115,25 @@ def _check_ranges(
     for beta in betas:
         if not 0 <= beta < 1:
             raise OptionError(f"betas are {betas!r}. Each has to be at least 0 and less than 1.")
+
+
+def _lamb_rule(
+    optimizer: torch.optim.Optimizer, settings: GroupSettings, constants: frozenset[str], refinements: Refinements
+) -> LambRule:
+    corrected = refinements.bias_correction
+    return LambRule(
+        maximize=settings["maximize"],
+        bias_correction=getattr(optimizer, "bias_correction", True) if corrected is None else corrected,
+        first_moment_dtype=refinements.first_moment_dtype,
+        second_moment_dtype=refinements.second_moment_dtype,
+    )
+
+
+LAMB = Family(
+    optimizer=Lamb,
+    values=lamb_values,
+    rule=LambRule,
+    choices=_lamb_rule,
+    defaults={"eps": 1e-8, "weight_decay": 1e-2, "max_weight_norm": 65500.0},
+    fixed=frozenset({"beta1", "beta2"}),
+)

@@ -86,7 +86,7 @@ def read_group(
     if constants is None:
         constants = _constants(family, settings, refinements, None)
     return Group(
-        rule=family.rule(optimizer, settings, constants, refinements),
+        rule=family.choices(optimizer, settings, constants, refinements),
         parameters=parameters,
         values=family.values(settings),
         constants=constants,

@@ -18,6 +18,7 @@ from pilotage.optim.arithmetic import (
     shift_,
     subtract_scaled_quotient_,
 )
+from pilotage.optim.family import Family, GroupSettings, Refinements, has_momentum, plain_values
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace, empty_slot
 from pilotage.torch_private import foreach_addcmul_, foreach_sqrt_
@@ -90,3 +91,26 @@ class RmspropRule:
         if not self.tensorflow:
             shift_(variances, eps)
         return variances
+
+
+def _rmsprop_rule(
+    optimizer: torch.optim.Optimizer, settings: GroupSettings, constants: frozenset[str], refinements: Refinements
+) -> RmspropRule:
+    return RmspropRule(
+        momentum=has_momentum(settings, constants),
+        centered=settings["centered"],
+        maximize=settings["maximize"],
+        tensorflow=refinements.tensorflow,
+        first_moment_dtype=refinements.first_moment_dtype,
+        second_moment_dtype=refinements.second_moment_dtype,
+    )
+
+
+RMSPROP = Family(
+    optimizer=torch.optim.RMSprop,
+    values=plain_values("lr", "alpha", "eps", "weight_decay", "momentum"),
+    rule=RmspropRule,
+    choices=_rmsprop_rule,
+    defaults={"eps": 1e-8, "weight_decay": 0.0, "momentum": 0.0},
+    fixed=frozenset({"alpha"}),
+)

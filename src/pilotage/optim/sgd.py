@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pilotage.optim.arithmetic import add_scaled, add_scaled_, is_zero, scale_
+from pilotage.optim.family import Family, GroupSettings, Refinements, has_momentum, plain_values
 from pilotage.optim.rule import Value
 from pilotage.optim.workspace import Workspace, empty_slot
 
@@ -66,3 +67,23 @@ def _gradient_factor(step: Tensor, momentum: Value, dampening: Value) -> Value:
     if isinstance(momentum, Tensor):
         dampened = dampened & (momentum != 0)
     return 1 - dampened.to(step.dtype) * dampening
+
+
+def _sgd_rule(
+    optimizer: torch.optim.Optimizer, settings: GroupSettings, constants: frozenset[str], refinements: Refinements
+) -> SgdRule:
+    return SgdRule(
+        momentum=has_momentum(settings, constants),
+        nesterov=settings["nesterov"],
+        maximize=settings["maximize"],
+        momentum_dtype=refinements.first_moment_dtype,
+    )
+
+
+SGD = Family(
+    optimizer=torch.optim.SGD,
+    values=plain_values("lr", "momentum", "dampening", "weight_decay"),
+    rule=SgdRule,
+    choices=_sgd_rule,
+    defaults={"momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0},
+)

@@ -10,11 +10,8 @@ import torch
 from torch import Tensor
 
 from pilotage.errors import ProgramFileError
-from pilotage.optim.adam import AdamRule
-from pilotage.optim.lamb import LambRule
-from pilotage.optim.rmsprop import RmspropRule
+from pilotage.optim.families import RULES
 from pilotage.optim.rule import Group, OptimizerPlan, UpdateRule
-from pilotage.optim.sgd import SgdRule
 from pilotage.program.layout import Section, StateLayout
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.structure import count_tensors
@@ -43,8 +40,6 @@ from pilotage.storage.plain_data import (
     written_number,
 )
 from pilotage.storage.structure_text import structure_from_data, structure_to_data
-
-_RULES: Mapping[str, type[Any]] = {rule.__name__: rule for rule in (AdamRule, LambRule, RmspropRule, SgdRule)}
 
 
 def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -179,22 +174,28 @@ def _group_from_data(data: dict[str, Any], layout: StateLayout) -> Group:
 
 
 def _rule_to_data(rule: UpdateRule) -> dict[str, Any]:
+    name = type(rule).__name__
+    if RULES.get(name) is not type(rule):
+        raise ProgramFileError(
+            f"The update rule {name} is in no family of pilotage.optim.families, so the program could not be loaded again."
+        )
     fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}  # type: ignore[arg-type]
     return {
-        "name": type(rule).__name__,
+        "name": name,
         "choices": {k: {"dtype": dtype_name(v)} if isinstance(v, torch.dtype) else v for k, v in fields.items()},
     }
 
 
 def _rule_from_data(data: dict[str, Any]) -> UpdateRule:
     name = text(data["name"], "an update rule")
-    if name not in _RULES:
+    if name not in RULES:
         raise ProgramFileError(f"The program uses the unknown update rule {name!r}.")
     given = table(data["choices"], "the choices of an update rule")
-    known = {field.name for field in dataclasses.fields(_RULES[name])}
+    kind: Any = RULES[name]
+    known = {field.name for field in dataclasses.fields(kind)}
     if not given.keys() <= known:
         raise refuse("a choice of an update rule", sorted(given.keys() - known), f"only {', '.join(sorted(known))}")
-    rule: UpdateRule = _RULES[name](**{key: _choice_from_data(value) for key, value in given.items()})
+    rule: UpdateRule = kind(**{key: _choice_from_data(value) for key, value in given.items()})
     return rule
 
 
