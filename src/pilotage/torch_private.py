@@ -151,7 +151,7 @@ with _checked():
     disable_current_modes = torch.utils._python_dispatch._disable_current_modes
     get_default_group = torch.distributed.distributed_c10d._get_default_group
     get_default_store = torch.distributed.distributed_c10d._get_default_store
-    register_device_module = torch._register_device_module
+    register_device_module: Callable[[str, Any], None] = torch._register_device_module
     scoped_library = torch.library._scoped_library
     use_lazy_graph_module = torch.fx._lazy_graph_module._use_lazy_graph_module
 
