@@ -170,7 +170,7 @@ def test_a_subclass_that_presets_arguments_is_read_like_its_base(module):
 def test_a_subclass_that_overrides_step_causes_a_warning(module):
     optimizer = Own(module.parameters())
     assert runs_python_code(optimizer)
-    with pytest.warns(UserWarning, match=r"Own has a overrides step\(\).* as SGD does"):
+    with pytest.warns(UserWarning, match=r"Own overrides step\(\).* as SGD does"):
         read_optimizer(optimizer, names_of(module))
 
 

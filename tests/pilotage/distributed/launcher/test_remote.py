@@ -54,7 +54,7 @@ def test_inside_a_slurm_allocation_srun_is_used_if_it_exists(tmp_path):
 
 
 def test_one_that_is_not_there_is_refused_with_the_others(tmp_path):
-    with pytest.raises(OptionError, match=r"reached by mpirun, which is not on this machine.*ssh, srun"):
+    with pytest.raises(OptionError, match=r"needs mpirun, which was not found.*ssh, srun"):
         check_remote_shell(RemoteShell.MPIRUN, {"PATH": str(tmp_path)})
     program(tmp_path, "mpirun")
     check_remote_shell(RemoteShell.MPIRUN, {"PATH": str(tmp_path)})

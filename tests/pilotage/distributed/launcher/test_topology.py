@@ -61,4 +61,4 @@ def test_host_names_that_do_not_fit_are_listed_below():
 
 def test_the_number_of_stage_processes_is_printed_below():
     job = Job(command=("x",), replicas=4, hosts=("gc-poplar-02",), stages_per_replica=3)
-    assert topology(job) == f"{DOCUMENTED}\nEach instance is 3 processes, one for each stage of its replicas."
+    assert topology(job) == f"{DOCUMENTED}\nEach instance is 3 processes, one per stage of its replicas."
