@@ -42,7 +42,7 @@ def test_the_type_names_the_layer():
 
 
 @pytest.mark.parametrize("name", ASSERTED)
-def test_what_poptorch_asserts_becomes_an_assertion(name):
+def test_checks_that_poptorch_asserts_raise_assertion_errors(name):
     with pytest.raises(AssertionError, match=r"^what happened$"), translated():
         raise getattr(errors, name)("what happened")
 

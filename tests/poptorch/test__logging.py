@@ -54,7 +54,7 @@ def test_a_traceback_follows_the_line(capsys):
     assert shown.endswith("KeyError: 'lost'\n")
 
 
-def test_colours_appear_on_a_terminal_alone(monkeypatch):
+def test_colours_appear_only_on_a_terminal(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -109,7 +109,7 @@ def test_other_words_are_refused():
         setLogLevel("wibble")
 
 
-def test_nothing_is_said_when_off(capsys):
+def test_nothing_is_logged_when_off(capsys):
     setLogLevel("OFF")
     logger.critical("text")
     assert capsys.readouterr().err == ""

@@ -31,11 +31,11 @@ def test_an_unknown_attribute_is_named():
     assert not hasattr(a_group(), "nonsense")
 
 
-def test_setting_changes_what_exists():
+def test_set_changes_existing_options():
     assert a_group().set(count=2, name="b").toDict() == a_group().toDict() | {"count": 2, "name": "b"}
 
 
-def test_setting_what_does_not_exist_is_refused():
+def test_set_refuses_unknown_options():
     with pytest.raises(AssertionError, match="Invalid option nonsense"):
         a_group().set(nonsense=1)
 
@@ -83,7 +83,7 @@ def test_dictionaries_with_a_key_in_common_are_not_merged():
         merged({"a": 1}, {"a": 1})
 
 
-def test_private_attributes_are_made_during_construction_alone():
+def test_private_attributes_are_only_created_during_construction():
     class Group(OptionsDict):
         def __init__(self):
             self._before = 1

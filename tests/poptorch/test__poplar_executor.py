@@ -123,7 +123,7 @@ def test_the_time_of_a_compilation_is_known_where_its_progress_is_shown(network)
         hidden.compilationTime()
 
 
-def test_cycles_are_counted_by_ipu_hardware_alone(network):
+def test_only_ipu_hardware_counts_cycles(network):
     model = poptorch.inferenceModel(network)
     with pytest.raises(
         poptorch.Error, match=r"Cycle count logging is disabled. Please set option logCycleCount to True to enable\."
@@ -195,7 +195,7 @@ def test_attaching_and_detaching_at_the_wrong_moment_is_refused(network):
 
 
 @pytest.mark.parametrize("explicitly", [True, False])
-def test_a_detached_model_goes_on_where_it_was(network, explicitly):
+def test_a_detached_model_continues_where_it_was(network, explicitly):
     twin = copy.deepcopy(network)
     model, other = training(network, momentum=0.9), training(twin, momentum=0.9)
     for calls in range(4):
@@ -218,7 +218,7 @@ def test_edits_between_detaching_and_attaching_reach_the_device(network):
     assert model(X).unique().tolist() == [3.0]
 
 
-def test_what_is_detached_has_brought_its_weights_home(network):
+def test_a_detached_model_has_copied_its_weights_to_the_host(network):
     before = network.layer.weight.detach().clone()
     model = training(network)
     model(X, Y)
@@ -280,7 +280,7 @@ def test_a_model_without_a_program_is_not_saved_in_a_pinned_tier_either(network,
         poptorch.inferenceModel(network).save("nowhere")
 
 
-def test_destroying_what_is_not_compiled_does_nothing(network):
+def test_destroying_a_model_that_is_not_compiled_does_nothing(network):
     model = poptorch.inferenceModel(network)
     model.destroy()
     model.destroy()
@@ -290,7 +290,7 @@ def test_destroying_what_is_not_compiled_does_nothing(network):
 # The module behind
 
 
-def test_a_wrapper_is_no_module_but_shows_its_own(network):
+def test_a_wrapper_is_not_a_module_but_shows_its_own(network):
     model = poptorch.inferenceModel(network)
     assert isinstance(model, poptorch.PoplarExecutor)
     assert not isinstance(model, nn.Module)

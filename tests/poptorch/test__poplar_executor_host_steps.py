@@ -29,7 +29,7 @@ def test_the_optimizer_of_a_ported_script_that_trains_nothing_is_named_once(regr
     assert "poptorch.trainingModel or setOptimizer" in report
 
 
-def test_a_step_of_the_given_optimizer_without_gradients_is_left_alone(regression, reports, train_with):
+def test_a_step_of_the_given_optimizer_without_gradients_raises_no_alarm(regression, reports, train_with):
     optimizer = poptorch.optim.SGD(regression.parameters(), lr=0.1)
     train = train_with(regression, optimizer)
     for _ in range(3):

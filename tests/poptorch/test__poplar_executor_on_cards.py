@@ -68,7 +68,7 @@ def test_recurrent_networks_train_on_a_card_as_eager_does_there(make):
     torch.testing.assert_close(dict(module.state_dict()), state, rtol=1e-4, atol=1e-5)
 
 
-def test_dropout_between_recurrent_layers_is_drawn_anew_on_a_card():
+def test_dropout_between_recurrent_layers_is_drawn_again_on_a_card():
     model = poptorch.inferenceModel(nn.LSTM(6, 64, 2, dropout=0.5), poptorch.Options().runOn("cuda"))
     x = torch.randn(5, 4, 6)
     outputs = [model(x)[0].clone() for _ in range(4)]

@@ -208,7 +208,7 @@ def test_a_generator_and_its_critic_take_turns():
 # Going on from a checkpoint
 
 
-def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(tmp_path):
+def test_training_resumes_from_a_checkpoint_as_if_it_had_never_stopped(tmp_path):
     def adam(model):
         return poptorch.optim.AdamW(
             model.parameters(), lr=0.01, weight_decay=0.1, bias_correction=True, loss_scaling=64.0

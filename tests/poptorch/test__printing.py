@@ -44,7 +44,7 @@ def test_without_blocks_a_model_looks_as_torch_shows_it():
         assert _printing.module_repr(model) == repr(model)
 
 
-def test_a_block_stands_before_the_part_that_begins_it():
+def test_a_block_is_shown_before_the_part_that_begins_it():
     model = nn.Sequential(BeginBlock(nn.Linear(1, 2), ipu_id=1), nn.Sequential(BeginBlock(nn.ReLU(), "a")))
     assert _printing.module_repr(model) == (
         "Sequential(\n"
@@ -56,7 +56,7 @@ def test_a_block_stands_before_the_part_that_begins_it():
     )
 
 
-def test_layers_of_a_list_are_told_apart_by_their_blocks():
+def test_layers_of_a_list_with_different_blocks_are_shown_separately():
     layers = nn.ModuleList(nn.ReLU() for _ in range(4))
     BeginBlock(layers[2], ipu_id=1)
     assert _printing.module_repr(layers) == (

@@ -15,7 +15,7 @@ def test_the_tree_has_one_root():
     assert issubclass(Error, Exception)
 
 
-def test_an_error_says_its_layer_its_message_and_its_place():
+def test_an_error_has_its_layer_message_and_location():
     error = Error(
         "'poplar_link_error': no link\nbacktrace", type="poplar_link_error", message="no link", location="a.cpp"
     )
@@ -23,7 +23,7 @@ def test_an_error_says_its_layer_its_message_and_its_place():
     assert str(error).startswith("'poplar_link_error'")
 
 
-def test_the_message_is_the_text_where_nothing_else_is_said():
+def test_the_message_is_the_text_by_default():
     assert (Error("too bad").message, Error("too bad").location) == ("too bad", "")
 
 
@@ -65,7 +65,7 @@ def test_members_of_groups_of_settings_are_known():
         _validateOptions({"cachePath.enabled": 1})
 
 
-def test_what_the_options_say_is_known():
+def test_every_option_that_can_be_set_is_known():
     options = Options().outputMode(OutputMode.All).randomSeed(1).modelName("m").useIpuModel(True).useIpuId(0)
     options.useOfflineIpuTarget(2).enableProfiling("p").updatableNamedBuffers(["b"]).enableStableNorm(True)
     options.enableSyntheticData(True).enableExecutableCaching("c").logCycleCount(True).runOn("cpu", tier="graph")

@@ -52,7 +52,7 @@ def test_other_strategies_and_single_stages_need_no_more(strategy, training):
     check_pipeline_depth(Options(), 1, training=training)
 
 
-def test_a_number_of_ipus_that_is_no_power_of_two_is_refused():
+def test_a_number_of_ipus_that_is_not_a_power_of_two_is_refused():
     expected = (
         "The model specifies the use of 3 IPUs, however PopTorch must reserve a minimum of 4 .*"
         r"set poptorch.Options\(\).autoRoundNumIPUs\(True\)"
@@ -62,7 +62,7 @@ def test_a_number_of_ipus_that_is_no_power_of_two_is_refused():
     assert check_ipu_count(Options().autoRoundNumIPUs(), [0, 2]) == 4
 
 
-def test_replicas_need_ipus_of_their_own():
+def test_replicas_need_their_own_ipus():
     assert check_ipu_count(Options().replicationFactor(4), [0, 1]) == 8
     assert check_ipu_count(Options(), []) == 1
 

@@ -137,6 +137,6 @@ def test_settings_that_come_with_a_loaded_state_raise_no_alarm(regression, warni
     assert not warnings_of_poptorch()
 
 
-def test_a_look_at_every_call_takes_next_to_nothing(regression):
+def test_checking_at_every_call_takes_next_to_nothing(regression):
     unread = UnreadSettings(sgd(regression))
     assert min(timeit.repeat(lambda: unread.check(0), number=1000, repeat=20)) / 1000 < 1e-5

@@ -56,7 +56,7 @@ def test_options_are_frozen(numbered):
         mine.deviceIterations(2)
 
 
-def test_workers_persist_where_there_are_any(numbered):
+def test_workers_persist_if_there_are_any(numbered):
     assert not DataLoader(Options(), numbered(4)).persistent_workers
     assert DataLoader(Options(), numbered(4), num_workers=1).persistent_workers
     assert not DataLoader(Options(), numbered(4), num_workers=1, persistent_workers=False).persistent_workers

@@ -19,7 +19,7 @@ def options():
     return poptorch.Options().deviceIterations(2)
 
 
-def test_a_place_in_an_epoch_can_be_gone_back_to(dataset, options):
+def test_a_position_in_an_epoch_can_be_restored(dataset, options):
     epochs = pilotage.Epochs(poptorch.DataLoader(options, dataset, batch_size=2, shuffle=True))
     batches = iter(epochs)
     next(batches)
@@ -31,7 +31,7 @@ def test_a_place_in_an_epoch_can_be_gone_back_to(dataset, options):
 
 
 @pytest.mark.slow
-def test_where_another_process_reads_ahead_there_is_no_place_to_go_back_to(dataset, options):
+def test_a_position_cannot_be_restored_if_another_process_reads_ahead(dataset, options):
     ahead = poptorch.DataLoader(options, dataset, batch_size=2, mode=poptorch.DataLoaderMode.Async)
     try:
         with pytest.raises(pilotage.PilotageError, match="reads ahead in a separate process"):

@@ -59,7 +59,7 @@ def test_dictionaries_are_warned_of_once_when_the_model_is_compiled(forward, arg
     assert len(warnings_of_poptorch()) == 1
 
 
-def test_keyword_arguments_alone_are_not_warned_of(warnings_of_poptorch):
+def test_pure_keyword_arguments_raise_no_warning(warnings_of_poptorch):
     wrapped(lambda **tensors: tensors["a"])(a=ONE)
     assert warnings_of_poptorch() == []
 
@@ -124,7 +124,7 @@ def test_backward_of_a_training_output_is_refused():
         poptorch.trainingModel(Model())(ONE).backward()
 
 
-def test_only_the_output_refuses_backward_and_not_what_it_was_made_from():
+def test_only_the_output_refuses_backward_and_not_its_source():
     tensor = torch.ones(2, dtype=torch.int64)
     as_output(tensor)
     assert "backward" not in vars(tensor)
@@ -164,7 +164,7 @@ def test_changes_are_written_back_into_other_types_and_layouts():
         assert torch.equal(given.detach().float(), torch.ones(given.shape))
 
 
-def test_inputs_that_forward_leaves_alone_are_left_alone():
+def test_inputs_that_forward_does_not_change_stay_the_same():
     kept, changed = torch.zeros(2), torch.zeros(2)
 
     def forward(x, y):

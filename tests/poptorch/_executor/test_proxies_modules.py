@@ -128,7 +128,7 @@ def test_a_shared_parameter_is_grouped_under_either_name():
         (FOUR, (CommGroupType.Consecutive, 2, VariableRetrievalMode.AllReplicas), "OnePerGroup"),
     ],
 )
-def test_what_cannot_be_grouped_is_refused(values, call, words):
+def test_parameters_that_cannot_be_grouped_are_refused(values, call, words):
     model = poptorch.inferenceModel(Net(values), options(4))
     with pytest.raises(poptorch.Error, match=words):
         model.parts[0].weight.replicaGrouping(*call)

@@ -129,7 +129,7 @@ def test_buffers_of_another_class_are_refused_in_training():
         poptorch.trainingModel(module)
 
 
-def test_parameters_of_another_class_are_trained_and_stay_what_they_are(batch):
+def test_parameters_of_a_subclass_are_trained_and_keep_their_class(batch):
     class Own(nn.Parameter):
         pass
 
@@ -147,7 +147,7 @@ def test_parameters_of_another_class_are_trained_and_stay_what_they_are(batch):
 
 
 @pytest.mark.parametrize("wrap", [poptorch.trainingModel, poptorch.inferenceModel])
-def test_the_options_are_frozen_and_the_wrapper_has_a_copy_of_its_own(wrap, network):
+def test_the_options_are_frozen_and_the_wrapper_has_its_own_copy(wrap, network):
     options = poptorch.Options().deviceIterations(2)
     model = wrap(network, options)
     for change in (lambda o: o.deviceIterations(3), lambda o: o.Training.gradientAccumulation(2)):

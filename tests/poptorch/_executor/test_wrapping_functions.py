@@ -89,14 +89,14 @@ def test_functions_that_use_no_weights_have_none(function):
     assert not list(FunctionModule(function).parameters())
 
 
-def test_the_modes_of_the_modules_are_left_alone():
+def test_the_modes_of_the_modules_do_not_change():
     network = Network().eval()
     FunctionModule(network.encode)
     assert not network.training
     assert not network.layer.training
 
 
-def test_a_function_that_closes_over_what_does_not_exist_yet_can_be_wrapped():
+def test_a_function_with_an_unset_closure_variable_can_be_wrapped():
     def forward(x):
         return x + later
 

@@ -18,7 +18,7 @@ def _no_simulator_in_the_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_options_left_alone_ask_for_the_engines_defaults_and_poptorchs_rule_for_the_loss():
+def test_default_options_mean_the_engines_defaults_and_poptorchs_rule_for_the_loss():
     final, every = EngineOutputMode.FINAL, EngineOutputMode.ALL
     assert execution_of(Options(), training=True) == Execution(output_mode=final, loss_rule=LossRule.CALLED)
     assert execution_of(Options(), training=False) == Execution(output_mode=every, loss_rule=LossRule.CALLED)
@@ -200,7 +200,7 @@ def test_an_unknown_version_of_the_ipu_model_is_refused(monkeypatch):
     ("told", "expected"),
     [(None, Recomputation.MARKED), (0, Recomputation.NONE), (1, Recomputation.STAGES), (3, Recomputation.STAGES)],
 )
-def test_parts_are_recomputed_as_popart_is_told(told, expected):
+def test_parts_are_recomputed_as_the_popart_option_says(told, expected):
     options = Options()
     if told is not None:
         options._Popart.set("autoRecomputation", told)

@@ -49,7 +49,7 @@ def trained(kind, replicas):
 
 
 @pytest.mark.parametrize(("kind", "replicas", "shared"), [(Net, 4, "ReplicasOnCards"), (Blocks, 1, "Pipeline")])
-def test_several_cards_reach_what_one_reaches(kind, replicas, shared, monkeypatch):
+def test_several_cards_reach_the_same_result_as_one(kind, replicas, shared, monkeypatch):
     *expected, _ = trained(kind, replicas)
     monkeypatch.setenv("PILOTAGE_CARDS", "cpu,cpu")
     *found, strategy = trained(kind, replicas)

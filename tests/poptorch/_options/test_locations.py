@@ -64,7 +64,7 @@ def located(**locations):
     ],
     ids=lambda value: "" if isinstance(value, poptorch.Options) else str(value),
 )
-def test_locations_are_said_in_the_engines_words(options, expected):
+def test_locations_are_translated_for_the_engine(options, expected):
     assert execution_of(options, training=True).locations == expected
 
 
@@ -85,7 +85,7 @@ class Model(nn.Module):
         (located(weight=TensorLocationSettings().useReplicatedTensorSharding()), "optimizer alone"),
     ],
 )
-def test_what_changes_nothing_is_said_when_the_model_is_compiled(caplog, options, said):
+def test_locations_without_effect_are_warned_of_at_compilation(caplog, options, said):
     poptorch.trainingModel(Model(), options).compile(torch.ones(1, 2))
     assert said in caplog.text
 

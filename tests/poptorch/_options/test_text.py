@@ -42,13 +42,13 @@ def test_they_come_back_open():
     assert through_text(options).deviceIterations(9).device_iterations == 9
 
 
-def test_what_was_compiled_for_no_device_is_meant_to_run_on_one():
+def test_options_of_an_offline_model_run_on_a_device():
     options = through_text(poptorch.Options().useOfflineIpuTarget(2))
     assert options.connection_type == poptorch.ConnectionType.Always
     assert not options.exists("ipu_version")
 
 
-def test_a_value_that_is_no_plain_data_is_refused():
+def test_a_value_that_is_not_plain_data_is_refused():
     options = poptorch.Options()
     options._Popart.set("weird", object())
     with pytest.raises(TypeError, match="cannot be written to a file"):

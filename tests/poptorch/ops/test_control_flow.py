@@ -141,7 +141,7 @@ def test_conditions_nest(compiled):
         assert torch.equal(run(x), x + added)
 
 
-def test_prints_and_host_functions_run_in_the_branch_taken_alone(compiled, capfd):
+def test_prints_and_host_functions_run_only_in_the_branch_taken(compiled, capfd):
     calls = []
 
     def host(x):

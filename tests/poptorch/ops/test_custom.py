@@ -67,7 +67,7 @@ def test_an_operation_of_torchs_dispatcher_will_do(compiled):
         assert [float(result) for result in compiled(Split())(x)] == [1.0, 9.0]
 
 
-def test_an_op_that_nobody_implements_says_how_to():
+def test_an_op_without_an_implementation_says_how_to_add_one():
     with pytest.raises(Error, match=r"@poptorch\.implementCustomOp\('Nobody', 'test.domain'\)"):
         poptorch.custom_op([X], "Nobody", "test.domain", 1, [X])
 

@@ -77,7 +77,7 @@ def test_a_serialized_product_checks_its_arguments(arguments):
         poptorch.serializedMatMul(X, X, **{"mode": MatMulSerializationMode.Disabled, **arguments})
 
 
-def test_recomputation_checkpoints_return_what_they_are_given():
+def test_recomputation_checkpoints_return_their_arguments():
     y = X + 1
     assert poptorch.recomputationCheckpoint(X) is X
     assert poptorch.recomputationCheckpoint(X, y) == (X, y)
@@ -87,7 +87,7 @@ def test_recomputation_checkpoints_return_what_they_are_given():
 
 
 @pytest.mark.parametrize("arguments", [(3,), (X, None), ([X, "a"],)])
-def test_recomputation_checkpoints_take_tensors_alone(arguments):
+def test_recomputation_checkpoints_take_only_tensors(arguments):
     with pytest.raises(ValueError, match="takes tensors"):
         poptorch.recomputationCheckpoint(*arguments)
 

@@ -25,7 +25,7 @@ def together(model, x):
         return model.first(x), model.second(x)
 
 
-def test_convolutions_together_give_what_each_gives_by_itself(compiled, tier):
+def test_planning_convolutions_together_does_not_change_results(compiled, tier):
     model = Model(together)
     results = compiled(model, tier=tier)(IMAGES)
     assert all(map(torch.equal, results, (model.first(IMAGES), model.second(IMAGES))))

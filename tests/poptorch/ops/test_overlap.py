@@ -44,7 +44,7 @@ def test_structures_keep_their_shape(compiled):
     [(options(sharded=False), r"needs poptorch\.ShardedExecution"), (options(tiles=False), "No IO tiles allocated")],
     ids=["pipelined", "no tiles"],
 )
-def test_what_an_overlap_needs_is_checked(compiled, forward, made, words, tier):
+def test_the_requirements_of_an_overlap_are_checked(compiled, forward, made, words, tier):
     with pytest.raises(Error, match=words):
         compiled(forward, made, tier=tier)(X)
 
@@ -62,7 +62,7 @@ def test_it_has_to_be_the_only_operation_on_an_input(compiled, forward):
         compiled(forward, options())(X)
 
 
-def test_it_applies_to_inputs_alone(compiled):
+def test_it_applies_only_to_inputs(compiled):
     with pytest.raises(Error, match="not a tensor input"):
         compiled(lambda x: overlapped(x + 1), options())(X)
 

@@ -51,7 +51,7 @@ def test_each_part_is_sampled_by_itself(compiled, tier):
     assert run(moved).tolist() == [0, 1, 3, 5]
 
 
-def test_a_random_start_is_drawn_anew_at_each_run(compiled):
+def test_a_random_start_is_drawn_again_at_each_run(compiled):
     points = torch.arange(50.0)[:, None]
     run = compiled(lambda x: poptorch.fps(x, [0, 25, 50], 0.04, random_start=True))
     torch.manual_seed(3)

@@ -59,7 +59,7 @@ def test_printing_changes_no_gradient(compiled):
     assert torch.allclose(model.layer.weight, torch.eye(2) - 0.1 * X.sum(0).expand(2, 2))
 
 
-def test_a_print_whose_result_nobody_uses_is_printed_all_the_same(compiled, capfd):
+def test_a_print_whose_result_is_unused_still_prints(compiled, capfd):
     class Model(nn.Module):
         def forward(self, x):
             poptorch.ipu_print_tensor(x, "unused")
@@ -88,7 +88,7 @@ def test_integers_are_printed_as_they_are(capfd):
     assert capfd.readouterr().err == "i: {  1 -20}\n1\n"
 
 
-def test_marks_of_ones_own_are_used(capfd):
+def test_custom_separators_and_brackets_are_used(capfd):
     poptorch.ipu_print_tensor(X, "x", separator="; ", open_bracket="[", close_bracket="]", digits=1)
     assert capfd.readouterr().err == "x: [\n [ 1.5; -2.2];\n [30.0;  0.0]\n]\n"
 

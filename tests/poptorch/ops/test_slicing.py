@@ -22,7 +22,7 @@ def test_a_dynamic_slice_is_a_slice(data):
     assert torch.equal(poptorch.dynamic_slice(X, dim, torch.tensor([start]), size, step), X[tuple(index)])
 
 
-def test_the_start_of_a_slice_is_known_at_run_time_alone(compiled, tier):
+def test_the_start_of_a_slice_is_only_known_at_run_time(compiled, tier):
     run = compiled(lambda x, start: poptorch.dynamic_slice(x, 1, start, 2, 1), tier=tier)
     for start in range(3):
         assert torch.equal(run(X, torch.tensor([start])), X[:, start : start + 2])
@@ -40,7 +40,7 @@ def test_gradients_flow_through_a_slice_and_an_update():
     assert torch.equal(y.grad, torch.stack([torch.zeros(4, 5), torch.ones(4, 5), torch.ones(4, 5)]))
 
 
-def test_the_place_of_an_update_is_known_at_run_time_alone(compiled, tier):
+def test_the_position_of_an_update_is_only_known_at_run_time(compiled, tier):
     src = -torch.ones(3, 2, 5)
     run = compiled(lambda x, src, start: poptorch.dynamic_update(x, src, 1, start, 2), tier=tier)
     for start in range(3):

@@ -36,7 +36,7 @@ def test_digits_can_be_chosen_and_none_writes_numbers_as_short_as_they_go():
     assert text([1.25, 10.0], digits=0) == "{1.25 10}"
 
 
-def test_values_that_are_no_numbers_are_written():
+def test_nan_and_infinity_are_written():
     assert text([float("nan"), float("inf"), 1.0]) == "{   nan    inf 1.0000}"
 
 

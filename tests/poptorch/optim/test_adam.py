@@ -36,7 +36,7 @@ def test_amsgrad_of_one_group_is_refused(kind):
         kind([{"params": torch.nn.Parameter(torch.ones(2)), "amsgrad": True}])
 
 
-def test_adamw_leaves_bias_correction_out_where_told():
+def test_adamw_can_leave_out_bias_correction():
     weights = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
     optimizer = AdamW([weights], lr=0.1, weight_decay=0.5, bias_correction=False)
     weights.grad = torch.full((1,), 2.0, dtype=torch.float64)

@@ -111,7 +111,7 @@ def test_accumulation_types_are_float16_or_float32(kind, required, wrong):
 
 @pytest.mark.parametrize(("kind", "required"), SMALLEST)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copy_has_all_settings_and_goes_on_where_the_original_stands(kind, required, copied):
+def test_a_copy_has_all_settings_and_continues_from_the_original(kind, required, copied):
     module = module_like()
     optimizer = kind(module.parameters(), **required, loss_scaling=8.0)
     optimizer.variable_attrs.markAsConstant("loss_scaling")

@@ -67,7 +67,7 @@ def test_automatic_loss_scaling_makes_the_loss_scaling_variable():
         (optim.Adam(parameters(torch.complex64)), None, None),
     ],
 )
-def test_moments_have_the_types_asked_for_and_float32_at_least_unless_told(optimizer, first, second):
+def test_moments_have_the_requested_types_and_at_least_float32_by_default(optimizer, first, second):
     refinements = refinements_of(optimizer)
     assert (refinements.first_moment_dtype, refinements.second_moment_dtype) == (first, second)
 

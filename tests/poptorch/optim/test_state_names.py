@@ -72,7 +72,7 @@ def test_a_momentum_buffer_that_holds_something_is_past_its_first_update():
     assert from_ipu_state(plan, to_ipu_state(plan, fresh), fresh).updates == 0.0
 
 
-def test_an_incomplete_state_is_merged_with_what_is_there():
+def test_an_incomplete_state_is_merged_with_the_current_one():
     plan, state = plan_and_state(optim.Adam, {}, fill=1.0, updates=3.0)
     named = {"Accl1___lin.bias": torch.tensor([9.0]), "lossScaleUpdateFactor": torch.tensor(1.0)}
     merged = from_ipu_state(plan, named, state)

@@ -27,7 +27,7 @@ def test_before_compilation_there_is_no_state_of_a_device(optimizer):
     assert not optimizer.host_state_is_dirty
 
 
-def test_what_the_device_knows_is_read_when_it_is_asked_for_and_has_changed(optimizer):
+def test_the_device_state_is_read_only_when_needed_and_changed(optimizer):
     reads = []
     optimizer.follow(lambda: reads.append("read") or DEVICE)
     optimizer.state_dict()
@@ -73,12 +73,12 @@ def test_a_loaded_state_waits_for_the_device(optimizer, tmp_path):
     assert not other.ipu_state_is_dirty
 
 
-def test_loading_what_was_saved_before_compilation_leaves_nothing_to_send(optimizer):
+def test_a_state_saved_before_compilation_leaves_nothing_to_send(optimizer):
     optimizer.load_state_dict(optimizer.state_dict())
     assert not optimizer.host_state_is_dirty
 
 
-def test_the_device_part_may_be_loaded_alone(optimizer):
+def test_the_device_part_may_be_loaded_by_itself(optimizer):
     optimizer.load_state_dict(DEVICE)
     assert optimizer.get_state_dict() == DEVICE
     assert optimizer.host_state_is_dirty
@@ -89,7 +89,7 @@ def test_an_empty_state_is_refused(optimizer):
         optimizer.load_state_dict({})
 
 
-def test_a_state_of_torch_alone_is_refused(optimizer):
+def test_a_state_without_the_device_part_is_refused(optimizer):
     plain = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1).state_dict()
     with pytest.raises(RuntimeError, match=r"Only IPU optimizer states can be loaded onto the IPU\."):
         optimizer.load_state_dict(plain)

@@ -63,7 +63,7 @@ def test_the_values_of_sgd_make_the_round_trip(before, after):
     )
 
 
-def test_a_full_dampening_says_nothing_of_the_rate():
+def test_a_full_dampening_does_not_determine_the_rate():
     plan = plan_of(optim.SGD, lr=0.1, momentum=0.9, dampening=1.0, weight_decay=0.1)
     written = {"scaledLearningRate0___specific___lin.weight": torch.tensor(0.5)}
     assert from_ipu_param(plan, written).groups[0].values["lr"] == 0.1
@@ -78,7 +78,7 @@ def test_constants_stay_as_they_were_compiled():
     assert read.loss_scaling == 1.0
 
 
-def test_what_is_not_written_stays():
+def test_values_that_are_not_written_stay():
     plan = plan_of(optim.RMSprop, lr=0.1, momentum=0.5)
     written = {"momentum___specific___lin.weight": torch.tensor(0.25)}
     assert from_ipu_param(plan, written).groups[0].values == {**plan.groups[0].values, "momentum": 0.25}

@@ -84,7 +84,7 @@ def test_the_order_of_a_pipeline_is_the_strategys_or_the_one_that_is_chosen():
     assert execution_of(sharded, training=True).pipeline is PipelineOrder.SHARDED
 
 
-def test_what_is_not_said_about_the_backend_stays_open():
+def test_backend_options_that_are_not_set_stay_open():
     options = Options().runOn("cpu")
     assert not options.exists("pilotage_tier")
     assert not options.exists("pilotage_nonfinite_loss")

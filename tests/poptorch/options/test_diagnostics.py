@@ -68,7 +68,7 @@ def test_profiling_keeps_other_engine_options():
     assert options.enableProfiling()._Popart.options["engineOptions"]["opt.level"] == "1"
 
 
-def test_profiling_warns_of_what_the_environment_says_too(monkeypatch, caplog):
+def test_profiling_warns_of_options_in_the_environment(monkeypatch, caplog):
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"autoReport.all": "false", "opt.level": "1"}')
     Options().enableProfiling()
     [message] = caplog.messages
@@ -99,7 +99,7 @@ def test_an_excluded_file_is_not_given_as_the_place_of_an_error(tmp_path, monkey
     assert "library" not in str(caught.value)
 
 
-def test_an_excluded_file_is_not_given_as_the_place_of_a_loss_that_is_no_number():
+def test_an_excluded_file_is_not_the_location_of_a_nan_loss():
     class Model(nn.Module):
         def __init__(self):
             super().__init__()

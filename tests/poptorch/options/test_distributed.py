@@ -11,7 +11,7 @@ def processes(options):
     return options.Distributed.processId, options.Distributed.numProcesses
 
 
-def test_there_is_one_process_unless_something_else_is_said(monkeypatch):
+def test_there_is_one_process_by_default(monkeypatch):
     monkeypatch.delenv("OMPI_COMM_WORLD_SIZE", raising=False)
     monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
     assert processes(Options()) == (0, 1)
@@ -50,7 +50,7 @@ def test_other_variables_can_say_it(monkeypatch):
     assert processes(options) == (0, 1)
 
 
-def test_a_process_can_be_told_which_it_is():
+def test_the_process_id_can_be_set():
     options = Options()
     options.Distributed.configureProcessId(3, 4)
     assert processes(options) == (3, 4)
@@ -58,7 +58,7 @@ def test_a_process_can_be_told_which_it_is():
         options.Distributed.configureProcessId("3", 4)
 
 
-def test_a_variable_that_is_no_number_is_named(monkeypatch):
+def test_a_variable_that_is_not_a_number_is_named(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "many")
     with pytest.raises(ValueError, match="OMPI_COMM_WORLD_SIZE is 'many'"):
         Options()

@@ -43,7 +43,7 @@ from poptorch.options import (
         ),
     ],
 )
-def test_json_says_the_same_as_calls(entry, direct):
+def test_json_is_equivalent_to_calls(entry, direct):
     expected = Options()
     direct(expected)
     assert repr(Options().from_json(json.dumps(entry))) == repr(expected)
@@ -78,7 +78,7 @@ def test_a_name_that_occurs_twice_is_called_twice():
 
 
 @pytest.mark.parametrize("path", ["nonsense", "Training.nonsense", "_values.update", "__class__", "Training.__init__"])
-def test_json_cannot_call_what_is_no_option(path):
+def test_json_can_only_call_options(path):
     with pytest.raises(AttributeError, match="Invalid attribute") as caught:
         Options().from_json(json.dumps({path: 1}))
     assert caught.value.__notes__ == [f"From the JSON option {path!r}."]
@@ -198,7 +198,7 @@ def test_a_line_is_parsed_and_not_executed(line, tmp_path):
 @pytest.mark.parametrize(
     "line", ["__init__()", "_freeze()", "clone().__class__()", "toDict.__call__()", "toDict().clear()"]
 )
-def test_a_file_cannot_reach_what_is_no_option(line, tmp_path):
+def test_a_file_can_only_reach_options(line, tmp_path):
     with pytest.raises(AttributeError, match="Invalid attribute"):
         load(tmp_path, f"outputMode(poptorch.OutputMode.All)\n{line}")
 

@@ -118,7 +118,7 @@ def built(settings, order=None):
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_an_option_left_alone_has_its_default(name):
+def test_an_option_that_is_not_set_has_its_default(name):
     value = Options()(name)
     assert value == DEFAULTS[name]
     assert type(value) is type(DEFAULTS[name])

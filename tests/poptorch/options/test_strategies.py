@@ -88,7 +88,7 @@ def test_a_phase_of_anything_else_is_refused(kind, argument):
 
 
 @pytest.mark.parametrize(("kind", "serial"), [(ParallelPhasedExecution, False), (SerialPhasedExecution, True)])
-def test_the_backend_is_told_about_phases(kind, serial):
+def test_the_backend_gets_the_phases(kind, serial):
     strategy = kind("a")
     expected = {
         "execution_mode": 2,

@@ -37,7 +37,7 @@ def test_each_kind_of_tensor_has_its_place(kind):
         ("useIOTilesToStore", "useIOTilesToStore"),
     ],
 )
-def test_a_switch_is_on_unless_something_else_is_said(method, key):
+def test_a_switch_is_on_by_default(method, key):
     assert getattr(TensorLocationSettings(), method)().toDict() == {key: 1}
     assert getattr(TensorLocationSettings(), method)(False).toDict() == {key: 0}
     with pytest.raises(AssertionError, match="True or False"):

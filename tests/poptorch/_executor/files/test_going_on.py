@@ -16,9 +16,7 @@ Scores = namedtuple("Scores", ["values", "best"])
 
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("with_class", [True, False])
-def test_training_goes_on_to_the_last_bit_dropout_and_optimizer_included(
-    path, seed, with_class, network, trainer, losses
-):
+def test_training_resumes_bit_by_bit_with_dropout_and_optimizer(path, seed, with_class, network, trainer, losses):
     model = trainer(seed=seed)
     losses(model)
     model.save(path)
@@ -42,7 +40,7 @@ def test_without_the_random_state_only_the_random_numbers_differ(path, trainer, 
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "LAMB"])
-def test_every_optimizer_goes_on(path, kind, trainer, losses):
+def test_every_optimizer_resumes(path, kind, trainer, losses):
     model = trainer(kind=kind, seed=1)
     losses(model, 2)
     model.save(path)
@@ -89,7 +87,7 @@ def test_inference_gives_the_same_results(path, network, inputs):
     assert not again.trains
 
 
-def test_what_is_loaded_can_be_saved_again(path, tmp_path, trainer, losses):
+def test_a_loaded_model_can_be_saved_again(path, tmp_path, trainer, losses):
     model = trainer(seed=3)
     losses(model)
     model.save(path)

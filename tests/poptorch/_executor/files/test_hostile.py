@@ -130,7 +130,7 @@ def test_classes_of_outputs_run_nothing(name, content, load):
     assert type(load()) is tuple
 
 
-def test_a_class_with_a_constructor_of_its_own_is_made_only_where_the_file_is_trusted(content, load, monkeypatch):
+def test_a_class_with_its_own_constructor_is_created_only_if_the_file_is_trusted(content, load, monkeypatch):
     class Loud(list):
         made = 0
 
@@ -200,7 +200,7 @@ def test_an_operation_of_the_users_own_is_allowed_by_name(path, content, load):
         ("aten::empty_strided.default", [[2, 2], [2**40, 1]]),
     ],
 )
-def test_what_a_step_needs_is_limited_to_what_the_user_allows(operation, args, content, load):
+def test_the_memory_of_a_step_is_limited_to_what_the_user_allows(operation, args, content, load):
     node = call_in(content)
     node["target"], node["args"], node["kwargs"] = operation, {"tuple": args}, {"dict": {}}
     with pytest.raises(poptorch.Error, match=r"would need .* GiB of memory, but .* GiB are allowed.*max_memory="):

@@ -39,7 +39,7 @@ def test_with_its_class_a_model_can_be_compiled_again(path, network, inputs, tar
     assert again(inputs[:2], targets[:2])["out"].shape == (2, 2)
 
 
-def test_a_file_without_weights_is_for_the_same_model_alone(path, network, trainer, losses):
+def test_a_file_without_weights_fits_only_the_same_model(path, network, trainer, losses):
     model = trainer(seed=6)
     losses(model)
     model.save(path, export_model=False)

@@ -67,7 +67,7 @@ def test_a_file_of_something_else_is_refused_in_words(path):
         poptorch.load(path)
 
 
-def test_what_cannot_be_written_leaves_the_old_file_alone(path, inputs, targets, trainer):
+def test_a_failed_write_keeps_the_old_file(path, inputs, targets, trainer):
     trainer().compileAndExport(path, inputs, targets)
     before = path.read_bytes()
 

@@ -11,7 +11,7 @@ from poptorch import optim
 pytestmark = pytest.mark.slow
 
 
-def test_what_was_left_out_is_constant_and_what_was_given_may_change(network, batch, training):
+def test_given_attributes_may_change_and_others_are_constant(network, batch, training):
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.1, weight_decay=0.0)
     model = training(module, optimizer)
@@ -57,9 +57,7 @@ def test_a_constant_can_be_marked_as_variable_and_back(network, batch, training)
         ("RMSprop", {"lr": 0.1, "alpha": 0.5}, {"alpha": 0.6}, False),
     ],
 )
-def test_of_torchs_optimizers_what_stands_at_its_default_is_constant(
-    kind, given, change, allowed, network, batch, training
-):
+def test_default_attributes_of_torch_optimizers_are_constant(kind, given, change, allowed, network, batch, training):
     module = network()
     optimizer = getattr(torch.optim, kind)(module.parameters(), **given)
     model = training(module, optimizer)

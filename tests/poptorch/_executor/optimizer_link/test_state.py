@@ -124,7 +124,7 @@ def test_an_optimizer_brings_its_state_to_a_new_wrapper(network, batch, training
     assert optimizer.state_dict()["ipu_state"]["Step___first.bias"].item() == 3.0
 
 
-def test_a_replaced_optimizer_keeps_what_it_knew_and_learns_no_more(network, batch, training):
+def test_a_replaced_optimizer_keeps_its_last_state(network, batch, training):
     module = network()
     first, second = optim.Adam(module.parameters(), lr=0.1), optim.Adam(module.parameters(), lr=0.2)
     model = training(module, first)

@@ -26,7 +26,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize(("kind", "settings"), SETTINGS.items(), ids=SETTINGS)
 @pytest.mark.parametrize("when", ["before wrapping", "before compiling", "after compiling"])
-def test_a_saved_state_goes_on_to_the_last_bit(kind, settings, when, tmp_path, network, batch, training):
+def test_a_saved_state_resumes_bit_by_bit(kind, settings, when, tmp_path, network, batch, training):
     module = network()
     optimizer = getattr(optim, kind)(module.parameters(), **settings)
     model = training(module, optimizer)
@@ -52,7 +52,7 @@ def test_a_saved_state_goes_on_to_the_last_bit(kind, settings, when, tmp_path, n
     assert [model(*batch).item() for _ in range(3)] == expected
 
 
-def test_a_saved_state_goes_on_in_another_process(tmp_path):
+def test_a_saved_state_resumes_in_another_process(tmp_path):
     source = """
         import torch, poptorch
         from torch import nn

@@ -61,7 +61,7 @@ def test_a_schedule_is_followed_without_compiling_again(
     assert warnings_of_poptorch() == []
 
 
-def test_each_group_of_parameters_has_values_of_its_own(network, batch, training, step_eagerly, assert_same):
+def test_each_group_of_parameters_has_its_own_values(network, batch, training, step_eagerly, assert_same):
     def groups(module):
         return [
             {"params": module.first.parameters(), "lr": 0.5, "weight_decay": 0.1},
@@ -83,7 +83,7 @@ def test_each_group_of_parameters_has_values_of_its_own(network, batch, training
         assert_same(module, twin)
 
 
-def test_parameters_that_no_group_holds_are_left_alone(network, batch, training):
+def test_parameters_outside_of_all_groups_do_not_change(network, batch, training):
     module = network()
     before = copy.deepcopy(module)
     training(module, optim.SGD(module.first.parameters(), lr=0.1))(*batch)
@@ -91,7 +91,7 @@ def test_parameters_that_no_group_holds_are_left_alone(network, batch, training)
     assert not torch.equal(module.first.weight, before.first.weight)
 
 
-def test_parameters_without_gradients_are_left_alone(network, batch, training):
+def test_parameters_without_gradients_do_not_change(network, batch, training):
     module = network()
     module.first.requires_grad_(False)
     before = copy.deepcopy(module)

@@ -17,7 +17,7 @@ class OwnStep(optim.SGD):
         raise RuntimeError("is not run")
 
 
-def test_an_optimizer_of_ones_own_is_warned_of_once(warnings_of_poptorch, network, batch, training):
+def test_a_custom_optimizer_is_warned_of_once(warnings_of_poptorch, network, batch, training):
     module = network()
     optimizer = OwnStep(module.parameters(), lr=0.1)
     model = training(module, optimizer)

@@ -96,7 +96,7 @@ def test_a_started_block_stays_open_until_the_end(compiled, rows):
     assert torch.equal(compiled(Model())(rows), rows * 2)
 
 
-def test_the_outer_block_goes_on_after_an_inner_one(compiled, rows, sharded, visited):
+def test_the_outer_block_continues_after_an_inner_one(compiled, rows, sharded, visited):
     class Model(nn.Module):
         def forward(self, x):
             with Block("outer", 0):

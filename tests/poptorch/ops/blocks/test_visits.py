@@ -19,7 +19,7 @@ def test_blocks_do_nothing_outside_of_a_wrapper(scopes, rows):
     assert torch.equal(model(rows), expected)
 
 
-def test_a_model_in_blocks_computes_what_it_computes_without(compiled, tier, scopes, rows):
+def test_blocks_do_not_change_the_results_of_a_model(compiled, tier, scopes, rows):
     model = scopes(("a", 0), ("b", 1), ("c", 2), ("d", 3))
     run = compiled(model, Options().deviceIterations(4), tier=tier)
     assert torch.equal(run(rows), torch.cat([model(row) for row in rows.split(1)]))
@@ -111,7 +111,7 @@ def test_automatic_ids_start_again_on_request(compiled, rows):
     assert [visit.block_id for visit in run.capture.visits] == ["0", "0"]
 
 
-def test_the_eager_tier_notes_blocks_anew_for_each_micro_batch(compiled, scopes, rows, visited):
+def test_the_eager_tier_records_blocks_for_each_micro_batch(compiled, scopes, rows, visited):
     run = compiled(scopes((None, 0), (None, 1)), Options().deviceIterations(4), tier="eager")
     run(rows)
     assert visited(run) == [("0", 0, 0), ("1", 1, 1)]
