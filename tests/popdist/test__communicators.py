@@ -11,9 +11,9 @@ def test_a_single_instance_calls_the_function():
 
 @pytest.mark.parametrize("instances", [set(), {1}, {-1, 0}])
 def test_unknown_instances_are_refused(instances):
-    with pytest.raises(RuntimeError, match="those from 0 to 0"):
+    with pytest.raises(RuntimeError, match="instances 0 to 0"):
         popdist.execute_on_instances(instances, print)
-    with pytest.raises(RuntimeError, match="those from 0 to 0"):
+    with pytest.raises(RuntimeError, match="instances 0 to 0"):
         popdist.registerCommunicator(instances, 1)
 
 

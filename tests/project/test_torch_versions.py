@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.version import FIRST_UNTRIED_TORCH, OLDEST_TORCH, TORCH_RANGE
+from pilotage.version import FIRST_UNTESTED_TORCH, OLDEST_TORCH, TORCH_RANGE
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("2.11.0", "2.12.1", "2.13.0")
@@ -75,7 +75,7 @@ def test_names_example_and_compiled_training_work(interpreter, tmp_path):
 
 def test_the_range_holds_the_versions_that_are_tried():
     minors = [tuple(map(int, version.split(".")[:2])) for version in VERSIONS]
-    assert minors == [(2, minor) for minor in range(OLDEST_TORCH[1], FIRST_UNTRIED_TORCH[1])]
+    assert minors == [(2, minor) for minor in range(OLDEST_TORCH[1], FIRST_UNTESTED_TORCH[1])]
     for file in ("pyproject.toml", "README.md", "requirements-torch.txt", "docs/torch-versions.md"):
         assert TORCH_RANGE in (ROOT / file).read_text(), file
 

@@ -120,7 +120,7 @@ def compilation():
             modes=modes_of(module),
             plan=plan,
             execution=Execution(backend="cpu", **{"tier": Tier.GRAPH, **settings}),
-            groups={},
+            replica_groups={},
             parsers={},
             tell=events.append,
             on_failure=lambda failure, error: False,
