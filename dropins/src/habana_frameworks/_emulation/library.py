@@ -125,7 +125,8 @@ def _build(path: Path) -> None:
     compiler = shutil.which(environment.cpp_compiler())
     if compiler is None:
         raise ImportError(
-            f"The emulated Gaudi device needs a C++ compiler on first use, and {environment.cpp_compiler()!r} was not found. "
+            f"The emulated Gaudi device needs a C++ compiler on first use, and {environment.cpp_compiler()!r} was "
+            "not found. "
             "Install g++ (12 or newer), or set CXX to a compiler."
         )
     _warn(f"Building the emulated Gaudi device with {compiler}, once for this torch; this takes half a minute.")

@@ -48,7 +48,8 @@ class _Contained(TorchDispatchMode):
             value = args[position] if position < len(args) else (kwargs or {}).get(argument.name)
             if is_written and _storages(value) - self._own:
                 raise Error(
-                    f"A branch of poptorch.cond() writes into a tensor from outside ({schema_of(func).name}). Return the "
+                    f"A branch of poptorch.cond() writes into a tensor from outside ({schema_of(func).name}). Return "
+                    "the "
                     "new value from both branches instead, and write it after the condition."
                 )
         result = func(*args, **(kwargs or {}))
