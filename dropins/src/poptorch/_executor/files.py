@@ -203,6 +203,7 @@ def _read(path: Path, permission: Permission) -> StoredModel:
             plain_data.flag(stored.extra["training"], "training")
             plain_data.text(stored.extra["model"], "the class of the model")
             version = plain_data.text(stored.extra["poptorch"], "the version")
+            plain_data.table(stored.extra["options"], "the options")
         if stored.extra["training"] != stored.program.trains:
             raise plain_data.refuse("training", stored.extra["training"], "what its program does")
     require(

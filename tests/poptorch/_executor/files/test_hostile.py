@@ -273,3 +273,10 @@ def test_flags_of_options_set_no_other_attribute(content, load):
     content[0]["extra"]["options"]["flags"]["__class__"] = "x"
     with pytest.raises(poptorch.Error, match="as a flag"):
         load()
+
+
+@pytest.mark.parametrize("key", ["options", "training", "model", "poptorch"])
+def test_a_file_without_one_of_its_parts_is_refused(content, load, key):
+    del content[0]["extra"][key]
+    with pytest.raises(poptorch.Error, match=f"does not have the form of a program: KeyError: '{key}'"):
+        load()
