@@ -9,10 +9,7 @@ from pilotage.errors import OptionError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """All instances of a job, as seen from one of them.
-
-    The methods are small conversions between instances, stages, replicas and processes, hence their number.
-    """
+    """All instances of a job, as seen from one of them."""
 
     rank: int = 0
     """This instance, counted from 0."""

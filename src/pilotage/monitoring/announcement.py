@@ -42,7 +42,7 @@ class ProgramDescription:
 class Announcement(ProgramDescription):
     """One program of a process at one moment; times are those of the monotonic clock.
 
-    Each field is a value that the monitor shows, hence their number.
+    Large because each field is a value that the monitor shows.
     """
 
     devices: tuple[str, ...]

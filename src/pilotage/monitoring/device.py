@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class Device:
     """One device of this machine; None stands for what it does not report.
 
-    Each field is a column of the monitor, hence their number.
+    Large because each field is a column of the monitor.
     """
 
     id: str

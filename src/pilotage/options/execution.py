@@ -26,7 +26,7 @@ from pilotage.options.locations import Locations
 class Execution:
     """Everything that shapes a compiled program, apart from the model itself.
 
-    Each field is one option, hence their number.
+    Large because each field is one option.
     """
 
     batching: Batching = field(default_factory=Batching)

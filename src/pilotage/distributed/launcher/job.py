@@ -24,7 +24,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 class Job:
     """A command, and how many instances of it share the replicas.
 
-    Each field is an option of poprun, hence their number.
+    Large because each field is an option of poprun.
     """
 
     command: tuple[str, ...]
