@@ -131,7 +131,7 @@ def _copy(tensor: Tensor, target: Tensor) -> int:
     if not fits or (tensor.ndim and rows > target.shape[0]):
         raise InputError(
             f"A later item has a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, but the first item has one "
-            f"of shape {tuple(target.shape)} and {target.dtype}. Later items may only be shorter in the first dimension."
+            f"of shape {tuple(target.shape)} and {target.dtype}. Later items may only have fewer rows."
         )
     (target.narrow(0, 0, rows) if target.ndim else target).copy_(tensor)
     return rows

@@ -83,9 +83,9 @@ class Job:
             check_subnet(self.subnet)
         if self.devices > DEVICES_PER_LINK_DOMAIN * (domains := self.link_domains or len(self.hosts)):
             raise OptionError(
-                f"{self.replicas} replicas with {self.stages_per_replica} IPUs each are {self.devices} IPUs, and {domains} "
-                f"link {'domain has' if domains == 1 else 'domains have'} {DEVICES_PER_LINK_DOMAIN * domains}. "
-                f"Choose fewer replicas, or set --num-ilds to the number of groups of {DEVICES_PER_LINK_DOMAIN}."
+                f"{self.replicas} replicas with {self.stages_per_replica} IPUs each are {self.devices} IPUs, and "
+                f"{domains} link {'domain has' if domains == 1 else 'domains have'} {DEVICES_PER_LINK_DOMAIN * domains}"
+                f". Choose fewer replicas, or set --num-ilds to the number of groups of {DEVICES_PER_LINK_DOMAIN}."
             )
         if self.instances % len(self.hosts):
             raise OptionError(
