@@ -157,6 +157,7 @@ with _checked():
 
     # Functions of the C++ core.
     DisableTorchFunctionSubclass = torch._C.DisableTorchFunctionSubclass
+    assert_size_stride: Any = torch._C._dynamo.guards.assert_size_stride
     current_autograd_node = torch._C._current_autograd_node
     dispatch_has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     is_profiler_enabled = torch._C._autograd._profiler_enabled

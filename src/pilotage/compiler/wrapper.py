@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pilotage.torch_private import assert_size_stride
+
 _KEPT_MODULES = frozenset({"torch", "math", "cmath", "ctypes", "torch._C"})
 """Modules that a wrapper may import; all other imports belong to the compiler."""
 
@@ -47,7 +49,13 @@ def stand_alone(source: str) -> Wrapper:
 
 def load(wrapper: Wrapper, kernels: Mapping[str, Any], name: str) -> Any:
     """Load the function of a wrapper: it takes a list of tensors, which it clears, and returns a tuple of tensors."""
-    namespace: dict[str, Any] = {"__name__": name, "extern_kernels": ExternKernels(), "align": _align, **kernels}
+    namespace: dict[str, Any] = {
+        "__name__": name,
+        "extern_kernels": ExternKernels(),
+        "align": _align,
+        "assert_tensor_metadata": _assert_tensor_metadata,
+        **kernels,
+    }
     exec(compile(wrapper.source, f"<native code {name}>", "exec"), namespace)
     return namespace["call"]
 
@@ -69,6 +77,17 @@ class ExternKernels:
 
 def _align(size: int) -> int:
     return math.ceil(size / 64) * 64
+
+
+def _assert_tensor_metadata(
+    tensor: Tensor | None, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, operation: str
+) -> None:
+    """Check a kernel's result, as wrappers do from torch 2.14 on."""
+    if tensor is None:
+        return
+    if tensor.dtype != dtype:
+        raise RuntimeError(f"{operation} returned {tensor.dtype}, but the compiled code expects {dtype}.")
+    assert_size_stride(tensor, size, stride, operation)
 
 
 def _is_kept(statement: ast.stmt, kernels: list[str]) -> bool:

@@ -77,3 +77,23 @@ def test_a_bias_is_added_as_torch_adds_it():
     out = torch.empty(4, 3)
     ExternKernels.bias_addmm(bias.expand(4, 3), left, right, out=out)
     assert torch.equal(out, torch.addmm(bias, left, right))
+
+
+CHECKED = """
+import torch
+from torch._inductor.runtime.runtime_utils import assert_tensor_metadata
+
+def call(args):
+    (x,) = args
+    assert_tensor_metadata(x, (2, 3), (3, 1), torch.float32, 'torch.ops.aten.mm.default')
+    return (x,)
+"""
+
+
+def test_the_checks_of_results_that_torch_2_14_writes_need_no_inductor():
+    call = load(stand_alone(CHECKED), {}, "checked")
+    assert call([torch.zeros(2, 3)])[0].shape == (2, 3)
+    with pytest.raises(RuntimeError, match=r"mm\.default returned torch\.float64"):
+        call([torch.zeros(2, 3, dtype=torch.float64)])
+    with pytest.raises(AssertionError):
+        call([torch.zeros(3, 2).t()])
