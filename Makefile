@@ -29,7 +29,7 @@ QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s WORKERS=%s PART=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(WORKERS)' '$(PART)' '$(ARGS)'
 
 setup: $(READY) ## create .venv and install everything into it
@@ -46,7 +46,7 @@ test: $(READY) ## run all tests, the exhaustive ones sampled
 check: $(READY) ## format, lint, types, import contracts and fast tests, in about a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going check-core check-others check-sources
 
-check-sources: $(READY)
+check-sources: $(READY) ## format, lint, types and import contracts
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
