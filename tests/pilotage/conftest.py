@@ -6,6 +6,7 @@ import copy
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,23 +18,24 @@ from torch._subclasses.fake_tensor import FakeTensor
 from pilotage.monitoring.announcement import Activity, Announcement
 
 ENGINE = {
-    "program",
     "capture",
-    "passes",
-    "storage",
-    "execution",
-    "devices",
     "compiler",
-    "strategies",
-    "runtime",
+    "devices",
     "equals_eager",
+    "execution",
+    "optim",
+    "passes",
+    "program",
+    "runtime",
+    "storage",
+    "strategies",
 }
 
 
 @pytest.fixture(autouse=True)
-def on_the_processor(request, monkeypatch):
-    """The engine's tests compare to the last bit with eager PyTorch on the CPU, also where there is a card."""
-    if request.path.parent.name in ENGINE:
+def on_the_cpu(request, monkeypatch):
+    """The engine's tests compare bit by bit with eager PyTorch on the CPU; those about cards name their device."""
+    if request.path.relative_to(Path(__file__).parent).parts[0] in ENGINE:
         monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
 
 
