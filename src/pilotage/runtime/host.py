@@ -85,7 +85,7 @@ class Ownership:
             found = [self._claims.get(tensor) for tensor in tensors]
         return list({id(claim): claim for claim in found if claim is not None}.values())
 
-    def assign_owners(self, tensors: Iterable[Tensor]) -> list[TrainedWeights]:
+    def owners_of(self, tensors: Iterable[Tensor]) -> list[TrainedWeights]:
         """The training runs that some tensors belong to, each once."""
         owners = (claim.owner() for claim in self.claims_of(tensors) if claim.owner is not None)
         return [owner for owner in owners if owner is not None]

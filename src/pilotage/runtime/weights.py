@@ -82,7 +82,7 @@ class WeightKeeper:
     def _look_for_owners(self, state: ProgramState) -> None:
         """Find out who trains these weights now; a training program that has lost some claims them again."""
         generation = OWNERSHIP.generation
-        if self.trained is not None and OWNERSHIP.assign_owners(self._host().values()) != [self.trained]:
+        if self.trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self.trained]:
             self.send(state)
             self.trained.claim()
             generation = OWNERSHIP.generation
@@ -103,7 +103,7 @@ class WeightKeeper:
 
     def fetch_for_reading(self) -> None:
         """Fetch the weights of this module from all programs that train them."""
-        for owner in OWNERSHIP.assign_owners(self._host().values()):
+        for owner in OWNERSHIP.owners_of(self._host().values()):
             owner.fetch()
 
     def detach(self) -> None:
