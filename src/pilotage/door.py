@@ -48,7 +48,10 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class Options(TypedDict, total=False):
-    """The options of `training` and `inference`; `pilotage.options` says more about each."""
+    """The options of `training` and `inference`; `pilotage.options` says more about each.
+
+    Large because each key is one option.
+    """
 
     device_iterations: int
     """How often the device loops before a call returns (1)."""

@@ -17,7 +17,10 @@ from cosmictagger.configuration.choices import (
 
 @dataclass
 class Network:
-    """The structure of the network."""
+    """The structure of the network.
+
+    Large because each field is an option of the group ``network``.
+    """
 
     name: str = "uresnet"
     bias: bool = True

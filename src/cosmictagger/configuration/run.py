@@ -9,7 +9,10 @@ from cosmictagger.configuration.choices import ComputeMode, Precision
 
 @dataclass
 class Run:
-    """The length, the batch size and the device of a run."""
+    """The length, the batch size and the device of a run.
+
+    Large because each field is an option of the group ``run``.
+    """
 
     id: str = "???"
     """Names the run and its folder; required."""

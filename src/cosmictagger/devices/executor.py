@@ -39,7 +39,10 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Where and how the work was actually done."""
+    """Where and how the work was actually done.
+
+    Large because each field is a line of the report on where a run computed.
+    """
 
     device: str
     backend: str

@@ -39,7 +39,10 @@ from pilotage.program.structure import Parsers, Structure
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to capture. It has many fields because it is the one place where capture reads options."""
+    """What to capture.
+
+    Large because it is the one place where capture reads options.
+    """
 
     module: nn.Module
     arguments: Structure

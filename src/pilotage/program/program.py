@@ -51,7 +51,7 @@ class Computation:
 class Program:
     """An immutable captured computation: a training step, or inference.
 
-    It has many fields because passes, backends and files all read it, and each field is an independent fact about it.
+    Large because passes, devices and files all read it, and each field is an independent fact about it.
     """
 
     layout: StateLayout
