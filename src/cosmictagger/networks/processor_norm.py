@@ -3,6 +3,9 @@
 Torch's kernel for this layout sums the pixels of a channel sequentially in float32: precision drops with the image size
 and depends on the number of threads. Here planes are split into blocks that fit in the cache. Torch sums each block
 pairwise, squares are of differences from a mean, and the blocks' results are combined in float64.
+
+A CPU handles one block after the other. Other devices, such as a Gaudi, sum the same blocks in one operation, so that
+an emulated card gives the same bits as the CPU.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ def normalize(
     centre, missed = blocks.wide(mean), mean - mean.to(blocks.precision)
     factor, offset = blocks.wide(scale), blocks.wide(bias.double() - missed * scale)
     y = torch.empty_like(x)
-    others = [None] * blocks.blocks if residual is None else blocks.rows(residual)
+    others = [None] * blocks.pieces if residual is None else blocks.rows(residual)
     for rows, out, other in zip(blocks.rows(x), blocks.rows(y), others, strict=True):
         value = blocks.difference(rows, centre)
         torch.addcmul(offset, value, factor, out=value)
@@ -61,8 +64,8 @@ def normalize_backward(
     centre, sums, products = blocks.wide(mean), [], []
     for given, rows, result, out in zip(*map(blocks.rows, (gradient, x, y, before)), strict=True):
         torch.ops.aten.leaky_relu_backward.grad_input(given, result, slope, True, grad_input=out)
-        sums.append(out.sum(1, dtype=blocks.precision))
-        products.append(blocks.difference(rows, centre).mul_(out).sum(1))
+        sums.append(out.sum(2, dtype=blocks.precision))
+        products.append(blocks.difference(rows, centre).mul_(out).sum(2))
     into_bias, into_weight = blocks.total(sums), blocks.total(products) * inverse
     scale = weight.double() * inverse
     factor, offset = blocks.wide(scale), blocks.wide(-scale * into_bias / blocks.count)
@@ -75,7 +78,11 @@ def normalize_backward(
 
 
 class _Blocks:
-    """Splits a stack of planes into blocks of rows; a row holds several pixels with all channels."""
+    """Splits a stack of planes into blocks of rows; a row holds several pixels with all channels.
+
+    The blocks come in pieces that are computed at once: a single block on a CPU, whose cache it fits, and elsewhere all
+    blocks of the same size.
+    """
 
     def __init__(self, x: Tensor, planes: int) -> None:
         self.planes, channels = planes, x.shape[1]
@@ -84,43 +91,46 @@ class _Blocks:
         self._pixels = _pixels_in_a_row(self.count, channels)
         self._width = self._pixels * channels
         self._height = self.count // self._pixels
-        # Blocks are for the cache of a CPU only.
-        self._rows = max(BLOCK // self._width // planes, 1) if x.is_cpu else self._height
-        self.blocks = -(-self._height // self._rows)
-        shape = (planes, min(self._rows, self._height), self._width)
+        self._rows = min(max(BLOCK // self._width // planes, 1), self._height)
+        self._at_once = 1 if x.is_cpu else self._height // self._rows
+        self._size = self._at_once * self._rows
+        self.pieces = -(-self._height // self._size)
+        shape = (planes, self._at_once, self._rows, self._width)
         self._scratch = torch.empty(shape, dtype=self.precision, device=x.device)
 
     def rows(self, x: Tensor) -> tuple[Tensor, ...]:
-        """A tensor in blocks of rows: (planes, rows, row size) each."""
+        """A tensor in pieces: (planes, blocks, rows, row size) each."""
         x = x.contiguous(memory_format=torch.channels_last)
-        blocks: tuple[Tensor, ...]
-        blocks = x.permute(0, 2, 3, 1).view(self.planes, self._height, self._width).split(self._rows, 1)
-        return blocks
+        pieces: tuple[Tensor, ...]
+        pieces = x.permute(0, 2, 3, 1).view(self.planes, 1, self._height, self._width).split(self._size, 2)
+        if self._at_once > 1:
+            pieces = (pieces[0].view(self._scratch.shape), *pieces[1:])
+        return pieces
 
     def difference(self, rows: Tensor, centre: Tensor) -> Tensor:
-        """Rows minus a centre, in memory that all blocks share."""
-        return torch.sub(rows, centre, out=self._scratch[:, : rows.shape[1]])
+        """Rows minus a centre, in memory that all pieces share."""
+        return torch.sub(rows, centre, out=self._scratch[:, : rows.shape[1], : rows.shape[2]])
 
     def wide(self, channels: Tensor) -> Tensor:
         """Values per plane and channel, expanded to rows of a block."""
-        return channels.to(self.precision).repeat(1, self._pixels).unsqueeze(1)
+        return channels.to(self.precision).repeat(1, self._pixels).view(self.planes, 1, 1, self._width)
 
     def total(self, sums: list[Tensor]) -> Tensor:
         """Sums per plane and channel in float64, from the column sums of the blocks."""
-        columns = torch.stack(sums, 1).sum(1, dtype=torch.float64)
+        columns = torch.cat(sums, 1).sum(1, dtype=torch.float64)
         return columns.view(self.planes, self._pixels, -1).sum(1)
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance per plane and channel in float64, reading memory once."""
         sums, squares, centres = [], [], []
         for rows in self.rows(x):
-            sums.append(rows.sum(1, dtype=self.precision))
-            centres.append(sums[-1] / rows.shape[1])
-            squares.append(self.difference(rows, centres[-1].unsqueeze(1)).square_().sum(1))
+            sums.append(rows.sum(2, dtype=self.precision))
+            centres.append(sums[-1] / rows.shape[2])
+            squares.append(self.difference(rows, centres[-1].unsqueeze(2)).square_().sum(2))
         mean = self.total(sums) / self.count
         # Squares relative to the columns' means leave out how these differ from the total mean.
         between = [
-            (centre - self.wide(mean).squeeze(1)).square_().mul_(rows.shape[1])
+            (centre - self.wide(mean).squeeze(2)).square_().mul_(rows.shape[2])
             for centre, rows in zip(centres, self.rows(x), strict=True)
         ]
         return mean, self.total([*squares, *between]) / self.count
