@@ -63,13 +63,16 @@ class EagerExecutor:
         self._numbers, self._device, self._boundary = numbers, device, boundary
         self._observed = ObservedPrecision(network, numbers)
         self._scaler = torch.amp.GradScaler(device.type, enabled=numbers.scales_loss)
-        self._updates = 0
+        self._updates, self._is_resumed = 0, False
 
     def train(self, batches: Sequence[AnyBatch], rate: float) -> Outcome:
         """Sum the gradients of the batches and update the weights once."""
         assert self._optimizer is not None
         set_rate(self._optimizer, rate)
         self.network.train()
+        if self._parallel is not None and self._is_resumed:
+            self._rehearse(batches[0])
+        self._is_resumed = False
         self._optimizer.zero_grad(set_to_none=True)
         watch = _StopWatch()
         last = len(batches) - 1
@@ -93,6 +96,18 @@ class EagerExecutor:
             self._mark()
         watch.lap("backward")
         return loss.detach(), metrics
+
+    def _rehearse(self, batch: AnyBatch) -> None:
+        """Compute gradients that are not used, so that a resumed run exchanges its first ones like an unbroken run.
+
+        DistributedDataParallel sorts the gradients in its buckets after the first backward, and a gradient's position
+        in its bucket determines in which order the processes' values are added.
+        """
+        # Each process has its own statistics again afterwards.
+        with self._processes.shared_buffers(self.network), self._processes.exchanging("adding up gradients"):
+            _, loss = self._step(*tensors(batch, self._device))
+            loss.backward()
+            self._mark()
 
     def _synchronized(self, last: bool) -> AbstractContextManager[object]:
         """Exchange the gradients of several batches once, with the last."""
@@ -124,6 +139,7 @@ class EagerExecutor:
             self._optimizer.load_state_dict(dict(state["optimizer"]))
         if self._numbers.scales_loss and state.get("loss_scale"):
             self._scaler.load_state_dict(dict(state["loss_scale"]))
+        self._is_resumed = True
 
     def placement(self) -> Placement:
         """Where and how the work was actually done."""
