@@ -13,6 +13,7 @@ function that needs them. A missing name raises `TorchVersionError`, which names
 
 from __future__ import annotations
 
+import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
@@ -104,6 +105,9 @@ def __getattr__(name: str) -> Any:
     if name not in LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with _checked():
+        if LAZY[name].startswith("torch.ops.prims."):
+            # Importing this module registers Inductor's own operators.
+            importlib.import_module("torch._inductor.inductor_prims")
         found = globals()[name] = pkgutil.resolve_name(LAZY[name])
     return found
 

@@ -149,6 +149,11 @@ def test_each_name_that_is_looked_up_later_exists():
     assert done.returncode == 0, done.stderr
 
 
+def test_an_operator_of_inductor_is_found_before_anything_else_of_it():
+    done = run("from pilotage.torch_private import max_pool_offsets_to_indices as found\nprint(found)")
+    assert done.stdout.strip().startswith("prims._low_memory_max_pool_offsets_to_indices"), done.stderr
+
+
 def test_a_name_that_this_module_does_not_have_is_an_ordinary_mistake():
     with pytest.raises(AttributeError, match="no_such_name"):
         torch_private.no_such_name  # noqa: B018
