@@ -61,7 +61,7 @@ def test_tensors_in_any_layout_are_broadcast(world):
 
 
 def die_in_the_middle():
-    peers = here(answer=timedelta(seconds=60))
+    peers = here(timeout=timedelta(seconds=60))
     peers.sum(torch.ones(2))
     if peers.world.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -105,7 +105,7 @@ def test_a_silent_peer_is_named_after_the_timeout(instances, size):
 
 
 def compile_for_long():
-    peers = here(answer=timedelta(seconds=1))
+    peers = here(timeout=timedelta(seconds=1))
     peers.join()
     if peers.world.rank == 1:
         signal.sigtimedwait([], 1.5)
@@ -128,7 +128,7 @@ def test_a_port_that_is_taken_is_named():
         taken.listen()
         port = taken.getsockname()[1]
         peers = Peers(world=World(size=2, address="127.0.0.1", port=port), timeout=timedelta(seconds=5))
-        with pytest.raises(DistributedError, match=rf"127\.0\.0\.1:{port}: the port is taken"):
+        with pytest.raises(DistributedError, match=rf"127\.0\.0\.1:{port}: the port is in use"):
             peers.join()
 
 
