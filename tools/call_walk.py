@@ -1,8 +1,8 @@
-"""Print which functions of ours a call goes through: the first and a later one, of PopTorch's wrapper and of the public door.
+"""Print the functions of ours that first and later calls go through, of PopTorch's wrapper and of the public door.
 
-``python tools/call_walk.py`` prints the walks; ``--write`` puts them into ARCHITECTURE.md, under "The walk of a call", the
-long ones of first calls with numbers in place of names. Functions that are entered more than once have their count, and
-those that only forward their arguments to another one of ours have an arrow.
+``python tools/call_walk.py`` prints the walks; ``--write`` puts them into ARCHITECTURE.md, under "The walk of a call",
+the long ones of first calls with numbers in place of names. Functions that are entered more than once have their
+count, and those that only forward their arguments to another one of ours have an arrow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pilotage guides a PyTorch model onto an accelerator, runs it there as one compiled program, and proves that it arrived.
+"""Guides a PyTorch model onto an accelerator, runs it there as one compiled program, and proves that it arrived.
 
 Importing it is cheap: torch is imported when a name below is first used.
 """

@@ -2,9 +2,9 @@
 
 A name of torch is private if a part of its path starts with one underscore (``torch._ops.OpOverload``,
 ``Tensor._backward_hooks``, ``torch.ops.aten._to_copy``) or lies in ``torch.fx.experimental``, which has no
-documentation. torch may rename or remove such names in any release, so all other modules take them from here, and a test
-looks for those that do not. Names of operators as text, in tables of what a stored program may call, are data: an entry
-for an operator that torch does not have has no effect.
+documentation. torch may rename or remove such names in any release, so all other modules take them from here, and a
+test looks for those that do not. Names of operators as text, in tables of what a stored program may call, are data:
+an entry for an operator that torch does not have has no effect.
 
 Importing this module imports torch and binds the names, so that using them costs nothing more than before. Names whose
 import takes seconds (Inductor, Dynamo) are looked up when they are first imported from here; import those inside of the

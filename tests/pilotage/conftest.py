@@ -242,7 +242,7 @@ def announcement():
 class KeyPress:
     """Sends SIGINT before one instruction of Pilotage's own code, counted from the beginning of the block.
 
-    It comes as a signal and not as an exception, so that whoever may hold signals back can do so. Real ones come at fewer
+    It comes as a signal and not as an exception, so that code that delays signals can do so. Real ones come at fewer
     places: Python looks for them at calls and jumps alone.
     """
 

@@ -10,7 +10,7 @@ import pilotage
 
 
 class Staged(nn.Module):
-    """Up to four stages with BatchNorm, dropout, a skip over all of them and, if asked, a weight that two of them use."""
+    """Up to four stages with BatchNorm, dropout, a skip over all of them and, on request, a weight that two share."""
 
     def __init__(
         self, stages: int = 4, *, dropout: float = 0.0, tied: bool = False, work_after_loss: bool = False

@@ -87,7 +87,8 @@ class FollowedOptimizer:
         self._state = state
         if any(isinstance(kept, Tensor) for slots in state.values() for kept in slots.values()):
             warnings.warn(
-                f"The state of the {type(self.optimizer).__name__} optimizer, its momentum for instance, is not taken over: it was "
+                f"The state of the {type(self.optimizer).__name__} optimizer, its momentum for instance, is not taken "
+                "over: it was "
                 "stepped on the host, or loaded by load_state_dict(). A program keeps a state of its own, which "
                 "load_optimizer_state_dict() and restore_checkpoint() load.",
                 stacklevel=3,

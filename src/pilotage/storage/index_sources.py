@@ -32,7 +32,7 @@ _CHECKED_BY: Mapping[str, tuple[str, str, str]] = {
     "aten::nll_loss2d_backward": ("aten::nll_loss2d_forward", "target", "self"),
     "aten::embedding_dense_backward": ("aten::embedding", "indices", "weight"),
 }
-"""For each kernel, the forward that checks the same numbers, the argument that holds them, and the tensor they point into."""
+"""For each kernel: the forward that checks the same numbers, their argument, and the tensor they point into."""
 _LAYER, _LAYER_BACKWARD = "aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"
 _SAME_NUMBERS = ("aten::_to_copy", "aten::alias", "aten::clone", "aten::detach", "aten::reshape", "aten::view")
 

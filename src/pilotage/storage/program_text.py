@@ -177,7 +177,7 @@ def _rule_to_data(rule: UpdateRule) -> dict[str, Any]:
     name = type(rule).__name__
     if RULES.get(name) is not type(rule):
         raise ProgramFileError(
-            f"The update rule {name} is in no family of pilotage.optim.families, so the program could not be loaded again."
+            f"The update rule {name} is not in FAMILIES of pilotage.optim.families: the program could not be loaded."
         )
     fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}  # type: ignore[arg-type]
     return {

@@ -167,7 +167,8 @@ def _recurrent(given: Arguments) -> _Wanted:
         or any(tensor.dtype != own.dtype for tensor in tensors)
     ):
         raise ProgramFileError(
-            "The program runs a recurrent layer that is no LSTM over whole sequences of one type. The file was altered or is "
+            "The program runs a recurrent layer that is not an LSTM over whole sequences of one type. The file was "
+            "altered or is "
             "damaged."
         )
     gates, (steps, batch, features) = 4 * hidden, own.shape

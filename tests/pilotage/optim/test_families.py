@@ -77,5 +77,5 @@ def test_a_rule_that_was_not_registered_cannot_be_saved():
     training(torch.zeros(4, 3))
     program = training._executor.session.captured
     group = Group(rule=ForgottenRule(), parameters=(), values={})
-    with pytest.raises(ProgramFileError, match="ForgottenRule is in no family"):
+    with pytest.raises(ProgramFileError, match="ForgottenRule is not in FAMILIES"):
         program_to_data(dataclasses.replace(program, plan=OptimizerPlan(groups=(group,))))

@@ -87,7 +87,9 @@ def kill(start_poprun, left_of):
             job.kill()
             job.communicate()
         assert options.get("restarts") or time.monotonic() - since < WITHIN
-        failed = f"Instance {victim} on {place.hosts[victim]} was the first to fail, by signal SIGKILL. The other processes were"
+        failed = (
+            f"Instance {victim} on {place.hosts[victim]} was the first to fail, by signal SIGKILL. The other processes"
+        )
         assert errors.count("was the first to fail") == 1, errors
         assert failed in errors, errors
         assert "ends" not in [words[0] for words in noted(folder, 0, victim)]
