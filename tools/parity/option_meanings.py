@@ -34,7 +34,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
     *_rows(
         Meaning.EFFECT,
         {
-            "deviceIterations": "The captured step runs so often in one call.",
+            "deviceIterations": "How many times the captured step runs in one call.",
             "replicationFactor": "Replicas without a device of their own take turns on the one there is.",
             "broadcastBuffers": "True refuses models that write buffers with several replicas.",
             "randomSeed": "Seeds torch at once, and the program's random streams.",
@@ -48,7 +48,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "useOfflineIpuTarget": "Forbids running, as connectionType(Never).",
             "setExecutionStrategy": "Stages, phases and IPUs are checked. Under poprun --ipus-per-replica each stage "
             "is a process; else stages run on the one device, or each on its card.",
-            "autoRoundNumIPUs": "Decides whether a number of IPUs that is no power of two is refused.",
+            "autoRoundNumIPUs": "Whether to refuse a number of IPUs that is not a power of two.",
             "maxRepeatLogs": "Limits equal messages during a compilation.",
             "logCycleCount": "True refuses to run: there are no cycles to count without IPU hardware, as in PopTorch.",
             "updatableNamedBuffers": "Names what copyNamedBuffersToDevice sends.",

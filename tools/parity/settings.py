@@ -117,7 +117,7 @@ TABLES = (
                 "Pipelined inference needs as many deviceIterations as stages": "",
                 "A block in two stages, and a block in none, are refused": "",
                 "An operation after a closed block is refused": "",
-                "A number of IPUs that is no power of two, or above 64, is refused": "",
+                "A number of IPUs that is not a power of two, or above 64, is refused": "",
                 "The IPU is that of the stage, of the block, or the number of the stage": "",
                 "In a parallel phased execution even phases sit on even IPUs, and odd ones on odd": "",
             }
