@@ -29,7 +29,7 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
-from pilotage.program.structure import put_together
+from pilotage.program.structure import unflatten
 from pilotage.runtime.checkpoints.folder import Checkpoint, Checkpoints
 from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
@@ -110,7 +110,7 @@ class CompiledModel(NeverLost):
         executor = self._executor
         with executor.calling:
             outputs = executor.run(executor.bind(*args, **kwargs))
-            return put_together(executor.output_structure, outputs)
+            return unflatten(executor.output_structure, outputs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""

@@ -4,7 +4,7 @@ from torch import nn
 
 import poptorch
 from pilotage.optim.reading import read_optimizer
-from pilotage.program.structure import put_together
+from pilotage.program.structure import unflatten
 from pilotage.runtime.executor import Executor
 from poptorch._args_parser import registered_parsers
 from poptorch._capture.capturing import capturing
@@ -49,7 +49,7 @@ class Compiled:
             self.compile(*args, **kwargs)
         with translated(), self.capture.following(self.module):
             outputs = self.executor.run(self.executor.bind(*args, **kwargs))
-        return put_together(self.executor.output_structure, outputs)
+        return unflatten(self.executor.output_structure, outputs)
 
 
 @pytest.fixture

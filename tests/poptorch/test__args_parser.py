@@ -3,7 +3,7 @@ import sys
 import pytest
 import torch
 
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from poptorch._args_parser import (
     ICustomArgParser,
     registerCustomArgParser,
@@ -101,8 +101,8 @@ def test_the_exact_type_is_asked_first_and_then_the_types_above_in_order():
 
     registerCustomArgParser(Crate, CrateParser())
     try:
-        of_crate = take_apart(Crate(torch.ones(1)), registered_parsers())[1].parser._parser
-        of_special = take_apart(Special(torch.ones(1)), registered_parsers())[1].parser._parser
+        of_crate = flatten(Crate(torch.ones(1)), registered_parsers())[1].parser._parser
+        of_special = flatten(Special(torch.ones(1)), registered_parsers())[1].parser._parser
     finally:
         registerCustomArgParser(Crate, None)
     assert type(of_crate) is CrateParser

@@ -28,8 +28,8 @@ from pilotage.engine import (
     log_event,
     peers_as,
     pipeline_group_here,
-    put_together,
     source_lines,
+    unflatten,
 )
 from pilotage.engine import OutputMode as EngineOutputMode
 from poptorch._args_parser import registered_parsers
@@ -140,7 +140,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
                 self._performance.note(start, time.perf_counter())
             if self._anchors:
                 outputs = self._anchors.take(outputs, self.engine)
-            return put_together(self.engine.output_structure, map(as_output, outputs))
+            return unflatten(self.engine.output_structure, map(as_output, outputs))
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""

@@ -19,7 +19,7 @@ from pilotage.program.graphs.origins import enter_stage
 from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import Parsers, Structure, put_together, take_apart
+from pilotage.program.structure import Parsers, Structure, flatten, unflatten
 from pilotage.torch_private import backward_hooks, post_accumulate_grad_hooks, storage_address
 
 _forward_is_running: ContextVar[bool] = ContextVar("pilotage_forward_is_running", default=False)
@@ -99,7 +99,7 @@ class Model:
 
     def call(self, inputs: Sequence[Tensor]) -> Any:
         """Run forward on a micro-batch; only inside `using`."""
-        positional, named = put_together(self.arguments, inputs)
+        positional, named = unflatten(self.arguments, inputs)
         token = _forward_is_running.set(True)
         enter_stage(None)
         try:
@@ -114,12 +114,12 @@ class Model:
             enter_stage(None)
 
     def _constants(self, value: Any, flow: DataFlow) -> tuple[int, ...]:
-        tensors, _ = take_apart(value, self.parsers)
+        tensors, _ = flatten(value, self.parsers)
         return tuple(position for position, tensor in enumerate(tensors) if not flow.varies(tensor))
 
     def outputs_of(self, value: Any, state: Sequence[Tensor]) -> list[Tensor]:
         """The tensors that forward returned, as copies where they share memory with the state."""
-        tensors, self.findings.outputs = take_apart(value, self.parsers)
+        tensors, self.findings.outputs = flatten(value, self.parsers)
         _refuse_sparse(tensors)
         storages = {storage_address(tensor.untyped_storage()) for tensor in state}
         return [_apart(tensor.detach(), storages) for tensor in tensors]

@@ -146,7 +146,7 @@ class _Fetcher:
         return empty_loader_error(items=self._rows, own_items=None, combined=self._task.rebatched_size)
 
     def _items(self) -> Iterator[list[Tensor]]:
-        """One epoch of items, taken apart and rebatched."""
+        """One epoch of items, flattened and rebatched."""
         flat = (self._tensors_of(item) for item in self._task.iterable)
         if self._task.rebatched_size is None:
             return flat

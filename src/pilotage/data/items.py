@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pilotage.errors import InputError
-from pilotage.program.structure import Parsed, Parsers, Structure, Table, TensorLeaf, take_apart
+from pilotage.program.structure import Parsed, Parsers, Structure, Table, TensorLeaf, flatten
 
 
 def take_item_apart(item: Any, parsers: Parsers) -> tuple[list[Tensor], Structure]:
@@ -18,7 +18,7 @@ def take_item_apart(item: Any, parsers: Parsers) -> tuple[list[Tensor], Structur
     An item is a tensor, a sequence of tensors (which becomes a list), a dictionary from str to tensor, or an object
     that a parser takes apart.
     """
-    tensors, structure = take_apart(_as_container(item, parsers), parsers)
+    tensors, structure = flatten(_as_container(item, parsers), parsers)
     if isinstance(structure, Table):
         structure = dataclasses.replace(structure, template=dict.fromkeys(item))
     if not tensors or not _is_flat(structure):

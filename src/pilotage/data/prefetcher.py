@@ -24,7 +24,7 @@ from pilotage.data.random_state import RandomState
 from pilotage.data.ring import Ring
 from pilotage.data.sharing_mode import SharingMode, start_process
 from pilotage.errors import FetchError, FetchStartError, OptionError
-from pilotage.program.structure import Parsers, Structure, put_together
+from pilotage.program.structure import Parsers, Structure, unflatten
 
 _GRACE_SECONDS = 1.0
 
@@ -120,7 +120,7 @@ class Prefetcher:
             self._epoch.is_finished = True
             raise StopIteration
         self._epoch.holds_item = True
-        return put_together(self._structure, self._ring.read(message.slot, message.rows))
+        return unflatten(self._structure, self._ring.read(message.slot, message.rows))
 
     def __len__(self) -> int:
         if self._rebatched_size is None:

@@ -88,16 +88,16 @@ Structure: TypeAlias = TensorLeaf | Constant | Sequence | Table | Record | Parse
 _LEAF = TensorLeaf()
 
 
-def take_apart(value: Any, parsers: Parsers | None = None) -> tuple[list[Tensor], Structure]:
+def flatten(value: Any, parsers: Parsers | None = None) -> tuple[list[Tensor], Structure]:
     """Flatten a nested value into its tensors, in order, and its structure."""
     tensors: list[Tensor] = []
-    structure = _take_apart(value, tensors, parsers or {})
+    structure = _flatten(value, tensors, parsers or {})
     return tensors, structure
 
 
-def put_together(structure: Structure, tensors: Iterable[Tensor]) -> Any:
+def unflatten(structure: Structure, tensors: Iterable[Tensor]) -> Any:
     """Rebuild the nested value with these tensors."""
-    return _put_together(structure, iter(tensors))
+    return _unflatten(structure, iter(tensors))
 
 
 def count_tensors(structure: Structure) -> int:
@@ -156,7 +156,7 @@ def call_paths(call: Structure, names: list[str]) -> Iterator[str]:
         yield from tensor_paths(item, str(key))
 
 
-def _take_apart(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structure:
+def _flatten(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structure:
     if isinstance(value, Tensor):
         tensors.append(value)
         return _LEAF
@@ -165,31 +165,29 @@ def _take_apart(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structur
         tensors.extend(found)
         return Parsed(template=value, parser=parser, kind=type(value), count=len(found))
     if isinstance(value, (tuple, list)):
-        return Sequence(type(value), tuple(_take_apart(item, tensors, parsers) for item in value))
+        return Sequence(type(value), tuple(_flatten(item, tensors, parsers) for item in value))
     if isinstance(value, dict):
         keys = _sorted(value)
         # The user's dictionary may change later, and would keep its tensors alive.
         template = dict.fromkeys(value) if type(value) is dict else copy.copy(value)
-        return Table(template, keys, tuple(_take_apart(value[key], tensors, parsers) for key in keys))
+        return Table(template, keys, tuple(_flatten(value[key], tensors, parsers) for key in keys))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = tuple(field.name for field in dataclasses.fields(value))
-        items = tuple(_take_apart(getattr(value, name), tensors, parsers) for name in names)
+        items = tuple(_flatten(getattr(value, name), tensors, parsers) for name in names)
         return Record(value, type(value), names, items)
     return Constant(value)
 
 
-def _put_together(structure: Structure, tensors: Iterator[Tensor]) -> Any:
+def _unflatten(structure: Structure, tensors: Iterator[Tensor]) -> Any:
     match structure:
         case TensorLeaf():
             return next(tensors)
         case Constant():
             return structure.value
         case Sequence():
-            return _rebuild_sequence(structure.kind, [_put_together(item, tensors) for item in structure.items])
+            return _rebuild_sequence(structure.kind, [_unflatten(item, tensors) for item in structure.items])
         case Table():
-            values = {
-                key: _put_together(item, tensors) for key, item in zip(structure.keys, structure.items, strict=True)
-            }
+            values = {key: _unflatten(item, tensors) for key, item in zip(structure.keys, structure.items, strict=True)}
             table = copy.copy(structure.template)
             for key in structure.template:
                 table[key] = values[key]
@@ -197,7 +195,7 @@ def _put_together(structure: Structure, tensors: Iterator[Tensor]) -> Any:
         case Record():
             record = copy.copy(structure.template)
             for name, item in zip(structure.keys, structure.items, strict=True):
-                object.__setattr__(record, name, _put_together(item, tensors))
+                object.__setattr__(record, name, _unflatten(item, tensors))
             return record
         case Parsed():
             return structure.parser.rebuild(structure.template, tensors)

@@ -12,7 +12,7 @@ from torch import Tensor
 from pilotage.errors import BatchDimensionError, InputError
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec, contiguous_strides
-from pilotage.program.structure import Parsers, Structure, call_paths, plain_tensors, take_apart
+from pilotage.program.structure import Parsers, Structure, call_paths, flatten, plain_tensors
 from pilotage.runtime.call_comparison import refuse_difference
 
 
@@ -64,10 +64,10 @@ class CallBinder:
         tensors: Sequence[Tensor]
         is_plain = len(args) == self._plain and not kwargs and all(isinstance(each, Tensor) for each in args)
         if self._first is not None and is_plain:
-            # Like the first call, so that nothing has to be arranged and taken apart.
+            # Like the first call: nothing to bind or to flatten.
             tensors, structure = args, self._first[0]
         else:
-            tensors, structure = take_apart(self.signature.bind(args, kwargs), self._parsers)
+            tensors, structure = flatten(self.signature.bind(args, kwargs), self._parsers)
         return BoundCall(structure, tensors, [self._prepared(tensor) for tensor in tensors])
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:

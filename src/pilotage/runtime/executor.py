@@ -26,7 +26,7 @@ from pilotage.options.execution import Execution
 from pilotage.program.layout import ReplicaGroups
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
-from pilotage.program.structure import Parsers, put_together
+from pilotage.program.structure import Parsers, unflatten
 from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
@@ -106,7 +106,7 @@ class Executor(ProgramView):
         """Run the program on a batch and return what forward returns, by output mode."""
         with self.calling:
             outputs = self.run(self.bind(*args, **kwargs))
-            return put_together(self.output_structure, outputs)
+            return unflatten(self.output_structure, outputs)
 
     def run(self, call: BoundCall) -> list[Tensor]:
         """Run the program on a call's inputs; returns the tensors of the outputs."""

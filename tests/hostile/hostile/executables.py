@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 import poptorch
-from pilotage.program.structure import put_together
+from pilotage.program.structure import unflatten
 
 MEMORY = 256 << 20
 """The memory limit for a program."""
@@ -27,7 +27,7 @@ def load_and_run(path: Path) -> str:
     ]
     if sum(tensor.numel() * tensor.element_size() for tensor in tensors) > MEMORY:
         return "loaded"
-    arguments, keywords = put_together(program.arguments, tensors)
+    arguments, keywords = unflatten(program.arguments, tensors)
     try:
         model(*arguments, **keywords)
     except Exception as error:

@@ -15,7 +15,7 @@ from pilotage.capture.model import modes_of
 from pilotage.options.batching import Batching
 from pilotage.program.program import Action
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 
 
 class Network(nn.Module):
@@ -41,7 +41,7 @@ def request(module, batching=None, training=True):
     )
     return Request(
         module=module,
-        arguments=take_apart(((example,), {}))[1],
+        arguments=flatten(((example,), {}))[1],
         inputs=[TensorSpec.of(example)],
         modes=modes_of(module),
         plan=plan,

@@ -5,7 +5,7 @@ import torch
 
 from pilotage.data.items import take_item_apart
 from pilotage.errors import InputError
-from pilotage.program.structure import put_together
+from pilotage.program.structure import unflatten
 
 Pair = namedtuple("Pair", "left right")
 A, B = torch.rand(2), torch.rand(3)
@@ -26,7 +26,7 @@ class GraphParser:
 
 def sent(item, parsers=None):
     tensors, structure = take_item_apart(item, parsers or {})
-    return put_together(structure, tensors)
+    return unflatten(structure, tensors)
 
 
 def test_a_tensor_arrives_as_a_tensor():

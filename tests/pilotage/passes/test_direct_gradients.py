@@ -22,7 +22,7 @@ from pilotage.program.graphs.straight_line import straight_line
 from pilotage.program.program import Action
 from pilotage.program.schedule import make_schedule
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 
 CPU = torch.device("cpu")
 INPUT = torch.randn(3, 2, 6, 6, generator=torch.Generator().manual_seed(1))
@@ -54,7 +54,7 @@ def program_of(batching: Batching, pooling: Pooling = Pooling.POST, reduction: R
     module = Mixed()
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-3, momentum=0.9)
     plan = read_optimizer(optimizer, {id(parameter): name for name, parameter in module.named_parameters()})
-    _, arguments = take_apart(((INPUT,), {}))
+    _, arguments = flatten(((INPUT,), {}))
     program = capture(
         Request(
             module=module,

@@ -15,7 +15,7 @@ from pilotage.options.batching import Batching
 from pilotage.passes.offloading import offloaded
 from pilotage.program.program import Action
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 
 CARD = torch.device("meta")
 HOST = torch.device("cpu")
@@ -55,7 +55,7 @@ def program():
     captured = capture(
         Request(
             module=module,
-            arguments=take_apart(((X,), {}))[1],
+            arguments=flatten(((X,), {}))[1],
             inputs=[TensorSpec.of(X)],
             modes=modes_of(module),
             plan=read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1), names),

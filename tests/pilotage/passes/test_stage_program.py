@@ -28,7 +28,7 @@ from pilotage.program.graphs.forward_marks import keep_for_backward
 from pilotage.program.program import Program
 from pilotage.program.schedule import make_schedule
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from pilotage.strategies.stages.work import StageWork
 
 CPU = torch.device("cpu")
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 def captured(module: nn.Module, inputs, *, trains: bool = True) -> Program:
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1), names) if trains else None
-    _, arguments = take_apart((tuple(inputs), {}), {})
+    _, arguments = flatten((tuple(inputs), {}), {})
     request = Request(
         module=module,
         arguments=arguments,

@@ -16,7 +16,7 @@ from pilotage.passes.stages_on_cards import cut_for_cards, stages_of
 from pilotage.program.program import Action
 from pilotage.program.schedule import Step
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from pilotage.strategies.stages.update import StageUpdate
 from pilotage.strategies.stages.work import StageWork
 
@@ -46,7 +46,7 @@ def program():
     return capture(
         Request(
             module=module,
-            arguments=take_apart((inputs, {}), {})[1],
+            arguments=flatten((inputs, {}), {})[1],
             inputs=[TensorSpec.of(tensor) for tensor in inputs],
             modes=modes_of(module),
             plan=plan,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pilotage.program.structure import call_paths, count_tensors, put_together, take_apart, tensor_paths
+from pilotage.program.structure import call_paths, count_tensors, flatten, tensor_paths, unflatten
 
 
 class Pair(NamedTuple):
@@ -63,24 +63,24 @@ def contents(value: Any) -> Any:
 
 @given(values)
 def test_a_flattened_value_can_be_rebuilt(value):
-    found, structure = take_apart(value)
-    assert contents(put_together(structure, found)) == contents(value)
+    found, structure = flatten(value)
+    assert contents(unflatten(structure, found)) == contents(value)
     assert count_tensors(structure) == len(found) == len(list(tensor_paths(structure, "value")))
 
 
 @given(values)
 def test_rebuilding_with_other_tensors_leaves_the_original_unchanged(value):
     before = contents(value)
-    found, structure = take_apart(value)
-    doubled = put_together(structure, [tensor * 2 + 1 for tensor in found])
-    assert [tensor.item() for tensor in take_apart(doubled)[0]] == [tensor.item() * 2 + 1 for tensor in found]
+    found, structure = flatten(value)
+    doubled = unflatten(structure, [tensor * 2 + 1 for tensor in found])
+    assert [tensor.item() for tensor in flatten(doubled)[0]] == [tensor.item() * 2 + 1 for tensor in found]
     assert contents(value) == before
 
 
 @given(values, values)
 def test_structures_are_equal_exactly_if_values_differ_only_in_tensors(one, other):
     def shape(value):
-        return contents(put_together(take_apart(value)[1], iter(lambda: torch.tensor([0]), None)))
+        return contents(unflatten(flatten(value)[1], iter(lambda: torch.tensor([0]), None)))
 
     def in_order(content):
         kind, items = content
@@ -90,15 +90,15 @@ def test_structures_are_equal_exactly_if_values_differ_only_in_tensors(one, othe
 
     same = repr(in_order(shape(one))) == repr(in_order(shape(other)))
     if same:
-        assert take_apart(one)[1] == take_apart(other)[1]
-    elif take_apart(one)[1] == take_apart(other)[1]:
+        assert flatten(one)[1] == flatten(other)[1]
+    elif flatten(one)[1] == flatten(other)[1]:
         # Only the sign of zero is ignored.
         assert repr(in_order(shape(one))).replace("-0.0", "0.0") == repr(in_order(shape(other))).replace("-0.0", "0.0")
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, 1.0), (1, True), (0, False), (0.0, False), ("1", 1), (None, False)])
 def test_constants_of_different_types_are_different(one, other):
-    assert take_apart(one)[1] != take_apart(other)[1]
+    assert flatten(one)[1] != flatten(other)[1]
 
 
 @pytest.mark.parametrize(
@@ -107,54 +107,54 @@ def test_constants_of_different_types_are_different(one, other):
     ids=lambda value: type(value).__name__,
 )
 def test_a_constant_equals_itself(value):
-    assert take_apart((value, 1))[1] == take_apart((value, 1))[1]
+    assert flatten((value, 1))[1] == flatten((value, 1))[1]
 
 
 def test_equal_arrays_are_equal_constants_and_others_are_not():
-    assert take_apart(numpy.arange(3))[1] == take_apart(numpy.arange(3))[1]
-    assert take_apart(numpy.arange(3))[1] != take_apart(numpy.arange(4))[1]
-    assert take_apart(numpy.arange(3))[1] != take_apart(numpy.arange(3.0))[1]
+    assert flatten(numpy.arange(3))[1] == flatten(numpy.arange(3))[1]
+    assert flatten(numpy.arange(3))[1] != flatten(numpy.arange(4))[1]
+    assert flatten(numpy.arange(3))[1] != flatten(numpy.arange(3.0))[1]
 
 
 def test_dictionaries_are_equal_whatever_their_order():
     one = {"a": torch.ones(1), "b": torch.zeros(1)}
     other = {"b": torch.zeros(1), "a": torch.ones(1)}
-    assert take_apart(one)[1] == take_apart(other)[1]
-    assert [t.item() for t in take_apart(one)[0]] == [t.item() for t in take_apart(other)[0]] == [1.0, 0.0]
+    assert flatten(one)[1] == flatten(other)[1]
+    assert [t.item() for t in flatten(one)[0]] == [t.item() for t in flatten(other)[0]] == [1.0, 0.0]
 
 
 def test_a_dictionary_comes_back_in_its_own_order():
-    found, structure = take_apart({"b": torch.ones(1), "a": torch.zeros(1)})
-    assert list(put_together(structure, found)) == ["b", "a"]
+    found, structure = flatten({"b": torch.ones(1), "a": torch.zeros(1)})
+    assert list(unflatten(structure, found)) == ["b", "a"]
 
 
 def test_changing_a_dictionary_does_not_change_its_structure():
     given = {"a": torch.ones(1), "b": 2}
-    found, structure = take_apart(given)
+    found, structure = flatten(given)
     del given["b"]
-    assert put_together(structure, found) == {"a": found[0], "b": 2}
+    assert unflatten(structure, found) == {"a": found[0], "b": 2}
 
 
 def test_a_structure_keeps_no_tensor_of_a_plain_dictionary_alive():
-    _, structure = take_apart({"a": torch.ones(1)})
+    _, structure = flatten({"a": torch.ones(1)})
     assert structure.template == {"a": None}
 
 
 def test_what_torch_itself_returns_as_a_named_tuple_comes_back_as_one():
-    found, structure = take_apart(torch.ones(2, 3).max(dim=1))
-    again = put_together(structure, found)
+    found, structure = flatten(torch.ones(2, 3).max(dim=1))
+    again = unflatten(structure, found)
     assert type(again) is torch.return_types.max
     assert again.values is found[0]
     assert again.indices is found[1]
 
 
 def test_a_tensor_is_named_as_the_user_would_write_it():
-    _, structure = take_apart({"image": [torch.ones(1), Point(torch.ones(1), 3)]})
+    _, structure = flatten({"image": [torch.ones(1), Point(torch.ones(1), 3)]})
     assert list(tensor_paths(structure, "batch")) == ["batch['image'][0]", "batch['image'][1].x"]
 
 
 def test_the_tensors_of_a_call_are_named_after_the_parameters():
-    _, call = take_apart(((torch.ones(1), (torch.ones(1),), torch.ones(1)), {"mask": torch.ones(1)}))
+    _, call = flatten(((torch.ones(1), (torch.ones(1),), torch.ones(1)), {"mask": torch.ones(1)}))
     assert list(call_paths(call, ["x", "pair"])) == ["x", "pair[0]", "args[2]", "mask"]
 
 
@@ -178,14 +178,14 @@ def test_objects_use_the_parser_of_their_class_or_a_base_class():
         pass
 
     for kind in (Graph, Special):
-        found, structure = take_apart([kind(torch.ones(1), torch.zeros(2), "g")], {Graph: GraphParser()})
+        found, structure = flatten([kind(torch.ones(1), torch.zeros(2), "g")], {Graph: GraphParser()})
         assert count_tensors(structure) == 2
         assert list(tensor_paths(structure, "x")) == ["x[0]<0>", "x[0]<1>"]
-        (again,) = put_together(structure, [t + 1 for t in found])
+        (again,) = unflatten(structure, [t + 1 for t in found])
         assert (again.nodes.tolist(), again.edges.tolist(), again.name) == ([2.0], [1.0, 1.0], "g")
 
 
 def test_without_a_parser_an_object_is_a_constant():
-    found, structure = take_apart(Graph(torch.ones(1), torch.ones(1), "g"))
+    found, structure = flatten(Graph(torch.ones(1), torch.ones(1), "g"))
     assert found == []
     assert count_tensors(structure) == 0

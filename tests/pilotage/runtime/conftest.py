@@ -16,7 +16,7 @@ from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.host import StaleParameter, StaleTensor
 
@@ -112,7 +112,7 @@ def compilation():
     def make(module, *inputs, trains=True, **settings):
         names = {id(parameter): name for name, parameter in module.named_parameters()}
         plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9), names) if trains else None
-        tensors, arguments = take_apart(CallSignature.of(module.forward).bind(inputs, {}), {})
+        tensors, arguments = flatten(CallSignature.of(module.forward).bind(inputs, {}), {})
         events = []
         given = {name: settings.pop(name) for name in ("peers", "line") if name in settings}
         compiled = Compilation(

@@ -9,7 +9,7 @@ import torch
 
 from pilotage.errors import InputError
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from pilotage.runtime.call_comparison import refuse_difference
 
 
@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 
 def compare(first, later):
-    (tensors, structure), (later_tensors, later_structure) = take_apart(first), take_apart(later)
+    (tensors, structure), (later_tensors, later_structure) = flatten(first), flatten(later)
     specifications, later_specifications = map(TensorSpec.of, tensors), map(TensorSpec.of, later_tensors)
     refuse_difference(structure, later_structure, tuple(specifications), tuple(later_specifications), ["x", "y", "z"])
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.errors import CaptureError, ProgramFileError
-from pilotage.program.structure import put_together, take_apart
+from pilotage.program.structure import flatten, unflatten
 from pilotage.storage.structure_text import structure_from_data, structure_to_data
 
 
@@ -50,21 +50,21 @@ def through_text(structure):
 
 @given(values)
 def test_a_structure_can_be_written_and_read(value):
-    tensors, structure = take_apart(value)
+    tensors, structure = flatten(value)
     again = through_text(structure)
     assert again == structure
-    assert str(put_together(again, tensors)) == str(value)
+    assert str(unflatten(again, tensors)) == str(value)
 
 
 def test_a_data_class_becomes_a_dictionary():
-    tensors, structure = take_apart(Point(torch.ones(1), 3))
-    assert put_together(through_text(structure), tensors) == {"x": tensors[0], "y": 3}
+    tensors, structure = flatten(Point(torch.ones(1), 3))
+    assert unflatten(through_text(structure), tensors) == {"x": tensors[0], "y": 3}
 
 
 def test_an_unavailable_class_becomes_a_tuple():
-    tensors, structure = take_apart(Pair(torch.ones(1), 3))
+    tensors, structure = flatten(Pair(torch.ones(1), 3))
     data = json.loads(json.dumps(structure_to_data(structure)).replace("Pair", "Gone"))
-    assert put_together(structure_from_data(data), tensors) == (tensors[0], 3)
+    assert unflatten(structure_from_data(data), tensors) == (tensors[0], 3)
 
 
 def test_reading_imports_nothing():
@@ -82,7 +82,7 @@ def test_what_is_not_a_container_is_not_called():
 
 def test_values_that_cannot_be_written_are_refused():
     with pytest.raises(CaptureError, match=r"type range .*cannot be written"):
-        structure_to_data(take_apart([range(3)])[1])
+        structure_to_data(flatten([range(3)])[1])
 
 
 def test_an_unknown_kind_is_refused():

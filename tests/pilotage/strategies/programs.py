@@ -16,7 +16,7 @@ from pilotage.program.program import Action
 from pilotage.program.schedule import make_schedule
 from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from pilotage.strategies.strategy import Setup
 
 CPU = torch.device("cpu")
@@ -61,7 +61,7 @@ def plan_of(module):
 def captured(module, batching, *, trains=True, gradients_apart=False):
     """A program of the module, captured on the processor."""
     inputs = [tensor[:SAMPLES] for tensor in batch(batching)]
-    tensors, arguments = take_apart(CallSignature.of(module.forward).bind(tuple(inputs), {}), {})
+    tensors, arguments = flatten(CallSignature.of(module.forward).bind(tuple(inputs), {}), {})
     return capture(
         Request(
             module=module,

@@ -16,7 +16,7 @@ from pilotage.options.execution import Execution
 from pilotage.options.locations import Locations
 from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 from pilotage.strategies.tensor_locations import (
     notice_of_locations,
     optimizer_shards_of,
@@ -53,7 +53,7 @@ def test_what_comes_to_nothing_is_said():
 
 def test_state_that_waits_on_the_host_and_several_cards_exclude_each_other():
     layout = StateLayout(parameters={}, buffers={}, slots_on_host=4)
-    program = Program(layout=layout, computations={}, arguments=take_apart(((), {}))[1], inputs=(), outputs=None)
+    program = Program(layout=layout, computations={}, arguments=flatten(((), {}))[1], inputs=(), outputs=None)
     with pytest.raises(OptionError, match="several cards"):
         refuse_slots_on_host(program)
 

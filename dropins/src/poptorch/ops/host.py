@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor, nn
 
-from pilotage.engine import Structure, TensorSpec, put_together, take_apart
+from pilotage.engine import Structure, TensorSpec, flatten, unflatten
 from pilotage.torch_private import disable_current_modes
 from poptorch._capture.capturing import current_capture
 from poptorch.ops.branches import branch_taken
@@ -32,16 +32,16 @@ class CPU:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function now or, in a program, whenever the program runs."""
         refuse_training(f"poptorch.CPU ({self._ID})")
-        tensors, arguments = take_apart((args, kwargs))
+        tensors, arguments = flatten((args, kwargs))
         if is_traced(*tensors):
             return self._call_later(tensors, arguments)
         devices = [tensor.device for tensor in tensors if tensor.device.type != "cpu"]
         if not devices or isinstance(self._layer_to_call, nn.Module):
             # In the eager tier a module's weights are on the device of its inputs.
             return self._layer_to_call(*args, **kwargs)
-        positional, named = put_together(arguments, [tensor.cpu() for tensor in tensors])
-        results, structure = take_apart(self._layer_to_call(*positional, **named))
-        return put_together(structure, [result.to(devices[0]) for result in results])
+        positional, named = unflatten(arguments, [tensor.cpu() for tensor in tensors])
+        results, structure = flatten(self._layer_to_call(*positional, **named))
+        return unflatten(structure, [result.to(devices[0]) for result in results])
 
     def _call_later(self, tensors: Sequence[Tensor], arguments: Structure) -> Any:
         function = _HostFunction.tried(self._layer_to_call, self._ID, tensors, arguments)
@@ -50,7 +50,7 @@ class CPU:
         keeper = self._called_by_programs if capture is None else capture.host_functions
         keeper.append(function)
         results = torch.ops.poptorch.call_on_host(tensors, function.key, branch_taken())
-        return put_together(function.results, results)
+        return unflatten(function.results, results)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +72,7 @@ class _HostFunction:
         """Call a function once on zeros, to find out what it returns."""
         device = tensors[0].device if tensors else torch.empty(0).device
         with disable_current_modes(), torch.device("cpu"):
-            results, structure = take_apart(_tried(function, tensors, arguments))
+            results, structure = flatten(_tried(function, tensors, arguments))
             specifications = tuple(TensorSpec.of(result.contiguous()) for result in results)
         return cls(
             key=f"{name}/{uuid.uuid4().hex}",
@@ -85,9 +85,9 @@ class _HostFunction:
 
     def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         # The function gets copies and its results are copied, so it may keep or change them.
-        positional, named = put_together(self.arguments, [tensor.to("cpu", copy=True) for tensor in tensors])
+        positional, named = unflatten(self.arguments, [tensor.to("cpu", copy=True) for tensor in tensors])
         with torch.device("cpu"):
-            results, _ = take_apart(self.function(*positional, **named))
+            results, _ = flatten(self.function(*positional, **named))
         if is_traced(*results):
             raise Error(
                 f"The host function {self.key.partition('/')[0]!r} works with tensors that forward made while the "
@@ -109,13 +109,13 @@ class _HostFunction:
 
 def _tried(function: Callable[..., Any], tensors: Sequence[Tensor], arguments: Structure) -> Any:
     zeros = [torch.zeros(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
-    positional, named = put_together(arguments, zeros)
+    positional, named = unflatten(arguments, zeros)
     try:
         return function(*positional, **named)
     except RuntimeError as error:
         # During capture the model's weights are tensors without data, maybe of another device. A function that uses
         # them can be tried on such tensors too.
-        positional, named = put_together(arguments, tensors)
+        positional, named = unflatten(arguments, tensors)
         try:
             return function(*positional, **named)
         except Exception:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from pilotage.engine import put_together, take_apart
+from pilotage.engine import flatten, unflatten
 from poptorch._args_parser import registered_parsers
 from poptorch._capture.capturing import Capture, current_capture
 from poptorch._errors import require
@@ -25,8 +25,8 @@ def set_overlap_for_input(input_tensors: Nested, mode: OverlapMode) -> Nested:
     capture = _checked("set_overlap_for_input", mode)
     if capture is None:
         return input_tensors
-    tensors, structure = take_apart(input_tensors, registered_parsers())
-    overlapped: Nested = put_together(structure, [_overlapped(capture, tensor) for tensor in tensors])
+    tensors, structure = flatten(input_tensors, registered_parsers())
+    overlapped: Nested = unflatten(structure, [_overlapped(capture, tensor) for tensor in tensors])
     return overlapped
 
 

@@ -19,7 +19,7 @@ from pilotage.capture.loss.dropped_work import DroppedWork, Operation, dropped_w
 from pilotage.capture.loss.search import Loss, Marks, differentiable, final_losses
 from pilotage.errors import LossError
 from pilotage.program.graphs.source_lines import current_line
-from pilotage.program.structure import Parsers, take_apart, tensor_paths
+from pilotage.program.structure import Parsers, flatten, tensor_paths
 
 LOSS_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     {
@@ -90,7 +90,7 @@ class CalledLoss(Marks):
 
     def dropped_work(self, root: Loss, value: Any) -> DroppedWork | None:
         """An output that forward computes from the root, whose extra work does not affect the gradients."""
-        tensors, structure = take_apart(value, self._parsers)
+        tensors, structure = flatten(value, self._parsers)
         outputs = dict(zip(tensor_paths(structure, "output"), tensors, strict=True))
         return dropped_work(root, outputs, self.operations)
 

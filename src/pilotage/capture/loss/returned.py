@@ -20,7 +20,7 @@ from torch import Tensor
 from pilotage.capture.loss.dropped_work import DroppedWork
 from pilotage.capture.loss.search import Loss, Marks, differentiable, final_losses
 from pilotage.errors import LossError
-from pilotage.program.structure import Parsers, take_apart, tensor_paths
+from pilotage.program.structure import Parsers, flatten, tensor_paths
 
 _REMEDY = (
     "Return the loss, wrap it in pilotage.mark_loss(loss) inside forward, or give pilotage.training a function of "
@@ -60,7 +60,7 @@ class ReturnedLoss(Marks):
         return final[0]
 
     def _only_scalar(self, value: Any) -> Tensor:
-        tensors, structure = take_apart(value, self._parsers)
+        tensors, structure = flatten(value, self._parsers)
         outputs = list(zip(tensor_paths(structure, "output"), tensors, strict=True))
         trained = [(path, tensor) for path, tensor in outputs if _can_be_loss(tensor)]
         candidates = _each_once([each for each in trained if each[1].dim() == 0] or trained)

@@ -14,7 +14,7 @@ from pilotage.capture.capture import Request, capture
 from pilotage.capture.model import modes_of
 from pilotage.options.batching import Batching
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import take_apart
+from pilotage.program.structure import flatten
 
 NETWORKS = {
     "lstm": lambda: nn.LSTM(3, 4, batch_first=True),
@@ -44,7 +44,7 @@ def every_warning():
 
 def captured_for_a_card(module, x):
     """Capture needs no card: its tensors have no data."""
-    _, arguments = take_apart(((x,), {}), {})
+    _, arguments = flatten(((x,), {}), {})
     request = Request(
         module=module,
         arguments=arguments,
