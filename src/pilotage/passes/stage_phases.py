@@ -110,8 +110,8 @@ class _Search:
         memory = self._memories.memory(value)
         if memory.op == "placeholder":
             self._written.add(memory)
-            home = self.phases.get(memory)
-            if memory in self._everywhere or home != stage_of_phase(phase, self._stages):
+            assigned = self.phases.get(memory)
+            if memory in self._everywhere or assigned != stage_of_phase(phase, self._stages):
                 raise CaptureError(
                     f"forward writes to {memory.name} in stage {stage_of_phase(phase, self._stages)}, but it belongs "
                     "to another stage, or to all. State that changes can be used in only one stage of a pipeline."

@@ -30,7 +30,7 @@ class PlacedProgram:
     """A program with a device for each operation, and the devices of its state."""
 
     program: Program
-    homes: Mapping[str, torch.device]
+    state_devices: Mapping[str, torch.device]
     """The devices of parameters and buffers; everything else is on the first device."""
 
 
@@ -39,16 +39,16 @@ def place(program: Program, devices: Devices) -> PlacedProgram:
     forward = next(iter(program.computations.values()))
     if len(devices) < 2 or forward.graph is None or not _spans(forward.graph, devices):
         return PlacedProgram(program, {})
-    homes = {
+    state_devices = {
         name: device
         for name, device in zip(_names(program, forward), _first_uses(forward.graph, devices), strict=False)
         if name is not None
     }
     computations = {
-        action: replace(computation, graph=_placed(program, computation, devices, homes))
+        action: replace(computation, graph=_placed(program, computation, devices, state_devices))
         for action, computation in program.computations.items()
     }
-    return PlacedProgram(replace(program, computations=computations), homes)
+    return PlacedProgram(replace(program, computations=computations), state_devices)
 
 
 def _spans(graph: GraphModule, devices: Devices) -> bool:
@@ -58,13 +58,13 @@ def _spans(graph: GraphModule, devices: Devices) -> bool:
 
 
 def _placed(
-    program: Program, computation: Computation, devices: Devices, homes: Mapping[str, torch.device]
+    program: Program, computation: Computation, devices: Devices, state_devices: Mapping[str, torch.device]
 ) -> GraphModule | None:
     if computation.graph is None:
         return None
     names = _names(program, computation)
     inputs = sum(node.op == "placeholder" for node in computation.graph.graph.nodes)
-    places = [homes.get(name or "", devices[0]) for name in names] + [devices[0]] * (inputs - len(names))
+    places = [state_devices.get(name or "", devices[0]) for name in names] + [devices[0]] * (inputs - len(names))
     return placed_graph(computation.graph, devices, places)
 
 

@@ -33,7 +33,7 @@ class StageProgram:
     flag: int | None
     """The result that says whether the loss is finite, if any."""
 
-    homes: dict[str, int]
+    state_stages: dict[str, int]
     """The stage of each parameter and buffer."""
 
     divisor: int
@@ -56,20 +56,20 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
     names = _arguments(program.layout, computation.sections)
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     arguments = dict(zip(names, placeholders, strict=False))
-    living = {
+    weights = {
         str(name): node for (kind, name), node in arguments.items() if kind in (Section.PARAMETERS, Section.BUFFERS)
     }
-    everywhere = frozenset(placeholders) - {*living.values()}
+    everywhere = frozenset(placeholders) - {*weights.values()}
     phases = find_phases(graph.graph, stages, everywhere=everywhere, trains=program.trains)
-    homes = {name: phases.of_node[node] for name, node in living.items()}
-    own = _own(program, {name for name, home in homes.items() if home == stage})
+    state_stages = {name: phases.of_node[node] for name, node in weights.items()}
+    own = _own(program, {name for name, where in state_stages.items() if where == stage})
     outputs, gradients = _results(program, graph.graph.output_node())
     step = StepGraph(
         graph=graph,
         state=[arguments[key] for key in _arguments(own.layout, computation.sections)],
         inputs=placeholders[len(arguments) :],
         outputs=outputs,
-        gradients=[(name, living[name], node) for name, node in gradients.items()],
+        gradients=[(name, weights[name], node) for name, node in gradients.items()],
         everywhere=everywhere,
     )
     computations = {action: replace(computation, graph=None, function=None)}
@@ -81,9 +81,9 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
         graphs=cut(step, phases, stage),
         outputs=tuple(number for number in range(len(outputs)) if number != flag),
         flag=flag,
-        homes=homes,
+        state_stages=state_stages,
         divisor=max(_divisors(program).values(), default=1),
-        travelling=tuple(name for name in program.layout.parameters if _travels(living[name], phases)),
+        travelling=tuple(name for name in program.layout.parameters if _travels(weights[name], phases)),
     )
 
 

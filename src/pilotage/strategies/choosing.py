@@ -68,7 +68,7 @@ class StrategyChoice:
             if pipeline is not None:
                 return pipeline
         placed = place(program, self.cards.usable)
-        if placed.homes:
+        if placed.state_devices:
             refuse_slots_on_host(program)
             self.tell(Warned(message=_ONE_AFTER_THE_OTHER))
         elif self.cards.of_replicas:

@@ -40,11 +40,11 @@ class SingleDevice:
         self._setup = setup
         self._device = backend.capabilities.device
         placed = placed or PlacedProgram(program, {})
-        self._placement = placed.homes
+        self._placement = placed.state_devices
         """The devices of weights and buffers that are not on the first one."""
-        self.devices = (self._device, *sorted({*placed.homes.values()} - {self._device}, key=str))
+        self.devices = (self._device, *sorted({*placed.state_devices.values()} - {self._device}, key=str))
         # Compiled code runs on one device.
-        self.runs_compiled_code = runs_compiled_code and not placed.homes
+        self.runs_compiled_code = runs_compiled_code and not placed.state_devices
         self.executable = backend.load(placed.program, schedule, setup.on_failure)
 
     @property

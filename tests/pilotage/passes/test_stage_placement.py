@@ -113,14 +113,14 @@ def programs(module, make=None, **options):
 
 
 def places_of(placed, action):
-    program, homes = placed.program, placed.homes
+    program, state_devices = placed.program, placed.state_devices
     computation, places = program.computations[action], []
     for section in computation.sections:
         match section:
             case Section.PARAMETERS | Section.SLOTS:
-                places += [homes[name] for name in program.layout.owners(section)]
+                places += [state_devices[name] for name in program.layout.owners(section)]
             case Section.BUFFERS:
-                places += [homes[name] for name in program.layout.buffers]
+                places += [state_devices[name] for name in program.layout.buffers]
             case _:
                 places += [CARDS[0]] * len(program.layout.section(section))
     inputs = sum(node.op == "placeholder" for node in computation.graph.graph.nodes) - len(places)
@@ -204,7 +204,7 @@ def test_a_shared_weight_is_copied_to_the_second_stage_and_trained_in_the_first(
     step.compile(torch.randint(0, 7, (2, 5)))
     session = step._executor.session
     placed = place(session.program, CARDS)
-    assert placed.homes["embed.weight"] == CARDS[0]
+    assert placed.state_devices["embed.weight"] == CARDS[0]
     assert_equal_on_cards(session, placed, 3)
 
 
@@ -218,7 +218,7 @@ def test_inference_on_cards_gives_the_same_numbers(stages, cards):
 def test_stages_of_one_card_stay_together(stages):
     session, placed, _ = programs(Staged(*stages))
     assert placed.program is session.program
-    assert placed.homes == {}
+    assert placed.state_devices == {}
 
 
 def test_one_card_takes_all_stages():
@@ -230,9 +230,9 @@ def test_weights_are_on_the_device_of_their_first_use():
     _, placed, plan = programs(Staged(0, 1, 2), OPTIMIZERS["adam"], gradient_accumulation=2)
     for stage in range(3):
         for name in ("layers.{}.weight", "layers.{}.bias", "norms.{}.weight", "norms.{}.running_mean"):
-            assert placed.homes[name.format(stage)] == CARDS[stage]
-    assert placed.homes["scale"] == CARDS[0]
-    elsewhere = {name: torch.device("meta") for name, card in placed.homes.items() if card == CARDS[2]}
+            assert placed.state_devices[name.format(stage)] == CARDS[stage]
+    assert placed.state_devices["scale"] == CARDS[0]
+    elsewhere = {name: torch.device("meta") for name, card in placed.state_devices.items() if card == CARDS[2]}
     state = DeviceState(placed.program.layout, plan, torch.device("cpu"), 1, True, elsewhere)
     assert {name for name, tensor in state.parameters.items() if tensor.is_meta} == {
         name for name in state.parameters if ".2." in name
@@ -259,7 +259,7 @@ def test_a_placed_program_is_walked_like_any_other():
     results = []
     for program in (session.program, placed.program):
         executable = WalkedExecutable(program, session.schedule, lambda failure, error: False)
-        state = DeviceState(program.layout, plan, CpuBackend.capabilities.device, 1, True, placed.homes)
+        state = DeviceState(program.layout, plan, CpuBackend.capabilities.device, 1, True, placed.state_devices)
         with torch.no_grad():
             for number, tensor in enumerate((*state.parameters.values(), *state.buffers().values())):
                 tensor.copy_(torch.rand(tensor.shape, generator=torch.Generator().manual_seed(number)))
@@ -273,7 +273,7 @@ def test_stages_are_stored_in_a_file():
     session, placed, _ = programs(Staged(0, 1, 2), OPTIMIZERS["sgd"])
     data, constants = program_to_data(session.program)
     again = place(program_from_data(data, constants), CARDS)
-    assert again.homes == placed.homes
+    assert again.state_devices == placed.state_devices
     nodes = [
         [node.format_node() for node in p.program.computations[Action.TRAIN].graph.graph.nodes] for p in (placed, again)
     ]

@@ -87,7 +87,7 @@ class ProcessTransport:
         specifications = {name: spec.dense for name, spec in {**layout.parameters, **layout.buffers}.items()}
         found: dict[str, Tensor] = {}
         for stage in range(self._line.stages):
-            names = [name for name, home in self._cut.homes.items() if home == stage]
+            names = [name for name, where in self._cut.state_stages.items() if where == stage]
             message = Message([specifications[name] for name in names])
             if message.size:
                 is_mine = stage == self._line.stage

@@ -50,8 +50,8 @@ def test_a_model_without_blocks_is_in_no_stage(compiled, rows):
 def test_blocks_are_shared_out_to_the_devices_that_there_are(compiled, scopes, rows, sharded):
     program = compiled(scopes(("a", 0), ("b", 1), ("c", 2), ("d", 3)), sharded).compile(rows)
     cards = (torch.device("cpu"), torch.device("cuda", 1))
-    homes = place(program.executor.session.program, cards).homes
-    assert {name: homes[f"layers.{number}.weight"] for number, name in enumerate("abcd")} == {
+    state_devices = place(program.executor.session.program, cards).state_devices
+    assert {name: state_devices[f"layers.{number}.weight"] for number, name in enumerate("abcd")} == {
         "a": cards[0],
         "b": cards[1],
         "c": cards[0],
