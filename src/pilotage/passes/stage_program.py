@@ -39,7 +39,7 @@ class StageProgram:
     divisor: int
     """The divisor of pooled gradients at an update."""
 
-    travelling: tuple[str, ...]
+    shared_parameters: tuple[str, ...]
     """Parameters that several stages use: the first of these owns them and sends them with each micro-batch."""
 
 
@@ -83,7 +83,7 @@ def cut_program(program: Program, stage: int, stages: int, device: torch.device)
         flag=flag,
         state_stages=state_stages,
         divisor=max(_divisors(program).values(), default=1),
-        travelling=tuple(name for name in program.layout.parameters if _travels(weights[name], phases)),
+        shared_parameters=tuple(name for name in program.layout.parameters if _is_shared(weights[name], phases)),
     )
 
 
@@ -173,5 +173,5 @@ def _results(program: Program, output: Node) -> tuple[list[Node], dict[str, Node
     return [*results[:count], *results[count + len(gradients) :]], gradients
 
 
-def _travels(weight: Node, phases: Phases) -> bool:
+def _is_shared(weight: Node, phases: Phases) -> bool:
     return len({phases.stage(phases.of_node[user]) for user in weight.users if user in phases.of_node}) > 1

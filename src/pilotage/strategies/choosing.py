@@ -29,9 +29,9 @@ from pilotage.strategies.stages.strategy import Pipeline, micro_batches_per_roun
 from pilotage.strategies.strategy import Setup, Strategy
 from pilotage.strategies.tensor_locations import possible_locations, refuse_slots_on_host
 
-_TRAVELLING = (
-    "Several stages use {names}. Each lives in the first of these stages, and goes to the others with every "
-    "micro-batch: put what shares weights in one stage where you can."
+_SHARED_PARAMETERS = (
+    "Several stages use {names}. The first of these stages owns each of them and sends it to the others with every "
+    "micro-batch. If possible, put the modules that share weights in one stage."
 )
 _ONE_AFTER_THE_OTHER = (
     "The stages of the program are placed on several cards and run one after the other. This has been tested only on "
@@ -87,8 +87,8 @@ class StrategyChoice:
         """One stage of the program; other processes load the others."""
         device = self.choice.capabilities.device
         cut = cut_program(with_returned_loss_check(program), line.stage, line.stages, device)
-        if cut.travelling:
-            self.tell(Noted(message=_TRAVELLING.format(names=", ".join(cut.travelling))))
+        if cut.shared_parameters:
+            self.tell(Noted(message=_SHARED_PARAMETERS.format(names=", ".join(cut.shared_parameters))))
         schedule = self._schedule(program)
         together = micro_batches_per_round(schedule)
         order = order_for(self.setup.order, together, line.stages, trains=program.trains)

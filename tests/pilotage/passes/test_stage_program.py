@@ -275,7 +275,7 @@ def test_inference_is_cut_as_well():
 def test_a_shared_weight_belongs_to_its_first_stage_and_is_sent_to_the_others():
     cut = Stages(NETWORKS["a weight of both stages"](), [torch.randn(6, 4), torch.randn(6, 4)], 2)
     assert cut.cuts[1].state_stages == {"layer.weight": 0, "layer.bias": 0}
-    assert cut.cuts[0].travelling == ("layer.weight", "layer.bias")
+    assert cut.cuts[0].shared_parameters == ("layer.weight", "layer.bias")
     assert cut.states[1].parameters == {}
 
 
