@@ -229,7 +229,7 @@ def training(
         plan=plan,
         listeners=(log_event, *listeners),
         peers=peers,
-        line=pipeline_group_here() if distributed else None,
+        pipeline_group=pipeline_group_here() if distributed else None,
         optimizer=followed,
         host_steps=HostSteps(optimizer, remedy=_REMEDY),
     )
@@ -243,8 +243,8 @@ def inference(
 
     With ``distributed`` a model of several stages is shared with the other processes of this instance.
     """
-    line = pipeline_group_here() if distributed else None
-    executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners), line=line)
+    group = pipeline_group_here() if distributed else None
+    executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners), pipeline_group=group)
     return CompiledModel(executor, module)
 
 

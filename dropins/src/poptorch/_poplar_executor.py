@@ -114,7 +114,7 @@ class PoplarExecutor(Observing, WeightCopies, NeverLost):
             adapt=DeviceInputs(module),
             signature=stored.signature if stored else None,
             peers=peers_as(execution.instance, execution.batching.instances) if training else None,
-            line=pipeline_group_here(),
+            pipeline_group=pipeline_group_here(),
             host_steps=HostSteps(optimizer, remedy=_REMEDY, reports_own=False) if training else None,
         )
         self._executor = self.engine

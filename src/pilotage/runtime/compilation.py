@@ -60,7 +60,7 @@ class Compilation:
     peers: Peers | None = None
     """The other instances; None if updates are not shared."""
 
-    line: PipelineGroup | None = None
+    pipeline_group: PipelineGroup | None = None
     """The processes that have the other stages; None if this process has all of them."""
 
     code: PackedCode | None = None
@@ -71,12 +71,12 @@ class Compilation:
         choice, cards = self._choose_devices()
         self.tell(CompilationProgress(fraction=0.05, doing="capturing"))
         captured = partial(self._captured, choice, arguments, micro_batch)
-        program = captured(gradients_apart=self.line is not None)
+        program = captured(gradients_apart=self.pipeline_group is not None)
         return self._loaded(choice, cards, program, partial(captured, gradients_apart=True))
 
     def session_of(self, program: Program) -> Session:
         """Load a program that was captured before."""
-        if self.line is not None:
+        if self.pipeline_group is not None:
             raise OptionError(
                 "A program that was compiled before cannot be cut into stages. Compile it here, or start one process."
             )
@@ -92,9 +92,11 @@ class Compilation:
             )
         if (notice := notice_of_locations(self.execution.locations, choice, trains=trains)) is not None:
             self.tell(notice)
-        if self.line is not None:
+        if self.pipeline_group is not None:
             self._refuse_for_stages(choice)
-        cards = choose_cards(self.execution, choice, trains=trains, in_line=self.line is not None, tell=self.tell)
+        cards = choose_cards(
+            self.execution, choice, trains=trains, in_pipeline_group=self.pipeline_group is not None, tell=self.tell
+        )
         self.tell(
             BackendChosen(
                 backend=choice.capabilities.name,
@@ -163,7 +165,12 @@ class Compilation:
         self.tell(CompilationProgress(fraction=0.8, doing="loading"))
         setup = self._setup(choice)
         strategy = StrategyChoice(
-            execution=self.execution, choice=choice, cards=cards, line=self.line, setup=setup, tell=self.tell
+            execution=self.execution,
+            choice=choice,
+            cards=cards,
+            pipeline_group=self.pipeline_group,
+            setup=setup,
+            tell=self.tell,
         ).strategy(program, with_gradients_apart)
         peers = None if setup.optimizer_shards is None else self.peers
         session = Session(
@@ -171,7 +178,9 @@ class Compilation:
             captured=program,
             strategy=strategy,
             streams=setup.streams,
-            gather=self.line.gather if self.line is not None else (None if peers is None else peers.gather),
+            gather=self.pipeline_group.gather
+            if self.pipeline_group is not None
+            else (None if peers is None else peers.gather),
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
         )
@@ -179,14 +188,14 @@ class Compilation:
         return session
 
     def _setup(self, choice: Choice) -> Setup:
-        batching, line = self.execution.batching, self.line
+        batching, group = self.execution.batching, self.pipeline_group
         seeds = seeds_for(
             self.execution.random_seed,
             batching.replicas,
             instance=self.execution.instance,
             instances=batching.instances,
-            stage=0 if line is None else line.stage,
-            stages=1 if line is None else line.stages,
+            stage=0 if group is None else group.stage,
+            stages=1 if group is None else group.stages,
         )
         return Setup(
             replicas=batching.replicas,

@@ -45,9 +45,9 @@ def equalize_instances(peers: Peers, state: ProgramState, own_buffers: Collectio
     return _notice("instances", unequal)
 
 
-def equalize_stages(line: PipelineGroup, module: nn.Module) -> str | None:
+def equalize_stages(group: PipelineGroup, module: nn.Module) -> str | None:
     """Copy the weights of the first stage's module to stages that differ; returns a warning if there were any."""
-    unequal = equalize_weights(line, {**dict(module.named_parameters()), **dict(module.named_buffers())})
+    unequal = equalize_weights(group, {**dict(module.named_parameters()), **dict(module.named_buffers())})
     return _notice("stages", unequal) if unequal else None
 
 

@@ -63,7 +63,7 @@ class Executor(ProgramView):
         adapt: Callable[[Tensor], Tensor] | None = None,
         signature: CallSignature | None = None,
         peers: Peers | None = None,
-        line: PipelineGroup | None = None,
+        pipeline_group: PipelineGroup | None = None,
         optimizer: FollowedOptimizer | None = None,
         host_steps: HostSteps | None = None,
     ) -> None:
@@ -92,7 +92,7 @@ class Executor(ProgramView):
         self._kept_streams: list[Tensor] | None = None
         self.peers = None if plan is None else checked_peers(peers, self.execution)
         """The other instances that share each update; None if there are none."""
-        self.line = line
+        self.pipeline_group = pipeline_group
         """The processes that have the other stages of the model; None if this process has all of them."""
         self._is_synchronized = False
         self._optimizer = optimizer
@@ -147,9 +147,9 @@ class Executor(ProgramView):
         """Give all instances and stages the same weights; happens by itself at the next call."""
         if self._is_synchronized:
             return
-        if self.line is not None:
+        if self.pipeline_group is not None:
             self._weights.fetch_for_reading()
-            if unequal := equalize_stages(self.line, self.module):
+            if unequal := equalize_stages(self.pipeline_group, self.module):
                 self.warn(unequal)
                 self._weights.send(self.session.attached)
         own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
@@ -257,7 +257,7 @@ class Executor(ProgramView):
         self._is_synchronized = False
         with torch.inference_mode(False):
             self.session.attach(self.plan)
-            any_process = None if self.line is None else self.line.any
+            any_process = None if self.pipeline_group is None else self.pipeline_group.any
             self._weights.attach(self.session.strategy, any_process)
         self.host_steps.begin(self.module.parameters())
 
@@ -372,6 +372,6 @@ class Executor(ProgramView):
             on_failure=self._failures.may_continue,
             sample=sample,
             peers=self.peers,
-            line=self.line,
+            pipeline_group=self.pipeline_group,
             code=code,
         )

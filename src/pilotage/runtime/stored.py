@@ -68,7 +68,7 @@ def store(
 ) -> None:
     """Write a compiled model to a file."""
     session = executor.session
-    if executor.line is not None:
+    if executor.pipeline_group is not None:
         raise OptionError(
             "The program is one stage of several, so that its file would be of no use elsewhere. Save state_dict() "
             "instead, or compile and save it in one process."

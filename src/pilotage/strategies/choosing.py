@@ -50,7 +50,7 @@ class StrategyChoice:
     execution: Execution
     choice: Choice
     cards: Cards
-    line: PipelineGroup | None
+    pipeline_group: PipelineGroup | None
     """The processes that have the other stages; None if this process has all of them."""
 
     setup: Setup
@@ -61,8 +61,8 @@ class StrategyChoice:
 
         A pipeline over cards needs the program captured ``with_gradients_apart``; one from a file cannot be captured.
         """
-        if self.line is not None:
-            return self._stage_of(self.line, program)
+        if self.pipeline_group is not None:
+            return self._stage_of(self.pipeline_group, program)
         if with_gradients_apart is not None and is_pipeline(self.execution, self.choice, self.cards, program):
             pipeline = self._pipeline_on_cards(program, with_gradients_apart())
             if pipeline is not None:
@@ -83,16 +83,16 @@ class StrategyChoice:
             runs_compiled_code=not locations.uses_host,
         )
 
-    def _stage_of(self, line: PipelineGroup, program: Program) -> Pipeline:
+    def _stage_of(self, group: PipelineGroup, program: Program) -> Pipeline:
         """One stage of the program; other processes load the others."""
         device = self.choice.capabilities.device
-        cut = cut_program(with_returned_loss_check(program), line.stage, line.stages, device)
+        cut = cut_program(with_returned_loss_check(program), group.stage, group.stages, device)
         if cut.shared_parameters:
             self.tell(Noted(message=_SHARED_PARAMETERS.format(names=", ".join(cut.shared_parameters))))
         schedule = self._schedule(program)
         together = micro_batches_per_round(schedule)
-        order = order_for(self.setup.order, together, line.stages, trains=program.trains)
-        transport = ProcessTransport(line, cut, program.layout, device, order, together)
+        order = order_for(self.setup.order, together, group.stages, trains=program.trains)
+        transport = ProcessTransport(group, cut, program.layout, device, order, together)
         return Pipeline(cut.program, schedule, [cut], [device], transport, self.setup)
 
     def _pipeline_on_cards(self, program: Program, apart: Program) -> Pipeline | None:

@@ -38,12 +38,12 @@ class Cards:
 
 
 def choose_cards(
-    execution: Execution, choice: Choice, *, trains: bool, in_line: bool, tell: Callable[[Event], None]
+    execution: Execution, choice: Choice, *, trains: bool, in_pipeline_group: bool, tell: Callable[[Event], None]
 ) -> Cards:
     """The cards of a program. If cards were named, raises for what cannot run on several of them."""
     usable = _cards_of(choice.capabilities, execution.cards)
     cards = cards_for(usable, execution.batching.replicas)
-    if in_line or len(cards) < 2:
+    if in_pipeline_group or len(cards) < 2:
         return Cards(usable)
     obstacle = _obstacle(execution, choice, trains=trains)
     if obstacle is None:

@@ -27,17 +27,17 @@ class Instances:
         self.folder = folder
         self.processes: list[Any] = []
 
-    def start(self, function: Callable[..., Any], size: int, *, line: int = 1, **arguments: Any) -> None:
+    def start(self, function: Callable[..., Any], size: int, *, stages: int = 1, **arguments: Any) -> None:
         file = sys.modules[function.__module__].__file__
         port = free_port()
         self.folder.mkdir()
-        for number in range(size * line):
+        for number in range(size * stages):
             world = World(
-                rank=number // line,
+                rank=number // stages,
                 size=size,
-                local_rank=number // line,
-                stages_per_replica=line,
-                stage=number % line if line > 1 else None,
+                local_rank=number // stages,
+                stages_per_replica=stages,
+                stage=number % stages if stages > 1 else None,
                 address="127.0.0.1",
                 port=port,
             )

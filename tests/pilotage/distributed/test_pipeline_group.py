@@ -52,8 +52,8 @@ def weights_of(module):
 
 
 def stage() -> int:
-    line = pipeline_group_here()
-    return 0 if line is None else line.stage
+    group = pipeline_group_here()
+    return 0 if group is None else group.stage
 
 
 def begin_apart():
@@ -158,7 +158,7 @@ def observe(folder: str):
 @pytest.fixture(scope="module")
 def seen(shared_world, tmp_path_factory):
     """The results of both processes."""
-    return shared_world(observe, 1, line=2, folder=str(tmp_path_factory.mktemp("folder")))
+    return shared_world(observe, 1, stages=2, folder=str(tmp_path_factory.mktemp("folder")))
 
 
 @pytest.fixture(autouse=True)

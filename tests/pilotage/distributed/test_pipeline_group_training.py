@@ -82,7 +82,7 @@ def assert_close(mine, theirs):
 def check(world, *cases):
     """Compare several runs of one world with those of this process; all cases have the same stages and instances."""
     stages, instances = cases[0]["stages"], cases[0].get("instances", 1)
-    found = world(train_all, instances, line=stages, cases=cases)
+    found = world(train_all, instances, stages=stages, cases=cases)
     assert len(found) == instances * stages
     for position, case in enumerate(cases):
         expected = reference(**case)

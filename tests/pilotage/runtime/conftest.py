@@ -114,7 +114,7 @@ def compilation():
         plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9), names) if trains else None
         tensors, arguments = flatten(CallSignature.of(module.forward).bind(inputs, {}), {})
         events = []
-        given = {name: settings.pop(name) for name in ("peers", "line") if name in settings}
+        given = {name: settings.pop(name) for name in ("peers", "pipeline_group") if name in settings}
         compiled = Compilation(
             module=module,
             modes=modes_of(module),

@@ -88,13 +88,13 @@ def test_a_captured_program_is_loaded_without_another_capture(compilation):
     assert "capturing" not in [event.doing for event in events if isinstance(event, CompilationProgress)]
 
 
-def line(stage):
+def pipeline_group(stage):
     return PipelineGroup(peers=Peers(world=World(size=1, stages_per_replica=2, stage=stage)))
 
 
 @pytest.mark.parametrize("stage", [0, 1])
 def test_one_stage_of_several_processes_has_its_part_of_the_weights(compilation, stage):
-    compiled, call, _ = compilation(TwoStages(), X, TARGET, line=line(stage))
+    compiled, call, _ = compilation(TwoStages(), X, TARGET, pipeline_group=pipeline_group(stage))
     session = compiled.session(*call)
     assert isinstance(session.strategy, Pipeline)
     assert {name.partition(".")[0] for name in session.program.layout.parameters} == {("first", "last")[stage]}
@@ -104,7 +104,7 @@ def test_one_stage_of_several_processes_has_its_part_of_the_weights(compilation,
 
 @pytest.mark.parametrize("tier", [Tier.EAGER, Tier.COMPILED])
 def test_stages_in_processes_run_in_the_graph_tier_only(compilation, tier):
-    compiled, call, _ = compilation(TwoStages(), X, TARGET, line=line(0), tier=tier)
+    compiled, call, _ = compilation(TwoStages(), X, TARGET, pipeline_group=pipeline_group(0), tier=tier)
     with pytest.raises(OptionError, match=f"The tier is '{tier.value}'. Stages"):
         compiled.session(*call)
 
@@ -112,7 +112,7 @@ def test_stages_in_processes_run_in_the_graph_tier_only(compilation, tier):
 def test_a_program_that_was_compiled_before_cannot_be_cut_into_stages(compilation):
     compiled, call, _ = compilation(TwoStages(), X, TARGET)
     program = compiled.session(*call).captured
-    of_stage, _, _ = compilation(TwoStages(), X, TARGET, line=line(0))
+    of_stage, _, _ = compilation(TwoStages(), X, TARGET, pipeline_group=pipeline_group(0))
     with pytest.raises(OptionError, match="cannot be cut into stages"):
         of_stage.session_of(program)
 

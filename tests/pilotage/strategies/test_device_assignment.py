@@ -34,10 +34,10 @@ class FourCards(CpuBackend):
     )
 
 
-def chosen(execution, *, tier=Tier.GRAPH, trains=True, in_line=False):
+def chosen(execution, *, tier=Tier.GRAPH, trains=True, in_pipeline_group=False):
     told = []
     choice = Choice(FourCards(), tier, "a test asks for it")
-    cards = choose_cards(execution, choice, trains=trains, in_line=in_line, tell=told.append)
+    cards = choose_cards(execution, choice, trains=trains, in_pipeline_group=in_pipeline_group, tell=told.append)
     return [device.index for device in cards.of_replicas], told, cards.label(choice)
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_done_on_several_cards_is_done_on_one_or_refused(settings
 
 
 def test_stages_in_processes_of_their_own_have_one_card_each():
-    assert chosen(execution(2), in_line=True)[0] == []
+    assert chosen(execution(2), in_pipeline_group=True)[0] == []
 
 
 class Writing(nn.Linear):

@@ -219,10 +219,10 @@ def _common_keys(everyone: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def _process(executor: Executor) -> str:
     """What files of this process are called: by its instance and, where that is several processes, its stage."""
     instance = f"{executor.execution.instance:04d}"
-    return instance if executor.line is None else f"{instance}-{executor.line.stage:02d}"
+    return instance if executor.pipeline_group is None else f"{instance}-{executor.pipeline_group.stage:02d}"
 
 
 def _of_everyone(executor: Executor, value: Any) -> list[Any]:
-    if executor.line is not None:
-        return executor.line.peers.gather_everywhere(value)
+    if executor.pipeline_group is not None:
+        return executor.pipeline_group.peers.gather_everywhere(value)
     return [value] if executor.peers is None else executor.peers.gather(value)

@@ -113,5 +113,5 @@ def _load_streams(executor: Executor, saved: list[Tensor]) -> None:
 
 
 def _of_all_stages(executor: Executor, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    parts = [tensors] if executor.line is None else executor.line.gather(tensors)
+    parts = [tensors] if executor.pipeline_group is None else executor.pipeline_group.gather(tensors)
     return {name: tensor for part in parts for name, tensor in part.items()}

@@ -26,7 +26,7 @@ class ProcessTransport:
 
     def __init__(
         self,
-        line: PipelineGroup,
+        pipeline_group: PipelineGroup,
         cut: StageProgram,
         layout: StateLayout,
         device: torch.device,
@@ -34,8 +34,8 @@ class ProcessTransport:
         micro_batches: int,
     ) -> None:
         """``layout`` is that of the whole program, ``micro_batches`` the number in each round."""
-        self.local_stages = range(line.stage, line.stage + 1)
-        self._line = line
+        self.local_stages = range(pipeline_group.stage, pipeline_group.stage + 1)
+        self._pipeline_group = pipeline_group
         self._cut = cut
         self._layout = layout
         self._device = device
@@ -49,10 +49,10 @@ class ProcessTransport:
         """Connect the stages; other stages use the inputs of the first one."""
         shared = list(inputs)
         for position in self._cut.graphs.inputs:
-            if self._line.stage > 0:
+            if self._pipeline_group.stage > 0:
                 # Not in the user's own tensor.
                 shared[position] = torch.empty_like(shared[position], device=_HOST)
-            self._line.broadcast([shared[position]])
+            self._pipeline_group.broadcast([shared[position]])
         if self._round is None or reconnect:
             self._round = self._connected(works[0])
         return shared
@@ -60,24 +60,24 @@ class ProcessTransport:
     def run_round(self, works: Sequence[StageWork]) -> None:
         """Pass one round of micro-batches through this stage; all other processes do the same."""
         assert self._round is not None
-        with self._line.peers.explain_errors("passing micro-batches on"):
+        with self._pipeline_group.peers.explain_errors("passing micro-batches on"):
             self._round.run()
 
     def gather(self, values: Sequence[float]) -> list[float]:
         """One number for each stage."""
-        return [value for theirs in self._line.gather(list(values)) for value in theirs]
+        return [value for theirs in self._pipeline_group.gather(list(values)) for value in theirs]
 
     def join_outputs(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
         """The outputs of all stages, and whether all of them have seen finite losses only."""
         mine, owners = [*own, torch.tensor(finite)], self._cut.graphs.owners
         if not self._messages:
-            everyone = self._line.gather([TensorSpec.of(tensor).dense.plain for tensor in mine])
+            everyone = self._pipeline_group.gather([TensorSpec.of(tensor).dense.plain for tensor in mine])
             self._messages = [Message(tuple(TensorSpec(*each) for each in theirs)) for theirs in everyone]
         outputs: dict[int, Tensor] = {}
         for stage in sorted(set(owners)):
             *theirs, is_finite = self._sent_by(stage, mine)
             numbers = [number for number in self._cut.outputs if owners[number] == stage]
-            outputs |= dict(zip(numbers, own if stage == self._line.stage else theirs, strict=True))
+            outputs |= dict(zip(numbers, own if stage == self._pipeline_group.stage else theirs, strict=True))
             finite = finite and bool(is_finite)
         return [outputs[number] for number in self._cut.outputs], finite
 
@@ -86,32 +86,32 @@ class ProcessTransport:
         layout = self._layout
         specifications = {name: spec.dense for name, spec in {**layout.parameters, **layout.buffers}.items()}
         found: dict[str, Tensor] = {}
-        for stage in range(self._line.stages):
+        for stage in range(self._pipeline_group.stages):
             names = [name for name, where in self._cut.state_stages.items() if where == stage]
             message = Message([specifications[name] for name in names])
             if message.size:
-                is_mine = stage == self._line.stage
+                is_mine = stage == self._pipeline_group.stage
                 carrier = message.pack([own[name] for name in names], _HOST) if is_mine else torch.empty(message.size)
-                self._line.broadcast([carrier], stage)
+                self._pipeline_group.broadcast([carrier], stage)
                 found |= dict(zip(names, message.unpack(carrier), strict=True))
         return found
 
     def _connected(self, work: StageWork) -> _Round:
-        group, device = self._line.transport(self._device)
+        group, device = self._pipeline_group.transport(self._device)
         work.carrier_device = device
-        crossings = self._line.gather(work.crossings)
+        crossings = self._pipeline_group.gather(work.crossings)
         for stage, (mine, theirs) in enumerate(pairwise(crossings)):
             if mine[1] != theirs[0]:
                 raise DistributedError(
                     f"What stage {stage} sends is not what stage {stage + 1} expects. All processes of an instance "
                     "have to build the same model and call it with batches of the same shape."
                 )
-        return _Round(work, self._line, group, device, self._micro_batches, self._order)
+        return _Round(work, self._pipeline_group, group, device, self._micro_batches, self._order)
 
     def _sent_by(self, stage: int, mine: list[Tensor]) -> list[Tensor]:
         message = self._messages[stage]
-        carrier = message.pack(mine, _HOST) if stage == self._line.stage else torch.empty(message.size)
-        self._line.broadcast([carrier], stage)
+        carrier = message.pack(mine, _HOST) if stage == self._pipeline_group.stage else torch.empty(message.size)
+        self._pipeline_group.broadcast([carrier], stage)
         # Tensors of their own, and not parts of one that holds all of them.
         return [tensor.clone() for tensor in message.unpack(carrier)]
 
@@ -122,7 +122,7 @@ class _Round:
     def __init__(
         self,
         work: StageWork,
-        line: PipelineGroup,
+        pipeline_group: PipelineGroup,
         group: dist.ProcessGroup | None,
         device: torch.device,
         micro_batches: int,
@@ -131,12 +131,16 @@ class _Round:
         # Takes a while to import, and most programs are not pipelines.
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-        trains, is_first, is_last = work.trains, line.stage == 0, line.stage == line.stages - 1
+        trains, is_first, is_last = (
+            work.trains,
+            pipeline_group.stage == 0,
+            pipeline_group.stage == pipeline_group.stages - 1,
+        )
         before, behind = work.sizes
         there = PipelineStage(
             StageModule(work),
-            line.stage,
-            line.stages,
+            pipeline_group.stage,
+            pipeline_group.stages,
             device,
             input_args=torch.empty(1 if is_first else before, device=device, requires_grad=trains and not is_first),
             output_args=torch.empty(behind, device=device, requires_grad=trains),
@@ -151,7 +155,7 @@ class _Round:
         self._arguments = (numbers,) if is_first else ()
         self._target = numbers if is_last and trains else None
         # Without backward nothing comes back, and the first stage would run ahead.
-        self._wait = line.wait if order is PipelineOrder.SHARDED and not trains else None
+        self._wait = pipeline_group.wait if order is PipelineOrder.SHARDED and not trains else None
 
     def run(self) -> None:
         """Pass one round through this stage."""

@@ -36,12 +36,12 @@ def on_cards(module, batching=BATCHING, order=None, **settings):
     return Pipeline(program, schedule, cuts, [CPU, CPU], transport, programs.setup(batching, **settings))
 
 
-def in_process(module, line, order):
+def in_process(module, pipeline_group, order):
     """One stage; other processes have the others."""
     program = programs.captured(module, BATCHING, gradients_apart=True)
     schedule = programs.schedule_of(program, BATCHING)
-    cut = cut_program(program, line.stage, line.stages, CPU)
-    transport = ProcessTransport(line, cut, program.layout, CPU, order, micro_batches_per_round(schedule))
+    cut = cut_program(program, pipeline_group.stage, pipeline_group.stages, CPU)
+    transport = ProcessTransport(pipeline_group, cut, program.layout, CPU, order, micro_batches_per_round(schedule))
     return Pipeline(cut.program, schedule, [cut], [CPU], transport, programs.setup(BATCHING))
 
 
@@ -73,7 +73,7 @@ def test_stages_in_processes_equal_eager(world):
     orders = [order.value for order in PipelineOrder]
     expected_outputs, expected = programs.trained_by_eager(programs.network(), BATCHING)
     parts = [["first.bias", "first.weight"], ["last.bias", "last.weight"]]
-    for stage, runs in enumerate(world(train_a_stage, 1, line=2, orders=orders)):
+    for stage, runs in enumerate(world(train_a_stage, 1, stages=2, orders=orders)):
         for outputs, weights, own in runs:
             torch.testing.assert_close(outputs, expected_outputs)
             torch.testing.assert_close(weights, expected)
