@@ -43,7 +43,7 @@ class FetchTask:
 
     iterable: Iterable[Any]
     parsers: Parsers
-    slots: int
+    chunks: int
     ring_on_disk: bool
     load_indefinitely: bool
     """Whether to start the next epoch before it is requested."""
@@ -112,15 +112,15 @@ def _end_with_parent(parent_id: int) -> None:
 
 
 class _Fetcher:
-    """Reads epochs and keeps track of which slots are taken."""
+    """Reads epochs and keeps track of which chunks are taken."""
 
     def __init__(self, channel: Channel[FromConsumer], task: FetchTask) -> None:
         self._channel = channel
         self._task = task
         self._wanted_epoch = 0 if task.early_preload else -1
         self._taken: deque[int] = deque()
-        """The epochs of the filled slots, oldest first."""
-        self._next_slot = 0
+        """The epochs of the filled chunks, oldest first."""
+        self._next_chunk = 0
         self._structure: Structure | None = None
         self._first_rows = 0
         self._rows = 0
@@ -164,9 +164,9 @@ class _Fetcher:
 
     def _announce(self, first: list[Tensor], structure: Structure) -> Ring:
         layout = Layout.like(first, self._task.rebatched_size)
-        descriptor = anonymous_file(layout.bytes * self._task.slots, on_disk=self._task.ring_on_disk)
+        descriptor = anonymous_file(layout.bytes * self._task.chunks, on_disk=self._task.ring_on_disk)
         try:
-            ring = Ring(descriptor, layout, self._task.slots)
+            ring = Ring(descriptor, layout, self._task.chunks)
             self._channel.send(Ready(layout, by_value(structure), self._first_rows))
             send_handle(self._channel.connection, descriptor, os.getppid())
         finally:
@@ -177,15 +177,15 @@ class _Fetcher:
         for tensors in items:
             if not self._has_room_for(epoch):
                 return
-            rows = ring.write(self._next_slot, tensors)
-            self._channel.send(Item(epoch, self._next_slot, rows))
+            rows = ring.write(self._next_chunk, tensors)
+            self._channel.send(Item(epoch, self._next_chunk, rows))
             self._taken.append(epoch)
-            self._next_slot = (self._next_slot + 1) % self._task.slots
+            self._next_chunk = (self._next_chunk + 1) % self._task.chunks
         self._channel.send(EpochEnd(epoch))
 
     def _has_room_for(self, epoch: int) -> bool:
-        """Wait for a free slot; False if the epoch is no longer wanted."""
-        while self._channel.has_message() or len(self._taken) == self._task.slots:
+        """Wait for a free chunk; False if the epoch is no longer wanted."""
+        while self._channel.has_message() or len(self._taken) == self._task.chunks:
             self._handle_message()
         return epoch >= self._wanted_epoch
 

@@ -18,10 +18,10 @@ class Ready(NamedTuple):
 
 
 class Item(NamedTuple):
-    """From the fetcher: a slot is filled."""
+    """From the fetcher: a chunk is filled."""
 
     epoch: int
-    slot: int
+    chunk: int
     rows: tuple[int, ...]
 
 
@@ -38,11 +38,11 @@ class Failed(NamedTuple):
 
 
 class Release(NamedTuple):
-    """From the consumer: the oldest filled slot may be overwritten."""
+    """From the consumer: the oldest filled chunk may be overwritten."""
 
 
 class Advance(NamedTuple):
-    """From the consumer: items of earlier epochs are no longer wanted, and their slots are free."""
+    """From the consumer: items of earlier epochs are no longer wanted, and their chunks are free."""
 
     epoch: int
 

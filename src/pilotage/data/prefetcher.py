@@ -37,7 +37,7 @@ class _Epoch:
     is_at_start: bool = False
     is_finished: bool = False
     holds_item: bool = False
-    """Whether the last item's slot has to be released."""
+    """Whether the last item's chunk has to be released."""
 
 
 class Prefetcher:
@@ -79,7 +79,7 @@ class Prefetcher:
         task = FetchTask(
             iterable=iterable,
             parsers=parsers or {},
-            slots=buffer_size,
+            chunks=buffer_size,
             ring_on_disk=sharing_mode.ring_on_disk,
             load_indefinitely=load_indefinitely,
             early_preload=early_preload,
@@ -120,7 +120,7 @@ class Prefetcher:
             self._epoch.is_finished = True
             raise StopIteration
         self._epoch.holds_item = True
-        return unflatten(self._structure, self._ring.read(message.slot, message.rows))
+        return unflatten(self._structure, self._ring.read(message.chunk, message.rows))
 
     def __len__(self) -> int:
         if self._rebatched_size is None:
@@ -138,7 +138,7 @@ class Prefetcher:
             return _rows_of_an_epoch(self._iterable)
         return len(self._iterable) * self._first_rows  # type: ignore[arg-type]
 
-    def _receive_first(self, slots: int) -> tuple[Structure, int, Ring]:
+    def _receive_first(self, chunks: int) -> tuple[Structure, int, Ring]:
         try:
             ready = self._receive()
             if not isinstance(ready, Ready):
@@ -152,7 +152,7 @@ class Prefetcher:
             self.terminate()
             raise
         try:
-            return ready.structure, ready.first_rows, Ring(descriptor, ready.layout, slots)
+            return ready.structure, ready.first_rows, Ring(descriptor, ready.layout, chunks)
         finally:
             os.close(descriptor)
 

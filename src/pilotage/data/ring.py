@@ -1,4 +1,4 @@
-"""A ring of equal slots in memory that two processes share; each slot holds the tensors of one item.
+"""A ring of equal chunks of memory that two processes share; each chunk holds the tensors of one item.
 
 The memory is an anonymous file: it leaves no name behind, the system frees it when the last process that maps it ends,
 and a view stays valid for as long as it is referenced.
@@ -25,7 +25,7 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
-    """The type, shape and offset of one tensor in every slot."""
+    """The type, shape and offset of one tensor in every chunk."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -39,46 +39,46 @@ class TensorLayout:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the tensors of an item are laid out in a slot."""
+    """How the tensors of an item are laid out in a chunk."""
 
     tensors: tuple[TensorLayout, ...]
 
     @classmethod
     def like(cls, tensors: Sequence[Tensor], rows: int | None = None) -> Layout:
         """The layout for items like this one, optionally with another number of rows."""
-        slots: list[TensorLayout] = []
+        layouts: list[TensorLayout] = []
         for tensor in tensors:
             shape = tuple(tensor.shape) if rows is None else (rows, *tensor.shape[1:])
-            slots.append(TensorLayout(tensor.dtype, shape, _aligned(slots[-1].end if slots else 0)))
-        return cls(tuple(slots))
+            layouts.append(TensorLayout(tensor.dtype, shape, _aligned(layouts[-1].end if layouts else 0)))
+        return cls(tuple(layouts))
 
     @property
     def bytes(self) -> int:
-        """Size of one slot."""
+        """Size of one chunk."""
         return max(_aligned(self.tensors[-1].end), _ALIGNMENT)
 
 
 class Ring:
-    """Slots of one layout in shared memory; does not track which are in use."""
+    """Chunks of one layout in shared memory; does not track which are in use."""
 
-    def __init__(self, descriptor: int, layout: Layout, slots: int) -> None:
+    def __init__(self, descriptor: int, layout: Layout, chunks: int) -> None:
         """Map the anonymous file of ``descriptor``, which the caller may close afterwards."""
         self._layout = layout
-        memory = torch.frombuffer(mmap.mmap(descriptor, layout.bytes * slots), dtype=torch.uint8)
-        self._slots = [_tensors_in(part, layout) for part in memory.split(layout.bytes)]
+        memory = torch.frombuffer(mmap.mmap(descriptor, layout.bytes * chunks), dtype=torch.uint8)
+        self._chunks = [_tensors_in(part, layout) for part in memory.split(layout.bytes)]
 
-    def write(self, slot: int, tensors: Sequence[Tensor]) -> tuple[int, ...]:
-        """Copy an item to a slot; returns the number of rows of each tensor."""
-        targets = self._slots[slot]
+    def write(self, chunk: int, tensors: Sequence[Tensor]) -> tuple[int, ...]:
+        """Copy an item to a chunk; returns the number of rows of each tensor."""
+        targets = self._chunks[chunk]
         if len(tensors) != len(targets):
             raise InputError(f"The first item has {len(targets)} tensors, a later one {len(tensors)}.")
         return tuple(_copy(tensor.detach(), target) for tensor, target in zip(tensors, targets, strict=True))
 
-    def read(self, slot: int, rows: Sequence[int]) -> list[Tensor]:
-        """Views of the item in a slot, valid until the slot is written again."""
+    def read(self, chunk: int, rows: Sequence[int]) -> list[Tensor]:
+        """Views of the item in a chunk, valid until the chunk is written again."""
         return [
             tensor.narrow(0, 0, count) if tensor.ndim else tensor.detach()
-            for tensor, count in zip(self._slots[slot], rows, strict=True)
+            for tensor, count in zip(self._chunks[chunk], rows, strict=True)
         ]
 
 

@@ -21,11 +21,11 @@ DTYPES = (
 )
 
 
-def ring_for(tensors, slots=2, rows=None, on_disk=False):
+def ring_for(tensors, chunks=2, rows=None, on_disk=False):
     layout = Layout.like(tensors, rows)
-    descriptor = anonymous_file(layout.bytes * slots, on_disk=on_disk)
+    descriptor = anonymous_file(layout.bytes * chunks, on_disk=on_disk)
     try:
-        return Ring(descriptor, layout, slots), Ring(descriptor, layout, slots)
+        return Ring(descriptor, layout, chunks), Ring(descriptor, layout, chunks)
     finally:
         os.close(descriptor)
 
@@ -40,16 +40,16 @@ def ring_for(tensors, slots=2, rows=None, on_disk=False):
 def test_two_mappings_share_their_contents(shapes, on_disk):
     items = [[(torch.rand(shape) * 9).to(dtype) for shape, dtype in shapes] for _ in range(2)]
     writer, reader = ring_for(items[0], on_disk=on_disk)
-    rows = [writer.write(slot, item) for slot, item in enumerate(items)]
-    for slot, item in enumerate(items):
-        for tensor, expected in zip(reader.read(slot, rows[slot]), item, strict=True):
+    rows = [writer.write(chunk, item) for chunk, item in enumerate(items)]
+    for chunk, item in enumerate(items):
+        for tensor, expected in zip(reader.read(chunk, rows[chunk]), item, strict=True):
             assert tensor.dtype == expected.dtype
             assert torch.equal(tensor, expected)
 
 
 def test_tensors_start_aligned():
     _, ring = ring_for([torch.ones(3, dtype=torch.uint8), torch.rand(5)])
-    assert all(tensor.data_ptr() % 64 == 0 for slot in range(2) for tensor in ring.read(slot, (3, 5)))
+    assert all(tensor.data_ptr() % 64 == 0 for chunk in range(2) for tensor in ring.read(chunk, (3, 5)))
 
 
 def test_a_shorter_item_is_read_as_short_as_it_was():
@@ -58,7 +58,7 @@ def test_a_shorter_item_is_read_as_short_as_it_was():
     assert torch.equal(reader.read(0, rows)[0], torch.ones(2, 3))
 
 
-def test_items_are_views_that_change_when_the_slot_is_overwritten():
+def test_items_are_views_that_change_when_the_chunk_is_overwritten():
     writer, reader = ring_for([torch.zeros(2)])
     view = reader.read(0, writer.write(0, [torch.zeros(2)]))[0]
     writer.write(0, [torch.ones(2)])

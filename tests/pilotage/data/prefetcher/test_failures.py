@@ -53,9 +53,9 @@ def die():
     ids=["fails", "empty", "killed", "not tensors", "no room"],
 )
 def test_a_start_that_fails_says_why_and_leaves_nothing(iterable, message):
-    slots = (1 << 50) if message == "does not fit" else 3
+    chunks = (1 << 50) if message == "does not fit" else 3
     with pytest.raises(FetchStartError, match=message):
-        forked(iterable, buffer_size=slots)
+        forked(iterable, buffer_size=chunks)
     gc.collect()
     assert not multiprocessing.active_children()
 
