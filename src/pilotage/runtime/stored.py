@@ -25,7 +25,7 @@ from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.storage.archive import read_archive, write_archive
 from pilotage.storage.layout_text import names_among
 from pilotage.storage.permission import UNTRUSTED, Permission
-from pilotage.storage.plain_data import flag, number, refuse, table, text, well_formed
+from pilotage.storage.plain_data import flag, invalid_value, number, table, text, well_formed
 from pilotage.storage.program_check import check_program
 from pilotage.storage.program_text import program_from_data, program_to_data
 from pilotage.storage.signature_text import signature_from_data, signature_to_data
@@ -145,7 +145,7 @@ def _check_stored(content: Mapping[str, Any], tensors: Mapping[str, Tensor], lay
     )
     for state in _named(tensors, "random/").values():
         if state.dtype != torch.uint8 or state.dim() != 1 or state.numel() > _LARGEST_RANDOM_STATE:
-            raise refuse("the state of random numbers", TensorSpec.of(state), "a list of bytes")
+            raise invalid_value("the state of random numbers", TensorSpec.of(state), "a list of bytes")
     _check_names(content, weights)
 
 
@@ -153,7 +153,7 @@ def _check_names(content: Mapping[str, Any], weights: Mapping[str, TensorSpec]) 
     tied = table(content["tied"], "the tied weights")
     for name, kept in tied.items():
         if text(name, "a tied weight") in weights or kept not in weights:
-            raise refuse("a tied weight", [name, kept], "another name of one of the weights")
+            raise invalid_value("a tied weight", [name, kept], "another name of one of the weights")
     names_among([*weights, *tied], content["hidden"], "the hidden buffers")
     table(content["extra"], "what else is in the file")
 
@@ -166,7 +166,7 @@ def _check_tensors(given: Mapping[str, Tensor], wanted: Mapping[str, TensorSpec]
         )
     for name, tensor in given.items():
         if (tuple(tensor.shape), tensor.dtype) != (wanted[name].shape, wanted[name].dtype):
-            raise refuse(f"{name} of the {what}", str(TensorSpec.of(tensor)), str(wanted[name]))
+            raise invalid_value(f"{name} of the {what}", str(TensorSpec.of(tensor)), str(wanted[name]))
 
 
 def _few(names: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from torch.fx import Node
 
 from pilotage.errors import CaptureError, ProgramFileError
 from pilotage.storage.dtypes import dtype_name
-from pilotage.storage.plain_data import DEEPEST, dtype, listed, number, refuse, table, text, whole
+from pilotage.storage.plain_data import MAXIMUM_DEPTH, array, dtype, integer, invalid_value, number, table, text
 
 _SPECIAL: Mapping[str, Mapping[str, Any]] = {
     "memory_format": {
@@ -64,49 +64,49 @@ def argument_to_data(value: Any, numbers: Mapping[Node, int]) -> Any:
 
 def argument_from_data(value: Any, made: Sequence[Node], depth: int = 0) -> Any:
     """Restore an argument from plain data; it can only refer to earlier nodes."""
-    if depth > DEEPEST:
-        raise ProgramFileError(f"The program contains an argument that is nested more than {DEEPEST} deep.")
+    if depth > MAXIMUM_DEPTH:
+        raise ProgramFileError(f"The program contains an argument that is nested more than {MAXIMUM_DEPTH} deep.")
     match value:
         case None | bool() | float():
             return value
         case int():
-            return whole(value, "an argument")
+            return integer(value, "an argument")
         case str():
             return text(value, "an argument")
         case list():
-            return [argument_from_data(item, made, depth + 1) for item in listed(value, "an argument")]
+            return [argument_from_data(item, made, depth + 1) for item in array(value, "an argument")]
         case dict() if len(value) == 1:
             ((kind, content),) = value.items()
             return _special(kind, content, made, depth)
-    raise refuse("an argument", value, "a number, a text, a list, or an object with one key")
+    raise invalid_value("an argument", value, "a number, a text, a list, or an object with one key")
 
 
 def _special(kind: str, content: Any, made: Sequence[Node], depth: int) -> Any:
     match kind:
         case "node":
-            return made[whole(content, "the number of a node", 0, len(made) - 1)]
+            return made[integer(content, "the number of a node", 0, len(made) - 1)]
         case "tuple":
-            return tuple(argument_from_data(item, made, depth + 1) for item in listed(content, "an argument"))
+            return tuple(argument_from_data(item, made, depth + 1) for item in array(content, "an argument"))
         case "dict":
             return {key: argument_from_data(item, made, depth + 1) for key, item in table(content, "a table").items()}
         case "slice":
-            start, stop, step = (argument_from_data(item, made, depth + 1) for item in listed(content, "a slice", 3))
+            start, stop, step = (argument_from_data(item, made, depth + 1) for item in array(content, "a slice", 3))
             return slice(start, stop, step)
         case "dtype":
             return dtype(content)
         case "device":
             return _device(content)
         case "complex":
-            real, imaginary = (number(item, "a complex number") for item in listed(content, "a complex number", 2))
+            real, imaginary = (number(item, "a complex number") for item in array(content, "a complex number", 2))
             return complex(real, imaginary)
         case "memory_format" | "layout" | "float":
             if not isinstance(content, str) or content not in _SPECIAL[kind]:
-                raise refuse(f"a {kind}", content, f"one of {', '.join(_SPECIAL[kind])}")
+                raise invalid_value(f"a {kind}", content, f"one of {', '.join(_SPECIAL[kind])}")
             return _SPECIAL[kind][content]
     raise ProgramFileError(f"The program contains an argument of the unknown kind {kind!r}.")
 
 
 def _device(name: Any) -> torch.device:
     if not isinstance(name, str) or _DEVICE.fullmatch(name) is None:
-        raise refuse("a device", name, "cpu, cuda, hpu or meta, with a number if there are several")
+        raise invalid_value("a device", name, "cpu, cuda, hpu or meta, with a number if there are several")
     return torch.device(name)

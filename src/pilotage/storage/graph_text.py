@@ -21,15 +21,15 @@ from pilotage.program.graphs.origins import scope_of, set_scope, set_stage, stag
 from pilotage.storage.argument_text import argument_from_data, argument_to_data
 from pilotage.storage.permission import UNTRUSTED, Permission
 from pilotage.storage.plain_data import (
-    LONGEST_TEXT,
+    MAXIMUM_TEXT_LENGTH,
+    array,
     identifier,
+    integer,
+    invalid_value,
     is_identifier,
-    listed,
-    refuse,
     table,
     text,
     texts,
-    whole,
 )
 from pilotage.torch_private import OpOverload, overload_name, schema_of
 
@@ -69,7 +69,7 @@ def graph_from_data(
 ) -> GraphModule:
     """Restore a graph from plain data; raises if the data is invalid or calls an operation that is not allowed."""
     reader = _Reader(_attributes(constants), permission)
-    for entry in listed(nodes, "a graph", MAXIMUM_NODES):
+    for entry in array(nodes, "a graph", MAXIMUM_NODES):
         reader.read(table(entry, "a node"))
     reader.finish()
     root = torch.nn.Module()
@@ -92,15 +92,17 @@ class _Reader:
     def read(self, entry: dict[str, Any]) -> None:
         """Add the node of this entry."""
         if self._is_finished or not entry.keys() <= _KEYS:
-            raise refuse("a node", sorted(entry), f"only {', '.join(sorted(_KEYS))}, and nothing after the output")
+            raise invalid_value(
+                "a node", sorted(entry), f"only {', '.join(sorted(_KEYS))}, and nothing after the output"
+            )
         name = identifier(entry["name"], "the name of a node")
         args = argument_from_data(entry["args"], self._made)
         kwargs = argument_from_data(entry["kwargs"], self._made)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
-            raise refuse(f"the arguments of {name}", [entry["args"], entry["kwargs"]], "a tuple and a table")
+            raise invalid_value(f"the arguments of {name}", [entry["args"], entry["kwargs"]], "a tuple and a table")
         node = self._node(entry["op"], entry["target"], name, args, kwargs)
         if node.name != name or name in self._names:
-            raise refuse("the name of a node", name, "a name that no other node has")
+            raise invalid_value("the name of a node", name, "a name that no other node has")
         self._names.add(name)
         self._made.append(node)
         _describe(node, entry)
@@ -127,7 +129,7 @@ class _Reader:
                 self._is_finished = True
                 end: Node = self.graph.output(*args)
                 return end
-        raise refuse(
+        raise invalid_value(
             "a node", [kind, target], "a placeholder, a constant of the file, a call of an operation or an output"
         )
 
@@ -135,10 +137,10 @@ class _Reader:
 def _describe(node: Node, entry: dict[str, Any]) -> None:
     """Set the metadata of a node; a source line that is not printable text is dropped."""
     line = entry.get("line")
-    if isinstance(line, str) and len(line) <= LONGEST_TEXT and line.isprintable():
+    if isinstance(line, str) and len(line) <= MAXIMUM_TEXT_LENGTH and line.isprintable():
         node.meta["stack_trace"] = line
     if entry.get("stage") is not None:
-        set_stage(node, whole(entry["stage"], "a stage", 0, 1 << 16))
+        set_stage(node, integer(entry["stage"], "a stage", 0, 1 << 16))
     if entry.get("scope"):
         set_scope(node, text(entry["scope"], "the names around a node"))
     for label in texts(entry.get("labels", ()), "the labels of a node"):
@@ -149,7 +151,7 @@ def _attributes(constants: Mapping[str, Tensor]) -> frozenset[str]:
     """The names of constants, which become attributes of a module and must not clash with its own."""
     for name in constants:
         if not is_identifier(name) or name in _attributes_of_graphs():
-            raise refuse("the name of a constant", name, "a name that is not an attribute of modules")
+            raise invalid_value("the name of a constant", name, "a name that is not an attribute of modules")
     return frozenset(constants)
 
 
@@ -164,26 +166,26 @@ def _check_call(
     """Raise unless a call has valid arguments and is allowed."""
     if not isinstance(function, OpOverload):
         if kwargs or len(args) != 2 or not isinstance(args[0], Node) or type(args[1]) is not int:
-            raise refuse(f"the arguments of {name}", [args, kwargs], "a node and a whole number")
+            raise invalid_value(f"the arguments of {name}", [args, kwargs], "a node and a whole number")
         return
     permission.check(function)
     arguments = schema_of(function).arguments
     by_position = [argument.name for argument in arguments if not argument.kwarg_only]
     if len(args) > len(by_position):
-        raise refuse(f"the number of arguments of {name}", len(args), f"at most {len(by_position)}")
+        raise invalid_value(f"the number of arguments of {name}", len(args), f"at most {len(by_position)}")
     open_names = {argument.name for argument in arguments} - set(by_position[: len(args)])
     if not kwargs.keys() <= open_names:
         unknown = sorted(kwargs.keys() - open_names)
-        raise refuse(f"a keyword of {name}", unknown[0], f"one of {', '.join(sorted(open_names)) or 'none'}")
+        raise invalid_value(f"a keyword of {name}", unknown[0], f"one of {', '.join(sorted(open_names)) or 'none'}")
     given = {**dict(zip(by_position, args, strict=False)), **kwargs}
     for argument in arguments:
         if isinstance(given.get(argument.name), str) and "str" not in str(argument.type):
-            raise refuse(f"{argument.name} of {name}", given[argument.name], f"a value of type {argument.type}")
+            raise invalid_value(f"{argument.name} of {name}", given[argument.name], f"a value of type {argument.type}")
     missing = [
         each.name for each in arguments if each.name in open_names - kwargs.keys() and not each.has_default_value()
     ]
     if missing:
-        raise refuse(f"the arguments of {name}", [*args, *kwargs], f"also {', '.join(missing)}")
+        raise invalid_value(f"the arguments of {name}", [*args, *kwargs], f"also {', '.join(missing)}")
 
 
 def _constant(graph: GraphModule, name: str) -> Tensor:
@@ -213,7 +215,7 @@ def _operation(name: Any) -> Callable[..., Any]:
     operation, _, overload = rest.rpartition(".")
     # Some operations of torch are named like methods of Python, such as __lshift__.
     if not all(map(is_identifier, (namespace, operation.strip("_"), overload))):
-        raise refuse("an operation", name, "library::name.overload")
+        raise invalid_value("an operation", name, "library::name.overload")
     try:
         found = getattr(getattr(getattr(torch.ops, namespace), operation), overload)
     except AttributeError:

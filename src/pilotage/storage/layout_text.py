@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pilotage.program.layout import Counter, ReplicaGroups, Slot, StateLayout, VariableValue
 from pilotage.program.specification import TensorSpec
 from pilotage.storage.dtypes import dtype_name
-from pilotage.storage.plain_data import dtype, listed, refuse, table, text, texts, whole
+from pilotage.storage.plain_data import array, dtype, integer, invalid_value, table, text, texts
 
 _MAXIMUM_DIMENSIONS = 64
 _MAXIMUM_BYTES = 1 << 62
@@ -23,12 +23,12 @@ def spec_to_data(specification: TensorSpec) -> list[Any]:
 
 def spec_from_data(data: Any) -> TensorSpec:
     """Restore a specification from plain data."""
-    shape, stride, kind = listed(data, "a specification", 3)
-    sizes = tuple(whole(size, "a size", 0) for size in listed(shape, "a shape", _MAXIMUM_DIMENSIONS))
-    steps = tuple(whole(step, "a stride", 0) for step in listed(stride, "strides", _MAXIMUM_DIMENSIONS))
+    shape, stride, kind = array(data, "a specification", 3)
+    sizes = tuple(integer(size, "a size", 0) for size in array(shape, "a shape", _MAXIMUM_DIMENSIONS))
+    steps = tuple(integer(step, "a stride", 0) for step in array(stride, "strides", _MAXIMUM_DIMENSIONS))
     specification = TensorSpec(sizes, steps, dtype(kind))
     if len(sizes) != len(steps) or max(specification.bytes, storage_bytes(specification)) > _MAXIMUM_BYTES:
-        raise refuse("a specification", data, "a shape and strides of the same length and a valid size")
+        raise invalid_value("a specification", data, "a shape and strides of the same length and a valid size")
     return specification
 
 
@@ -65,14 +65,14 @@ def layout_from_data(data: dict[str, Any]) -> StateLayout:
         buffers=buffers,
         trained=names_among(parameters, data["trained"], "a trained parameter"),
         slots=_unique(data["slots"], lambda *slot: _slot(parameters, *slot)),
-        values=tuple(_value(*listed(value, "a value", 2)) for value in listed(data["values"], "the values")),
+        values=tuple(_value(*array(value, "a value", 2)) for value in array(data["values"], "the values")),
         accumulation_type=dtype(data["accumulation_type"]),
-        counters=tuple(Counter(counter) for counter in listed(data["counters"], "the counters", len(Counter))),
+        counters=tuple(Counter(counter) for counter in array(data["counters"], "the counters", len(Counter))),
         replica_groups={
             text(name, "a parameter"): _groups(name, copies, parameters)
             for name, copies in table(data["groups"], "the groups of replicas").items()
         },
-        slots_on_host=None if on_host is None else whole(on_host, "slots_on_host", 0),
+        slots_on_host=None if on_host is None else integer(on_host, "slots_on_host", 0),
     )
 
 
@@ -80,32 +80,32 @@ def names_among(known: Collection[str], data: Any, what: str) -> tuple[str, ...]
     """Names that must be known, each at most once."""
     names = texts(data, what)
     if not set(names) <= set(known) or len(set(names)) != len(names):
-        raise refuse(what, names, "names of the program, each once")
+        raise invalid_value(what, names, "names of the program, each once")
     return names
 
 
 def _unique(data: Any, read: Callable[..., tuple[_Key, TensorSpec]]) -> dict[_Key, TensorSpec]:
     entries: Iterable[tuple[_Key, TensorSpec]] = [
-        read(*listed(entry, "an entry of the layout", 3)) for entry in listed(data, "the layout")
+        read(*array(entry, "an entry of the layout", 3)) for entry in array(data, "the layout")
     ]
     made = dict(entries)
-    if len(made) != len(listed(data, "the layout")):
-        raise refuse("the layout", [str(key) for key, _ in entries], "each name once")
+    if len(made) != len(array(data, "the layout")):
+        raise invalid_value("the layout", [str(key) for key, _ in entries], "each name once")
     return made
 
 
 def _slot(parameters: Mapping[str, TensorSpec], name: Any, parameter: Any, spec: Any) -> tuple[Slot, TensorSpec]:
     if text(parameter, "the parameter of a slot") not in parameters:
-        raise refuse("the parameter of a slot", parameter, "a parameter of the program")
+        raise invalid_value("the parameter of a slot", parameter, "a parameter of the program")
     return Slot(text(name, "a slot"), parameter), spec_from_data(spec)
 
 
 def _value(group: Any, name: Any) -> VariableValue:
-    return VariableValue(None if group is None else whole(group, "a group", 0), text(name, "a value"))
+    return VariableValue(None if group is None else integer(group, "a group", 0), text(name, "a value"))
 
 
 def _groups(name: str, copies: Any, parameters: Mapping[str, TensorSpec]) -> ReplicaGroups:
-    replicas = listed(copies, "the groups of replicas")
+    replicas = array(copies, "the groups of replicas")
     if name not in parameters or not replicas:
-        raise refuse("the groups of replicas", name, "a parameter of the program, and a copy for each replica")
-    return ReplicaGroups(tuple(whole(copy, "a copy of a parameter", 0, len(replicas) - 1) for copy in replicas))
+        raise invalid_value("the groups of replicas", name, "a parameter of the program, and a copy for each replica")
+    return ReplicaGroups(tuple(integer(copy, "a copy of a parameter", 0, len(replicas) - 1) for copy in replicas))

@@ -12,10 +12,10 @@ import torch
 
 from pilotage.errors import ProgramFileError
 
-LONGEST_TEXT = 4096
-LONGEST_LIST = 1 << 16
-DEEPEST = 32
-"""The depth of nested lists and tables."""
+MAXIMUM_TEXT_LENGTH = 4096
+MAXIMUM_ARRAY_LENGTH = 1 << 16
+MAXIMUM_DEPTH = 32
+"""How deep lists and tables may be nested."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}", re.ASCII)
 _WRONG_FORM = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
@@ -38,7 +38,7 @@ def well_formed(what: str) -> Iterator[None]:
         ) from error
 
 
-def refuse(what: str, given: Any, expected: str) -> ProgramFileError:
+def invalid_value(what: str, given: Any, expected: str) -> ProgramFileError:
     """The error for an invalid value in a file."""
     shown = repr(given)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
@@ -48,67 +48,67 @@ def refuse(what: str, given: Any, expected: str) -> ProgramFileError:
 def table(value: Any, what: str) -> dict[str, Any]:
     """A dictionary with strings as keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise refuse(what, value, "a table")
+        raise invalid_value(what, value, "a table")
     return value
 
 
-def listed(value: Any, what: str, longest: int = LONGEST_LIST) -> list[Any]:
-    """A list with at most ``longest`` entries."""
-    if not isinstance(value, (list, tuple)) or len(value) > longest:
-        raise refuse(what, value, f"a list of at most {longest} entries")
+def array(value: Any, what: str, maximum: int = MAXIMUM_ARRAY_LENGTH) -> list[Any]:
+    """A list with at most ``maximum`` entries, which JSON calls an array."""
+    if not isinstance(value, (list, tuple)) or len(value) > maximum:
+        raise invalid_value(what, value, f"a list of at most {maximum} entries")
     return list(value)
 
 
-def whole(value: Any, what: str, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
+def integer(value: Any, what: str, low: int = -(1 << 63), high: int = (1 << 63) - 1) -> int:
     """An integer within bounds."""
     if type(value) is not int or not low <= value <= high:
-        raise refuse(what, value, f"a whole number from {low} to {high}")
+        raise invalid_value(what, value, f"a whole number from {low} to {high}")
     return value
 
 
 def number(value: Any, what: str) -> float:
     """A number, including NaN and infinity."""
     if type(value) not in (int, float):
-        raise refuse(what, value, "a number")
+        raise invalid_value(what, value, "a number")
     return float(value)
 
 
-def written_number(value: Any, what: str) -> float:
+def number_from_text(value: Any, what: str) -> float:
     """A number stored as text, which is exact."""
     try:
         return float(text(value, what, 64))
     except ValueError:
-        raise refuse(what, value, "a number as text") from None
+        raise invalid_value(what, value, "a number as text") from None
 
 
 def flag(value: Any, what: str) -> bool:
     """True or False."""
     if type(value) is not bool:
-        raise refuse(what, value, "true or false")
+        raise invalid_value(what, value, "true or false")
     return value
 
 
-def text(value: Any, what: str, longest: int = LONGEST_TEXT) -> str:
+def text(value: Any, what: str, maximum: int = MAXIMUM_TEXT_LENGTH) -> str:
     """A line of printable text."""
-    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
-        raise refuse(what, value, f"printable text of at most {longest} characters")
+    if not isinstance(value, str) or len(value) > maximum or not value.isprintable():
+        raise invalid_value(what, value, f"printable text of at most {maximum} characters")
     return value
 
 
 def texts(value: Any, what: str) -> tuple[str, ...]:
     """Lines of printable text."""
-    return tuple(text(item, what) for item in listed(value, what))
+    return tuple(text(item, what) for item in array(value, what))
 
 
 def positions(value: Any, what: str, count: int) -> tuple[int, ...]:
     """Indices into a list of ``count`` entries."""
-    return tuple(whole(item, what, 0, count - 1) for item in listed(value, what))
+    return tuple(integer(item, what, 0, count - 1) for item in array(value, what))
 
 
 def identifier(value: Any, what: str) -> str:
     """A name that is safe in Python source."""
     if not is_identifier(value):
-        raise refuse(what, value, "a name of ASCII letters, digits and underscores that is not a keyword")
+        raise invalid_value(what, value, "a name of ASCII letters, digits and underscores that is not a keyword")
     name: str = value
     return name
 
@@ -126,5 +126,5 @@ def is_identifier(value: Any) -> bool:
 def dtype(value: Any, what: str = "a data type") -> torch.dtype:
     """A torch data type by name."""
     if not isinstance(value, str) or value not in DTYPES:
-        raise refuse(what, value, "the name of a data type of torch")
+        raise invalid_value(what, value, "the name of a data type of torch")
     return DTYPES[value]

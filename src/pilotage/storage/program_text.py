@@ -26,18 +26,18 @@ from pilotage.storage.layout_text import (
 )
 from pilotage.storage.permission import UNTRUSTED, Permission
 from pilotage.storage.plain_data import (
+    array,
     dtype,
     flag,
     identifier,
-    listed,
+    integer,
+    invalid_value,
+    number_from_text,
     positions,
-    refuse,
     table,
     text,
     texts,
     well_formed,
-    whole,
-    written_number,
 )
 from pilotage.storage.structure_text import structure_from_data, structure_to_data
 
@@ -91,7 +91,7 @@ def program_from_data(
 
 
 def _program_from_data(data: dict[str, Any], constants: Mapping[str, Tensor], permission: Permission) -> Program:
-    inputs = tuple(spec_from_data(spec) for spec in listed(data["inputs"], "the inputs"))
+    inputs = tuple(spec_from_data(spec) for spec in array(data["inputs"], "the inputs"))
     outputs = structure_from_data(data["outputs"], trusted=permission.trusted)
     anchors = texts(data.get("anchors", ()), "the anchors")
     count = count_tensors(outputs) + len(anchors)
@@ -108,7 +108,7 @@ def _program_from_data(data: dict[str, Any], constants: Mapping[str, Tensor], pe
         outputs=outputs,
         constant_outputs=positions(data["constant_outputs"], "a constant output", count),
         anchors=anchors,
-        output_ranks=tuple(whole(rank, "a rank", 0, 64) for rank in listed(data.get("output_ranks", ()), "the ranks")),
+        output_ranks=tuple(integer(rank, "a rank", 0, 64) for rank in array(data.get("output_ranks", ()), "the ranks")),
         watched_operations=texts(data.get("watched_operations", ()), "the watched operations"),
         written_inputs=positions(data["written_inputs"], "a written input", len(inputs)),
         written_buffers=names_among(layout.buffers, data["written_buffers"], "a written buffer"),
@@ -123,7 +123,7 @@ def _computation_from_data(
 ) -> Computation:
     names = texts(entry["constants"], "the constants of a computation")
     return Computation(
-        sections=tuple(Section(section) for section in listed(entry["sections"], "the sections", len(Section))),
+        sections=tuple(Section(section) for section in array(entry["sections"], "the sections", len(Section))),
         graph=graph_from_data(entry["nodes"], {name: constants[f"{action}/{name}"] for name in names}, permission),
         whole=flag(entry["whole"], "whole"),
     )
@@ -152,10 +152,10 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
 def _plan_from_data(data: dict[str, Any], layout: StateLayout) -> OptimizerPlan:
     return OptimizerPlan(
         groups=tuple(
-            _group_from_data(table(group, "a group"), layout) for group in listed(data["groups"], "the groups")
+            _group_from_data(table(group, "a group"), layout) for group in array(data["groups"], "the groups")
         ),
-        loss_scaling=written_number(data["loss_scaling"], "the loss scaling"),
-        max_gradient_norm=written_number(data["max_gradient_norm"], "the maximum gradient norm"),
+        loss_scaling=number_from_text(data["loss_scaling"], "the loss scaling"),
+        max_gradient_norm=number_from_text(data["max_gradient_norm"], "the maximum gradient norm"),
         accumulation_type=dtype(data["accumulation_type"]),
         automatic_loss_scaling=flag(data["automatic_loss_scaling"], "automatic_loss_scaling"),
         stochastic_rounding=flag(data["stochastic_rounding"], "stochastic_rounding"),
@@ -168,7 +168,7 @@ def _group_from_data(data: dict[str, Any], layout: StateLayout) -> Group:
     return Group(
         rule=_rule_from_data(table(data["rule"], "an update rule")),
         parameters=names_among(layout.parameters, data["parameters"], "a parameter of a group"),
-        values={identifier(name, "a value"): written_number(value, name) for name, value in values.items()},
+        values={identifier(name, "a value"): number_from_text(value, name) for name, value in values.items()},
         constants=frozenset(texts(data["constants"], "the constants of a group")),
     )
 
@@ -194,7 +194,9 @@ def _rule_from_data(data: dict[str, Any]) -> UpdateRule:
     kind: Any = RULES[name]
     known = {field.name for field in dataclasses.fields(kind)}
     if not given.keys() <= known:
-        raise refuse("a choice of an update rule", sorted(given.keys() - known), f"only {', '.join(sorted(known))}")
+        raise invalid_value(
+            "a choice of an update rule", sorted(given.keys() - known), f"only {', '.join(sorted(known))}"
+        )
     rule: UpdateRule = kind(**{key: _choice_from_data(value) for key, value in given.items()})
     return rule
 
@@ -203,5 +205,5 @@ def _choice_from_data(value: Any) -> Any:
     if isinstance(value, dict):
         return dtype(value["dtype"])
     if value is not None and type(value) not in (bool, int, float, str):
-        raise refuse("a choice of an update rule", value, "a plain value or a data type")
+        raise invalid_value("a choice of an update rule", value, "a plain value or a data type")
     return value

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from pilotage.program.signature import CallSignature
-from pilotage.storage.plain_data import flag, listed, refuse, text, well_formed
+from pilotage.storage.plain_data import array, flag, invalid_value, text, well_formed
 
 
 def signature_to_data(signature: CallSignature) -> list[list[Any]]:
@@ -20,13 +20,13 @@ def signature_to_data(signature: CallSignature) -> list[list[Any]]:
 def signature_from_data(data: list[list[Any]]) -> CallSignature:
     """Restore a signature from plain data."""
     with well_formed("The signature of forward in the file"):
-        entries = [listed(entry, "a parameter of forward", 4) for entry in listed(data, "the signature of forward")]
+        entries = [array(entry, "a parameter of forward", 4) for entry in array(data, "the signature of forward")]
         return CallSignature(inspect.Signature([_parameter(*entry) for entry in entries]))
 
 
 def _parameter(name: Any, kind: Any, has_default: Any, default: Any) -> inspect.Parameter:
     if default is not None and not isinstance(default, (bool, int, float, str)):
-        raise refuse(f"the default of {name!r}", default, "a number, a text, true, false or none")
+        raise invalid_value(f"the default of {name!r}", default, "a number, a text, true, false or none")
     return inspect.Parameter(
         text(name, "a parameter of forward"),
         inspect._ParameterKind[text(kind, "the kind of a parameter")],

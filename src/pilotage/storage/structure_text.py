@@ -14,7 +14,7 @@ from typing import Any
 
 from pilotage.errors import CaptureError, ProgramFileError
 from pilotage.program.structure import Constant, Parsed, Record, Sequence, Structure, Table, TensorLeaf
-from pilotage.storage.plain_data import DEEPEST, listed, refuse, text
+from pilotage.storage.plain_data import MAXIMUM_DEPTH, array, invalid_value, text
 
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -50,9 +50,9 @@ def structure_to_data(structure: Structure) -> Any:
 def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> Structure:
     """Restore a structure from plain data."""
     if not isinstance(data, dict) or len(data) != 1:
-        raise refuse("a structure", data, "an object with one key")
-    if depth > DEEPEST:
-        raise ProgramFileError(f"The program contains a structure that is nested more than {DEEPEST} deep.")
+        raise invalid_value("a structure", data, "an object with one key")
+    if depth > MAXIMUM_DEPTH:
+        raise ProgramFileError(f"The program contains a structure that is nested more than {MAXIMUM_DEPTH} deep.")
     read = partial(structure_from_data, trusted=trusted, depth=depth + 1)
     ((kind, content),) = data.items()
     match kind:
@@ -61,17 +61,17 @@ def structure_from_data(data: Any, *, trusted: bool = False, depth: int = 0) -> 
         case "constant":
             return Constant(_plain(content))
         case "sequence":
-            name, *items = listed(content, "a sequence")
+            name, *items = array(content, "a sequence")
             return Sequence(_sequence_class(name, len(items), trusted), tuple(map(read, items)))
         case "table" | "record":
-            name, entries = listed(content, "a table", 2)
-            return _mapping(name, {_plain(key): read(item) for key, item in listed(entries, "the entries of a table")})
+            name, entries = array(content, "a table", 2)
+            return _mapping(name, {_plain(key): read(item) for key, item in array(entries, "the entries of a table")})
     raise ProgramFileError(f"The program contains a structure of the unknown kind {kind!r}.")
 
 
 def _plain(value: Any) -> Any:
     if not isinstance(value, _PLAIN):
-        raise refuse("a constant among inputs and outputs", value, "a number, a text, true, false or none")
+        raise invalid_value("a constant among inputs and outputs", value, "a number, a text, true, false or none")
     return value
 
 

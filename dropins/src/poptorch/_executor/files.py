@@ -205,7 +205,7 @@ def _read(path: Path, permission: Permission) -> StoredModel:
             version = plain_data.text(stored.extra["poptorch"], "the version")
             plain_data.table(stored.extra["options"], "the options")
         if stored.extra["training"] != stored.program.trains:
-            raise plain_data.refuse("training", stored.extra["training"], "what its program does")
+            raise plain_data.invalid_value("training", stored.extra["training"], "what its program does")
     require(
         version == __version__,
         f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, and this is {__version__}.",

@@ -73,7 +73,7 @@ def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
         group.update(settings if trusted else _without_places(settings))
     for name, value in plain_data.table(data["flags"], "flags").items():
         if name not in _FLAGS:
-            raise plain_data.refuse("a flag", name, f"one of {', '.join(_FLAGS)}")
+            raise plain_data.invalid_value("a flag", name, f"one of {', '.join(_FLAGS)}")
         setattr(options, name, _like(getattr(options, name), _from_data(value), name))
     options.deleteIfExists("ipu_version")
     if options.connection_type == ConnectionType.Never:
@@ -85,7 +85,7 @@ def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
 def _check_like(group: dict[str, Any], settings: Any, name: str) -> None:
     """Raise unless the settings are a table whose values have the types of the defaults."""
     if not isinstance(settings, dict):
-        raise plain_data.refuse(f"the options {name!r}", settings, "a table")
+        raise plain_data.invalid_value(f"the options {name!r}", settings, "a table")
     for key, value in settings.items():
         plain_data.text(key, "the name of an option", 256)
         if key in group:
@@ -94,7 +94,7 @@ def _check_like(group: dict[str, Any], settings: Any, name: str) -> None:
 
 def _like(present: Any, value: Any, name: str) -> Any:
     if present is not None and not isinstance(value, type(present)):
-        raise plain_data.refuse(f"the option {name}", value, f"a value of type {type(present).__name__}")
+        raise plain_data.invalid_value(f"the option {name}", value, f"a value of type {type(present).__name__}")
     return value
 
 
@@ -105,7 +105,7 @@ def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
         logger.info("The options %s of the file name places in its own file system and are left aside.", dropped)
     model_name = kept.get("model_name", "")
     if not isinstance(model_name, str) or os.sep in model_name or model_name in ("..", "."):
-        raise plain_data.refuse("the name of the model", model_name, "a name without separators of folders")
+        raise plain_data.invalid_value("the name of the model", model_name, "a name without separators of folders")
     return kept
 
 
@@ -113,7 +113,7 @@ def _check_size(options: Options) -> None:
     """Raise if one call has too many micro-batches, since each of them becomes a step of the schedule."""
     counts = (options.device_iterations, options.replication_factor, options.Training.gradient_accumulation)
     if not all(count >= 1 for count in counts) or math.prod(counts) > _MOST_MICRO_BATCHES:
-        raise plain_data.refuse(
+        raise plain_data.invalid_value(
             "iterations, replicas and accumulation", counts, f"at most {_MOST_MICRO_BATCHES} micro-batches a call"
         )
 
@@ -134,26 +134,28 @@ def _to_data(value: Any) -> Any:
 
 
 def _from_data(data: Any, depth: int = 0) -> Any:
-    if depth > plain_data.DEEPEST:
-        raise plain_data.refuse("an option", "…", f"a value that is nested at most {plain_data.DEEPEST} deep")
+    if depth > plain_data.MAXIMUM_DEPTH:
+        raise plain_data.invalid_value(
+            "an option", "…", f"a value that is nested at most {plain_data.MAXIMUM_DEPTH} deep"
+        )
     match data:
         case list():
-            return [_from_data(item, depth + 1) for item in plain_data.listed(data, "an option")]
+            return [_from_data(item, depth + 1) for item in plain_data.array(data, "an option")]
         case None | bool() | float():
             return data
         case int():
-            return plain_data.whole(data, "an option")
+            return plain_data.integer(data, "an option")
         case str():
             return plain_data.text(data, "an option")
         case {"enum": content} if len(data) == 1:
-            name, member = plain_data.listed(content, "an option", 2)
+            name, member = plain_data.array(content, "an option", 2)
             return _enum(name)[member]
         case {"dtype": content} if len(data) == 1:
             return plain_data.dtype(content)
         case {"pairs": content} if len(data) == 1:
-            pairs = [plain_data.listed(pair, "an option", 2) for pair in plain_data.listed(content, "an option")]
+            pairs = [plain_data.array(pair, "an option", 2) for pair in plain_data.array(content, "an option")]
             return {_from_data(key, depth + 1): _from_data(item, depth + 1) for key, item in pairs}
-    raise plain_data.refuse(
+    raise plain_data.invalid_value(
         "an option", data, "a plain value, a list, a table, a data type or an enumeration of poptorch"
     )
 
@@ -161,5 +163,5 @@ def _from_data(data: Any, depth: int = 0) -> Any:
 def _enum(name: Any) -> type[Enum]:
     found = vars(enums).get(plain_data.text(name, "an enumeration"))
     if not isinstance(found, type) or not issubclass(found, Enum):
-        raise plain_data.refuse("an enumeration", name, "one of poptorch.enums")
+        raise plain_data.invalid_value("an enumeration", name, "one of poptorch.enums")
     return found
