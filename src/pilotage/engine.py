@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from pilotage.program.structure import Table as Table
     from pilotage.program.structure import count_tensors as count_tensors
     from pilotage.program.structure import flatten as flatten
-    from pilotage.program.structure import halves as halves
+    from pilotage.program.structure import split_arguments as split_arguments
     from pilotage.program.structure import unflatten as unflatten
     from pilotage.runtime import stored as stored
     from pilotage.runtime.call import BoundCall as BoundCall
@@ -134,7 +134,7 @@ _NAMES = {
     "pilotage.program.layout": "Slot",
     "pilotage.program.program": "Program",
     "pilotage.program.specification": "TensorSpec",
-    "pilotage.program.structure": "Parsers Structure Table count_tensors flatten halves unflatten",
+    "pilotage.program.structure": "Parsers Structure Table count_tensors flatten split_arguments unflatten",
     "pilotage.storage.archive": "write_archive",
     "pilotage.storage.permission": "Permission",
     "pilotage.storage.program_text": "program_to_data",

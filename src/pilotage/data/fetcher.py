@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 
 from pilotage.data.channel import Channel
 from pilotage.data.empty_loader import empty_loader_error
-from pilotage.data.items import take_item_apart
+from pilotage.data.items import flatten_item
 from pilotage.data.messages import Advance, EpochEnd, Failed, FromConsumer, Item, Ready, Release, Stop
 from pilotage.data.random_state import RandomState
 from pilotage.data.rebatch import rebatched
@@ -153,7 +153,7 @@ class _Fetcher:
         return rebatched(flat, self._task.rebatched_size, drop_last=self._task.drop_last)
 
     def _tensors_of(self, item: Any) -> list[Tensor]:
-        tensors, structure = take_item_apart(item, self._task.parsers)
+        tensors, structure = flatten_item(item, self._task.parsers)
         if self._structure is None:
             self._structure = structure
             self._first_rows = tensors[0].shape[0] if tensors[0].ndim else 1

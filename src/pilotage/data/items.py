@@ -12,7 +12,7 @@ from pilotage.errors import InputError
 from pilotage.program.structure import Parsed, Parsers, Structure, Table, TensorLeaf, flatten
 
 
-def take_item_apart(item: Any, parsers: Parsers) -> tuple[list[Tensor], Structure]:
+def flatten_item(item: Any, parsers: Parsers) -> tuple[list[Tensor], Structure]:
     """The tensors of a flat item, and its structure.
 
     An item is a tensor, a sequence of tensors (which becomes a list), a dictionary from str to tensor, or an object

@@ -131,7 +131,7 @@ def tensor_paths(structure: Structure, path: str) -> Iterator[str]:
             yield from (f"{path}<{position}>" for position in range(structure.count))
 
 
-def halves(call: Structure) -> tuple[Sequence, Table]:
+def split_arguments(call: Structure) -> tuple[Sequence, Table]:
     """The positional and the keyword arguments of a call."""
     assert isinstance(call, Sequence)
     positional, named = call.items
@@ -142,14 +142,14 @@ def halves(call: Structure) -> tuple[Sequence, Table]:
 
 def plain_tensors(call: Structure) -> int | None:
     """The number of arguments of a call if all are positional tensors, otherwise None."""
-    positional, named = halves(call)
+    positional, named = split_arguments(call)
     is_plain = not named.items and all(isinstance(item, TensorLeaf) for item in positional.items)
     return len(positional.items) if is_plain else None
 
 
 def call_paths(call: Structure, names: list[str]) -> Iterator[str]:
     """The name of each tensor of a call as a user would write it."""
-    positional, named = halves(call)
+    positional, named = split_arguments(call)
     for position, item in enumerate(positional.items):
         yield from tensor_paths(item, names[position] if position < len(names) else f"args[{position}]")
     for key, item in zip(named.keys, named.items, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pilotage.errors import InputError
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import Constant, Parsed, Record, Structure, Table, TensorLeaf, halves
+from pilotage.program.structure import Constant, Parsed, Record, Structure, Table, TensorLeaf, split_arguments
 from pilotage.program.structure import Sequence as Items
 
 
@@ -30,7 +30,7 @@ def _differences(
     given_inputs: Sequence[TensorSpec],
     names: Sequence[str],
 ) -> Iterator[str]:
-    (positional, named), (given_positional, given_named) = halves(expected), halves(given)
+    (positional, named), (given_positional, given_named) = split_arguments(expected), split_arguments(given)
     if len(positional.items) != len(given_positional.items):
         yield (
             f"Number of positional arguments mismatch: expected {len(positional.items)} arguments "

@@ -3,7 +3,7 @@ from collections import namedtuple
 import pytest
 import torch
 
-from pilotage.data.items import take_item_apart
+from pilotage.data.items import flatten_item
 from pilotage.errors import InputError
 from pilotage.program.structure import unflatten
 
@@ -25,7 +25,7 @@ class GraphParser:
 
 
 def sent(item, parsers=None):
-    tensors, structure = take_item_apart(item, parsers or {})
+    tensors, structure = flatten_item(item, parsers or {})
     return unflatten(structure, tensors)
 
 
@@ -48,14 +48,14 @@ def test_a_dictionary_keeps_the_order_of_its_names():
 
 
 def test_dictionaries_of_the_same_names_are_alike_in_any_order():
-    tensors, structure = take_item_apart({"b": B, "a": A}, {})
-    others, other = take_item_apart({"a": A, "b": B}, {})
+    tensors, structure = flatten_item({"b": B, "a": A}, {})
+    others, other = flatten_item({"a": A, "b": B}, {})
     assert structure == other
     assert all(one is another for one, another in zip(tensors, others, strict=True))
 
 
 def test_a_structure_contains_no_tensors():
-    _, structure = take_item_apart({"b": B}, {})
+    _, structure = flatten_item({"b": B}, {})
     assert structure.template == {"b": None}
 
 
@@ -73,4 +73,4 @@ def test_an_object_with_a_parser_arrives_as_what_it_is():
 )
 def test_anything_else_is_refused_by_name(item):
     with pytest.raises(InputError, match=f"An item has to be .* not {type(item).__name__}"):
-        take_item_apart(item, {})
+        flatten_item(item, {})

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from pilotage.engine import BoundCall, Program, Structure, Table, halves
+from pilotage.engine import BoundCall, Program, Structure, Table, split_arguments
 from poptorch._errors import createPoptorchError
 from poptorch._executor.types_on_device import as_device_output
 from poptorch._logging import logger
@@ -40,7 +40,7 @@ class InputAdvice:
 
     def on_compilation(self, call: BoundCall) -> None:
         """Check the call that a model is compiled for."""
-        positional, named = halves(call.arguments)
+        positional, named = split_arguments(call.arguments)
         if any(map(_holds_table, (*positional.items, *named.items))):
             self._say(
                 "Dictionaries have partial support as inputs: their keys are compiled in, and all later calls have "
