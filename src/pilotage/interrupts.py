@@ -2,7 +2,7 @@
 
 Python runs signal handlers between any two instructions of the main thread, and Ctrl-C raises there. In the middle of
 an update, a copy of the weights or a capture, that would leave it half done. Inside ``with INTERRUPTS`` handlers wait;
-`Interrupts.let_in` runs the waiting ones at a safe point, and so does the end of the block. The handlers are the
+`Interrupts.deliver_pending` runs the waiting ones at a safe point, and so does the end of the block. The handlers are the
 program's own, and are restored afterwards.
 """
 
@@ -77,7 +77,7 @@ class Interrupts:
         if self._waiting and self._depth == self._open_at:
             self._deliver()
 
-    def let_in(self) -> None:
+    def deliver_pending(self) -> None:
         """Run the waiting handlers: the work may be left at this point."""
         if self._waiting and get_ident() == self._main:
             self._deliver()
@@ -88,7 +88,7 @@ class Interrupts:
         if get_ident() != self._main:
             yield
             return
-        self.let_in()
+        self.deliver_pending()
         before, self._open_at = self._open_at, self._depth
         try:
             yield

@@ -53,7 +53,7 @@ class Turn:
             # Acquired just as another thread joined this turn to another one.
             tried.release()
         while not self._take(_SIGNAL_INTERVAL):
-            INTERRUPTS.let_in()
+            INTERRUPTS.deliver_pending()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -45,10 +45,10 @@ def test_a_block_inside_of_another_ends_nothing():
 def test_a_signal_is_delivered_at_a_safe_point():
     reached = []
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
-        INTERRUPTS.let_in()
+        INTERRUPTS.deliver_pending()
         signal.raise_signal(signal.SIGINT)
         reached.append("held")
-        INTERRUPTS.let_in()
+        INTERRUPTS.deliver_pending()
         reached.append("let in")
     assert reached == ["held"]
 
@@ -110,7 +110,7 @@ def test_other_threads_neither_hold_nor_receive_signals():
         with INTERRUPTS:
             held.set()
             go_on.wait(30)
-            INTERRUPTS.let_in()
+            INTERRUPTS.deliver_pending()
 
     held, go_on = threading.Event(), threading.Event()
     thread = threading.Thread(target=hold)
@@ -129,7 +129,7 @@ def test_other_threads_neither_hold_nor_receive_signals():
 def test_any_instruction_may_be_interrupted_and_the_handlers_are_back(key_press):
     for number in range(1, 400):
         with key_press(number), INTERRUPTS:
-            INTERRUPTS.let_in()
+            INTERRUPTS.deliver_pending()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert INTERRUPTS._depth == 0
 

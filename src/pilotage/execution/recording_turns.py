@@ -49,7 +49,7 @@ class RecordingTurns:
         # Whoever records at present waits for this call otherwise.
         self.inside.discard(get_ident())
         while not self._recorder.acquire(timeout=_LOOK_AROUND):
-            INTERRUPTS.let_in()
+            INTERRUPTS.deliver_pending()
         try:
             self._is_recording = True
             self._wait_for_calls()
@@ -65,7 +65,7 @@ class RecordingTurns:
             if self._recorder.acquire(timeout=_LOOK_AROUND):
                 self._recorder.release()
             else:
-                INTERRUPTS.let_in()
+                INTERRUPTS.deliver_pending()
             self.inside.add(get_ident())
 
     def _wait_for_calls(self) -> None:

@@ -253,7 +253,7 @@ class Walk:
                 self._results.put(step.result, outputs, self._executable.constants)
             # Not in between: nobody can continue from the gradients, buffers and random numbers of half an update.
             if can_be_left and step.action is not Action.ACCUMULATE and self._done < self._last:
-                INTERRUPTS.let_in()
+                INTERRUPTS.deliver_pending()
 
     def outputs(self) -> list[Tensor]:
         """The outputs of one call."""

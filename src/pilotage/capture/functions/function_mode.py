@@ -49,7 +49,7 @@ class StaticCalls(TorchFunctionMode):
     ) -> Any:
         """Call a function."""
         # Every call in forward passes here, so a long capture can be interrupted.
-        INTERRUPTS.let_in()
+        INTERRUPTS.deliver_pending()
         try:
             return self._forms.get(func, func)(*args, **(kwargs or {}))
         except CaptureError:

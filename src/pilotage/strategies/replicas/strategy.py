@@ -90,7 +90,7 @@ class ReplicasOnCards:
                 self._update(state, number)
                 state.updates_of_call += 1
                 if number < last:
-                    INTERRUPTS.let_in()
+                    INTERRUPTS.deliver_pending()
                 continue
             for worker in self._workers:
                 worker.run_segment(number)

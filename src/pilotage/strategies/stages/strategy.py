@@ -110,7 +110,7 @@ class Pipeline:
             if is_update:
                 self._stop_at_losses(steps[0], done, finite=finite)
                 self._update(state, streams, steps[0].replica)
-                INTERRUPTS.let_in()
+                INTERRUPTS.deliver_pending()
             else:
                 for work, own, there, here in zip(self._works, state.parts, streams, batches, strict=True):
                     work.begin(own, there, steps, here)
