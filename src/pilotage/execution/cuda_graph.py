@@ -120,7 +120,7 @@ class _Recording:
             pool = self._graphs[0].pool() if self._graphs else None
             # Other threads may use the card meanwhile.
             with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
-                walk.go_on(steps)
+                walk.run(steps)
                 if len(self._graphs) == parts - 1:
                     self._outputs = walk.outputs()
             self._graphs.append(graph)

@@ -95,7 +95,7 @@ class WalkedExecutable:
                     outputs = with_own_constants(outputs, constants)
             else:
                 walk = self.begin(state, streams, moved)
-                walk.go_on(self._schedule.steps, can_be_left=True)
+                walk.run(self._schedule.steps, interruptible=True)
                 self._finished = walk.finished
                 outputs = walk.outputs()
         except BaseException:
@@ -242,8 +242,8 @@ class Walk:
         self.finished = [0.0] * schedule.results
         """When each part of the outputs was computed."""
 
-    def go_on(self, steps: Sequence[Step], *, can_be_left: bool = False) -> None:
-        """Run the next steps; if ``can_be_left``, signals are handled between updates."""
+    def run(self, steps: Sequence[Step], *, interruptible: bool = False) -> None:
+        """Run the next steps; if ``interruptible``, signals are handled between updates."""
         for step in steps:
             batch = [] if step.micro_batch is None else self._batches[step.micro_batch]
             outputs = self._executable.run_step(self._done, step, self._state, self._streams, batch)
@@ -252,7 +252,7 @@ class Walk:
                 self.finished[step.result] = time.perf_counter()
                 self._results.put(step.result, outputs, self._executable.constants)
             # Not in between: nobody can continue from the gradients, buffers and random numbers of half an update.
-            if can_be_left and step.action is not Action.ACCUMULATE and self._done < self._last:
+            if interruptible and step.action is not Action.ACCUMULATE and self._done < self._last:
                 INTERRUPTS.deliver_pending()
 
     def outputs(self) -> list[Tensor]:

@@ -163,7 +163,7 @@ class Ascent:
             self._worked >= self.policy.after_seconds if self._process is None else time.monotonic() >= self._next_look
         )
 
-    def go_on(self, sample: Sample, buffers: Sample) -> Entry | None:
+    def advance(self, sample: Sample, buffers: Sample) -> Entry | None:
         """Start the compiler, or look after it; returns the compiled code once it is ready."""
         if self._process is None:
             self._start(sample(), buffers())

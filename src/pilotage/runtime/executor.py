@@ -160,7 +160,7 @@ class Executor(ProgramView):
     def _continue_ascent(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
         """Switch to compiled code if it is ready."""
         state, inputs = session.attached, session.program.inputs
-        entry = ascent.go_on(lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values()))
+        entry = ascent.advance(lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values()))
         if entry is None:
             return
         if not session.fits_layout_of(entry):

@@ -45,7 +45,7 @@ class WalkedCard:
 
     def run_segment(self, segment: int) -> None:
         """Run a segment of the card's share."""
-        self._walk.go_on(self._share.segments[segment].steps)
+        self._walk.run(self._share.segments[segment].steps)
 
     def finish(self) -> tuple[list[list[Tensor]], MicroBatches]:
         """Wait for the card; the parts of its outputs on the host, and the micro-batches as forward has left them."""

@@ -114,7 +114,7 @@ class _RecordedShare:
             pool = self._graphs[0].pool() if self._graphs else None
             # Other threads may use the card meanwhile.
             with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
-                walk.go_on(segment.steps)
+                walk.run(segment.steps)
             self._graphs.append(graph)
         self._parts = walk.parts
         self._fetching = OutputStaging([output for part in self._parts for output in part])
