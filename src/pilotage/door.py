@@ -33,7 +33,7 @@ from pilotage.program.structure import unflatten
 from pilotage.runtime.checkpoints.folder import Checkpoint, Checkpoints
 from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
-from pilotage.runtime.guards import NeverLost
+from pilotage.runtime.guards import GuardedModel
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.record import RunRecord
@@ -96,7 +96,7 @@ class Options(TypedDict, total=False):
     """The order in which stages work; by default the one that needs the least memory."""
 
 
-class CompiledModel(NeverLost):
+class CompiledModel(GuardedModel):
     """A module that runs as a compiled program; call it as you would call the module."""
 
     def __init__(self, executor: Executor, module: nn.Module) -> None:
@@ -250,7 +250,7 @@ def inference(
 
 def record_of(model: Any) -> RunRecord | None:
     """What a wrapped model has run and where, a drop-in's too; None for anything that no program runs."""
-    return model._executor.record if isinstance(model, NeverLost) else None
+    return model._executor.record if isinstance(model, GuardedModel) else None
 
 
 def execution(

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from pilotage.runtime import stored as stored
     from pilotage.runtime.call import BoundCall as BoundCall
     from pilotage.runtime.executor import Executor as Executor
-    from pilotage.runtime.guards import NeverLost as NeverLost
+    from pilotage.runtime.guards import GuardedModel as GuardedModel
     from pilotage.runtime.host import StaleTensor as StaleTensor
     from pilotage.runtime.host_steps import HostSteps as HostSteps
     from pilotage.runtime.host_steps import is_given_to_a_program as is_given_to_a_program
@@ -116,7 +116,7 @@ _NAMES = {
     # Running programs
     "pilotage.runtime.call": "BoundCall",
     "pilotage.runtime.executor": "Executor",
-    "pilotage.runtime.guards": "NeverLost",
+    "pilotage.runtime.guards": "GuardedModel",
     "pilotage.runtime.host": "StaleTensor",
     "pilotage.runtime.host_steps": "HostSteps is_given_to_a_program",
     "pilotage.runtime.optimizer_state": "OptimizerState",

@@ -20,8 +20,8 @@ from pilotage.engine import (
     INTERRUPTS,
     BoundCall,
     Executor,
+    GuardedModel,
     HostSteps,
-    NeverLost,
     StoredModel,
     Tier,
     Turn,
@@ -71,7 +71,7 @@ _COMPILING = Turn()
 """One compilation at a time: libraries replace functions for the whole process meanwhile."""
 
 
-class PoplarExecutor(Observing, WeightCopies, NeverLost):
+class PoplarExecutor(Observing, WeightCopies, GuardedModel):
     """What `trainingModel` and `inferenceModel` return; called like the module that it wraps."""
 
     def __init__(

@@ -12,7 +12,7 @@ from pilotage.errors import LostModelError
 from pilotage.runtime.executor import Executor
 
 
-class NeverLost:
+class GuardedModel:
     """Methods of a module that a wrapped model answers itself."""
 
     _executor: Executor

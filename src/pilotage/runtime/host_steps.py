@@ -33,7 +33,7 @@ class HostSteps:
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self.noted: dict[torch.optim.Optimizer, str] = {}
         """Which optimizers were stepped since the weights were last sent, and where."""
-        self.handovers = 0
+        self.transfers = 0
         """How often weights have gone from the host to the device, or back for good."""
         self._remedy = remedy
         self._reports_own = reports_own
@@ -64,7 +64,7 @@ class HostSteps:
 
     def sent(self) -> None:
         """The host's weights were sent to the device, with whatever was changed there."""
-        self.handovers += 1
+        self.transfers += 1
         self.noted.clear()
 
     def note(self, optimizer: torch.optim.Optimizer, *, is_given: bool) -> None:

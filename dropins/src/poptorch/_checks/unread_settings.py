@@ -30,7 +30,7 @@ class UnreadSettings:
         self._settings = Settings(optimizer)
         self._others: list[tuple[weakref.ref[torch.optim.Optimizer], Settings]] = []
         """Optimizers of the same parameters that were not given to the model."""
-        self._handovers = 0
+        self._transfers = 0
         self._said: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
 
     def read(self, optimizer: torch.optim.Optimizer) -> None:
@@ -55,14 +55,14 @@ class UnreadSettings:
             if optimizer is not self._optimizer and optimizer not in known and _shares(optimizer, parameters):
                 self._others.append((weakref.ref(optimizer), Settings(optimizer)))
 
-    def check(self, handovers: int) -> None:
+    def check(self, transfers: int) -> None:
         """Warn of settings that have changed without being read; called before every run.
 
-        ``handovers`` counts how often weights went from the host to the device or back: other optimizers may have
+        ``transfers`` counts how often weights went from the host to the device or back: other optimizers may have
         trained on the host in between, where their schedules had an effect.
         """
-        if handovers != self._handovers:
-            self._handovers = handovers
+        if transfers != self._transfers:
+            self._transfers = transfers
             self._note_others()
         if self._settings.differ_from(self._optimizer):
             self._warn(self._optimizer, self._settings)

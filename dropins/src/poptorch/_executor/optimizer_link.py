@@ -121,7 +121,7 @@ class OptimizerLink:
             optimizer.ipu_state_is_dirty = True
         # torch's schedulers check this flag, and warn if the optimizer has made no step.
         setattr(optimizer, OPTIMIZER_WAS_CALLED, True)
-        self._unread.check(executor.host_steps.handovers)
+        self._unread.check(executor.host_steps.transfers)
 
     def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
         loaded = optimizer.get_state_dict()

@@ -45,19 +45,19 @@ def moves(order: PipelineOrder, round_: int, stages: int, *, trains: bool) -> It
         yield from _alternating(round_, stages)
         return
     for number in range(round_):
-        yield from _forth(number, stages)
+        yield from _forward_moves(number, stages)
         if trains and order is PipelineOrder.SHARDED:
-            yield from _back(number, stages)
+            yield from _backward_moves(number, stages)
     if trains and order is not PipelineOrder.SHARDED:
         for number in range(round_):
-            yield from _back(number, stages)
+            yield from _backward_moves(number, stages)
 
 
-def _forth(number: int, stages: int) -> Iterator[Move]:
+def _forward_moves(number: int, stages: int) -> Iterator[Move]:
     return (Move(stage, number) for stage in range(stages))
 
 
-def _back(number: int, stages: int) -> Iterator[Move]:
+def _backward_moves(number: int, stages: int) -> Iterator[Move]:
     return (Move(stage, number, back=True) for stage in reversed(range(stages)))
 
 
