@@ -1,8 +1,8 @@
 """Delay signals until the work in progress is consistent.
 
 Python runs signal handlers between any two instructions of the main thread, and Ctrl-C raises there. In the middle of
-an update, a copy of the weights or a capture, that would leave it half done. Inside ``with INTERRUPTS`` handlers wait;
-`Interrupts.deliver_pending` runs the waiting ones at a safe point, and so does the end of the block. The handlers are the
+an update, a copy of the weights or a capture, that would leave it half done. Inside ``with INTERRUPTS`` handlers wait:
+they run when `Interrupts.deliver_pending` is called at a safe point, and at the end of the block. The handlers are the
 program's own, and are restored afterwards.
 """
 
