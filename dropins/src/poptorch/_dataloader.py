@@ -123,9 +123,7 @@ class DataLoader(Loader):
         # A copy: an accessor that held this loader would keep it, and itself, alive.
         reader = copy.copy(self)
         if reader.pin_memory:
-            logger.warning(
-                "pin_memory has no effect here: an asynchronous loader's batches lie in a shared ring buffer."
-            )
+            logger.warning("pin_memory has no effect here: the batches of an asynchronous loader are in shared memory.")
             reader.pin_memory = False
         return AsynchronousDataAccessor(reader, **async_options)
 
@@ -186,8 +184,8 @@ def _check_divisible(
         raise AssertionError("batch_size=None cannot be combined with auto_distributed_partitioning: set it to False.")
     if shuffle and not options.exists("random_seed"):
         raise AssertionError(
-            "Processes that shuffle one data set have to do it alike: call poptorch.Options().randomSeed(seed) with "
-            "the same seed in all of them."
+            "All processes must shuffle the data set in the same order: call poptorch.Options().randomSeed(seed) with "
+            "the same seed in each of them."
         )
     if kwargs.get("sampler") is not None:
         raise createPoptorchError(

@@ -50,8 +50,8 @@ def getIpuTensorId(tensor: Tensor) -> int:
     run = current_run()
     if run is None:
         raise createPoptorchError(
-            "poptorch.getIpuTensorId: the tensor is not on the IPU. Tensors have ids in the forward of a model that is "
-            "being compiled, and nowhere else."
+            "poptorch.getIpuTensorId: the tensor is not on the IPU. Tensors have ids only in the forward of a model "
+            "that is being compiled."
         )
     return run.tensor_id(tensor)
 
@@ -59,7 +59,7 @@ def getIpuTensorId(tensor: Tensor) -> int:
 def accessAttributes(attribute_id_str: str) -> NoReturn:
     """Raise, and say how to read the attributes of a custom op here: PopTorch's compiled code reads them by number."""
     raise createPoptorchError(
-        f"There are no attributes under the id {attribute_id_str!r}: poptorch.custom_op hands its attributes to the "
+        f"There are no attributes with the id {attribute_id_str!r}: poptorch.custom_op passes its attributes to the "
         "implementation as keyword arguments. See poptorch.implementCustomOp."
     )
 
@@ -67,7 +67,7 @@ def accessAttributes(attribute_id_str: str) -> NoReturn:
 def importPoptorchMetadataFromFile(filename: str | Path) -> Any:
     """Raise, and say how to read a saved model here: its file holds no pickled metadata."""
     raise createPoptorchError(
-        f"The metadata of {str(filename)!r} cannot be read by itself: files written here hold no pickled objects. "
+        f"The metadata of {str(filename)!r} cannot be read separately: files written here contain no pickled objects. "
         "Use poptorch.load to run the model, and its .options to see how it was compiled."
     )
 

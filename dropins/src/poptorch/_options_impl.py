@@ -115,7 +115,7 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         elif name.startswith("_"):
             self.checkIsFrozen(name)
             if self._is_sealed and name not in vars(self):
-                raise AttributeError(f"Invalid attribute {name}. No new one can be made after construction.")
+                raise AttributeError(f"Invalid attribute {name}. Attributes cannot be added after construction.")
             object.__setattr__(self, name, value)
         else:
             self.set(**{name: value})

@@ -147,7 +147,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         with self.engine.turn, self._explained():
             if self.isCompiled():
                 logger.warning(
-                    "Call to compile() ignored: the model is already compiled. Use destroy() to compile anew."
+                    "Call to compile() ignored: the model is already compiled. Call destroy() first to compile it "
+                    "again."
                 )
                 return
             call = self.engine.bind(*args, **kwargs)
@@ -377,9 +378,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
     def _refuse_offline(self) -> None:
         if self._is_offline:
             raise AssertionError(
-                "Trying to run a model on an offline device (ConnectionType.Never). Save it by compileAndExport, and "
-                "run "
-                "what poptorch.load makes of the file."
+                "Trying to run a model on an offline device (ConnectionType.Never). Save it with compileAndExport, "
+                "and load the file with poptorch.load to run it."
             )
 
     def _refuse_to_count_cycles(self) -> None:

@@ -23,7 +23,7 @@ def test_an_unknown_choice_is_refused(monkeypatch):
 @pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device here")
 def test_cuda_without_a_card_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_HPU_ON", "cuda")
-    with pytest.raises(ImportError, match=r"reaches no CUDA card. Leave PILOTAGE_HPU_ON out"):
+    with pytest.raises(ImportError, match=r"finds no CUDA card. Unset PILOTAGE_HPU_ON"):
         computing_device.check()
 
 

@@ -79,7 +79,7 @@ def test_a_state_moves_from_one_model_to_another():
 def test_a_state_of_another_length_is_refused():
     model = wrapped(1)
     model(X)
-    with pytest.raises(poptorch.Error, match=r"is a list of .* numbers, and 2 were given"):
+    with pytest.raises(poptorch.Error, match=r"is a list of .* numbers, but 2 were given"):
         model.rng_state = [1, 2]
 
 

@@ -80,9 +80,9 @@ class Model(nn.Module):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (located(weight=OFF_CHIP), "setWeightLocation: they stay"),
-        (located(accumulator=OFF_CHIP), "setAccumulatorLocation: they stay"),
-        (located(weight=TensorLocationSettings().useReplicatedTensorSharding()), "optimizer alone"),
+        (located(weight=OFF_CHIP), "setWeightLocation has no effect: these tensors stay"),
+        (located(accumulator=OFF_CHIP), "setAccumulatorLocation has no effect: these tensors stay"),
+        (located(weight=TensorLocationSettings().useReplicatedTensorSharding()), "affects only the optimizer state"),
     ],
 )
 def test_locations_without_effect_are_warned_of_at_compilation(caplog, options, said):

@@ -19,7 +19,7 @@ def test_name_scopes_and_attributes_change_no_result(compiled):
 
 
 def test_the_name_of_a_scope_is_a_string():
-    with pytest.raises(AssertionError, match="is a string"):
+    with pytest.raises(AssertionError, match="must be a string"):
         poptorch.NameScope(3)
 
 

@@ -81,8 +81,8 @@ def test_a_program_decodes_the_data_of_each_run(compiled, tier):
     [
         (([1], torch.tensor([1])), "as probs"),
         ((torch.zeros(1, 1, 2), [1]), "as lengths"),
-        ((torch.zeros(1, 2), torch.tensor([1])), "by time, sample and class"),
-        ((torch.zeros(1, 1, 2), torch.tensor([1, 1])), "a length for each sample"),
+        ((torch.zeros(1, 2), torch.tensor([1])), "time, sample, class"),
+        ((torch.zeros(1, 1, 2), torch.tensor([1, 1])), "one length per sample"),
         ((torch.zeros(1, 1, 2), torch.tensor([1]), 2), "one of the 2 classes as blank"),
         ((torch.zeros(1, 1, 2), torch.tensor([1]), 0, 0), "beam_width"),
         ((torch.zeros(1, 1, 2), torch.tensor([1]), 0, 2, 1.5), "top_paths"),

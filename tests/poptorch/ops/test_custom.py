@@ -89,12 +89,12 @@ def test_attributes_are_numbers_and_strings_or_lists_of_one_kind(value):
 
 @pytest.mark.parametrize("attributes", [[("a", 1)], "a", 3, []], ids=repr)
 def test_attributes_come_in_a_dictionary(attributes):
-    with pytest.raises(ValueError, match=r"Give a dictionary of names and values\."):
+    with pytest.raises(ValueError, match=r"must be a dictionary of names and values"):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes=attributes)
 
 
 def test_attributes_have_names():
-    with pytest.raises(ValueError, match="is a string, not 3"):
+    with pytest.raises(ValueError, match="must be a string, not 3"):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes={3: 1})
 
 

@@ -170,7 +170,7 @@ def test_a_module_that_forward_makes_has_no_data_to_run_with(compiled):
         def forward(self, x):
             return poptorch.CPU(nn.Linear(2, 2), "local")(x)
 
-    with pytest.raises(Error, match=r"'local' works with tensors .* that hold no data"):
+    with pytest.raises(Error, match=r"'local' uses tensors .* contain no data"):
         compiled(Outer())(X)
 
 

@@ -210,7 +210,7 @@ def test_an_error_of_an_option_says_where_it_was_written(tmp_path):
 
 
 def test_an_error_of_a_value_says_where_it_was_written(tmp_path):
-    with pytest.raises(AssertionError, match="Block ids are strings") as caught:
+    with pytest.raises(AssertionError, match="Block ids must be strings") as caught:
         load(tmp_path, "setExecutionStrategy(poptorch.PipelinedExecution(poptorch.Stage(1)))")
     assert "at line 1 of options.conf" in caught.value.__notes__[0]
 

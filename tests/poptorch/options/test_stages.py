@@ -7,7 +7,7 @@ def test_a_stage_holds_blocks():
     stage = Stage("a", "b")
     assert stage.blocks == ["a", "b"]
     assert (stage._stage_id, stage._phase_id) == (-1, -1)
-    with pytest.raises(AssertionError, match="Block ids are strings"):
+    with pytest.raises(AssertionError, match="Block ids must be strings"):
         Stage("a", 1)
 
 
@@ -33,7 +33,7 @@ def test_a_phase_made_of_block_ids_has_one_stage():
 
 @pytest.mark.parametrize("arguments", [("a", Stage("b")), (1,), (["a"],)])
 def test_a_phase_is_made_of_one_kind_of_thing(arguments):
-    with pytest.raises(AssertionError, match="all of one kind"):
+    with pytest.raises(AssertionError, match="only of stages or only of block ids"):
         Phase(*arguments)
 
 

@@ -49,7 +49,7 @@ def test_a_stage_of_anything_else_is_refused(kind, argument):
 
 
 def test_automatic_and_listed_stages_do_not_mix():
-    with pytest.raises(AssertionError, match="A stage is"):
+    with pytest.raises(AssertionError, match="A stage must be"):
         PipelinedExecution(AutoStage.SameAsIpu, "a")
 
 

@@ -1,4 +1,4 @@
-// Mixed precision on the card: which operations take bfloat16 (or the type asked for), which float32, which the widest given.
+// Mixed precision on the card: operations that run in bfloat16 (or the requested type), in float32, or in their widest input type.
 #pragma once
 
 #include <ATen/autocast_mode.h>

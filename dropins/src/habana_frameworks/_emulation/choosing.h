@@ -1,4 +1,4 @@
-// Where torch chooses among kernels by the type of the device: the choice that it makes underneath.
+// Operations for which torch selects a kernel by device type: they use the selection of the computing device.
 #pragma once
 
 #include <ATen/SDPBackend.h>
@@ -20,7 +20,7 @@ inline std::vector<int64_t> as_numbers(c10::SymIntArrayRef sizes) {
   return numbers;
 }
 
-// A tensor of the device underneath that looks like one of the card and has no memory: while a graph is captured, nor has that one.
+// A tensor of the computing device with the metadata of a tensor on the card, but without memory: during a capture there is none either.
 inline at::Tensor looking_like(const at::Tensor& card) {
   c10::Storage nothing(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, underneath()), allocator_underneath(), false);
   auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(nothing), c10::DispatchKeySet(key_underneath()), card.dtype());
@@ -33,7 +33,7 @@ inline std::optional<at::Tensor> looking_like(const std::optional<at::Tensor>& c
   return card && card->defined() ? std::optional<at::Tensor>(looking_like(*card)) : std::nullopt;
 }
 
-// For a while nobody is offered flash attention.
+// Disables flash attention within a scope.
 class WithoutFlash {
  public:
   WithoutFlash() : was_offered_(at::globalContext().userEnabledFlashSDP()) {
@@ -49,12 +49,12 @@ class WithoutFlash {
   bool was_offered_;
 };
 
-// The choice among attention kernels that is made underneath.
+// Selects the attention kernel that the computing device would use.
 inline int64_t choose_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& mask,
     double dropout, bool is_causal, std::optional<double> scale, bool shares_keys) {
   const Standing here;
-  // Who captures the graph must not see this question.
+  // A capture must not record this query.
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
   const auto choose = [&] {
     return at::_fused_sdp_choice(
@@ -62,7 +62,7 @@ inline int64_t choose_attention(
   };
   const auto chosen = choose();
   if (is_on_cuda() && chosen == static_cast<int64_t>(at::SDPBackend::flash_attention)) {
-    // For a device that is not called CUDA, torch takes the processor's flash kernel, which no CUDA card has.
+    // For device types other than CUDA, torch selects the CPU's flash kernel, which does not exist for CUDA.
     const WithoutFlash second_choice;
     return choose();
   }
@@ -71,7 +71,7 @@ inline int64_t choose_attention(
 
 using Normalized = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t>;
 
-// Batch norm with cuDNN where CUDA would take that: its own kernel leaves most of a card idle where channels are few.
+// Batch norm with cuDNN wherever CUDA would use it: with few channels, torch's own kernel leaves most of a GPU idle.
 inline Normalized normalize_batch(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
     const std::optional<at::Tensor>& mean, const std::optional<at::Tensor>& variance, bool training, double momentum,
@@ -80,7 +80,7 @@ inline Normalized normalize_batch(
   const auto contiguous = [](const std::optional<at::Tensor>& card) {
     return card && card->defined() ? std::optional<at::Tensor>(card->contiguous()) : std::nullopt;
   };
-  // The question reads the type of a weight that need not be there.
+  // The query reads the type of the weight, which is optional.
   const bool has_weights = weight && weight->defined() && bias && bias->defined();
   if (may_take_cudnn && has_weights &&
       at::native::_select_batch_norm_backend(

@@ -37,7 +37,7 @@ def check() -> None:
     if is_cuda():
         if not torch.cuda.is_available():
             raise ImportError(
-                f"{_CHOICE} is 'cuda', and torch {torch.__version__} reaches no CUDA card. Leave {_CHOICE} out to "
+                f"{_CHOICE} is 'cuda', but torch {torch.__version__} finds no CUDA card. Unset {_CHOICE} to "
                 "compute on the CPU."
             )
         torch.cuda.init()

@@ -1,4 +1,4 @@
-// The way of one operation's tensors from the card down to the device underneath and up again, without copying.
+// Converts the tensors of one operation from the card to the computing device and back, without copying.
 #pragma once
 
 #include <unordered_map>
@@ -29,8 +29,8 @@ inline at::Tensor tensor_over(const c10::Storage& storage, c10::DispatchKey key,
   return tensor;
 }
 
-// Holds which tensor underneath stands for which tensor of the card during one operation. Tensors that share memory on the
-// card share it underneath, so views, in-place changes and overlaps come out as the kernels leave them.
+// Maps tensors of the card to tensors of the computing device during one operation. Tensors that share memory on the
+// card share it there too, so views, in-place writes and overlaps behave as in the kernels.
 class Crossing {
  public:
   at::Tensor down(const at::Tensor& card) {
@@ -49,7 +49,7 @@ class Crossing {
     if (!beneath.defined() || beneath.device().type() != underneath().type()) {
       return beneath;
     }
-    TORCH_CHECK(beneath.layout() == at::kStrided, "The emulated hpu device holds dense tensors alone; a ", beneath.layout(), " one came out.");
+    TORCH_CHECK(beneath.layout() == at::kStrided, "The emulated hpu device supports only dense tensors, not the layout ", beneath.layout(), ".");
     const auto known = cards_.find(beneath.unsafeGetTensorImpl());
     if (known != cards_.end()) {
       return known->second;
@@ -62,7 +62,7 @@ class Crossing {
     return tensor_over(place->second, c10::DispatchKey::HPU, beneath);
   }
 
-  // A kernel may have given an output another size, and with it other memory.
+  // A kernel may have resized an output, and thereby reallocated it.
   void follow_resizing() {
     for (const auto& [beneath, card] : cards_) {
       auto* target = card.storage().unsafeGetStorageImpl();

@@ -1,4 +1,4 @@
-// What torch asks of a device: a guard, hooks and a random generator.
+// What torch requires of a device: a guard, hooks and a random generator.
 #pragma once
 
 #include <ATen/detail/HPUHooksInterface.h>
@@ -9,7 +9,7 @@
 
 namespace emulation {
 
-// One card with one stream: everything has happened as soon as it is asked for, or is in the order of CUDA's own default stream.
+// One card with one stream: work is done when a call returns, or in the order of CUDA's default stream.
 struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::HPU> {
   c10::Device exchangeDevice(c10::Device) const override {
     return kCard;
@@ -18,7 +18,7 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::HPU> {
     return kCard;
   }
   void setDevice(c10::Device device) const override {
-    TORCH_CHECK(device.index() <= 0, "There is one emulated Gaudi card, hpu:0; ", device, " was asked for.");
+    TORCH_CHECK(device.index() <= 0, "There is one emulated Gaudi card, hpu:0, but ", device, " was requested.");
   }
   c10::Stream getStream(c10::Device) const noexcept override {
     return c10::Stream(c10::Stream::DEFAULT, kCard);
@@ -43,7 +43,7 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::HPU> {
   }
 };
 
-// Draws what a generator of the same seed draws underneath.
+// Draws the same numbers as a generator of the computing device with the same seed.
 struct Generator final : c10::GeneratorImpl {
   explicit Generator(at::Generator source)
       : c10::GeneratorImpl(kCard, c10::DispatchKeySet(c10::DispatchKey::HPU)), beneath(std::move(source)) {}
@@ -114,7 +114,7 @@ struct Hooks final : at::HPUHooksInterface {
   bool isPinnedPtr(const void* data) const override {
     return is_pinned(data);
   }
-  // The default generator underneath draws, so that a script gives the same numbers with and without the card.
+  // Uses the computing device's default generator, so that a script draws the same numbers with and without the card.
   const at::Generator& getDefaultGenerator(c10::DeviceIndex = -1) const override {
     static const at::Generator only = at::make_generator<Generator>(default_generator_underneath());
     return only;

@@ -1,4 +1,4 @@
-// Random numbers drawn by the processor while a CUDA card computes: a script then draws what it draws without any card.
+// Random numbers from the CPU's generator while a CUDA card computes: a script draws the same numbers as without a card.
 #pragma once
 
 #include <unordered_map>
@@ -10,13 +10,13 @@
 
 namespace emulation {
 
-// What has no kernel of the processor, such as fused attention with dropout, draws on the card all the same.
+// Operations without a CPU kernel, such as fused attention with dropout, still draw on the card.
 inline bool is_drawn_on_host(const c10::OperatorHandle& operation) {
   return draws_on_host() && operation.hasTag(at::Tag::nondeterministic_seeded) &&
       operation.hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
-// Runs an operation on copies of its tensors, and brings back what it wrote and what it made.
+// Runs an operation on copies of its tensors, and copies back what it wrote and returned.
 inline void draw_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   const auto& schema = operation.schema();
   const auto count = schema.arguments().size();

@@ -18,7 +18,7 @@ const bool memory_is_known = [] {
   return true;
 }();
 
-// A composite kernel would split an operation for which there is a kernel of its own underneath, and round differently.
+// A composite kernel would split an operation for which the computing device has its own kernel, and round differently.
 std::vector<c10::OperatorName> with_a_kernel_underneath_and_a_composite_one() {
   std::vector<c10::OperatorName> names;
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -59,8 +59,8 @@ C10_REGISTER_CLASS(HPUHooksRegistry, HPUHooks, Hooks)
 
 namespace {
 
-// Torch asks for the hooks once and keeps the answer. Where it has asked before this library came, it keeps an empty one,
-// which has no members and can be made ours in its place.
+// Torch looks up the hooks once and caches them. If it did so before this library was loaded, it has cached an empty object,
+// which has no members and can be replaced in place by ours.
 const bool torch_had_asked = [] {
   static_assert(sizeof(emulation::Hooks) == sizeof(at::HPUHooksInterface));
   const auto& known = at::detail::getHPUHooks();
@@ -108,7 +108,7 @@ TORCH_LIBRARY_IMPL(aten, AutogradHPU, library) {
   }
 }
 
-// Copying is what resolves a lazy conjugate or negative, so it must get them as they are.
+// Copying resolves lazy conjugate and negative bits, so it must receive such tensors unchanged.
 TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
   library.impl("_copy_from", CppFunction::makeFallthrough());
 }
@@ -145,7 +145,7 @@ void reset_memory_peak() {
   emulation::peak.store(emulation::allocated.load());
 }
 
-// Begin lazy mode, or end it with nothing to tell.
+// Start lazy mode, or end it without reporting.
 void gather_graphs(void (*tell_of_reading)()) {
   emulation::tell_of_reading.store(tell_of_reading);
 }
@@ -154,7 +154,7 @@ void mark() {
   emulation::cut_graph(/*by_reading=*/false);
 }
 
-// The number of graphs cut so far; fills as many as there is room for and forgets those.
+// Returns the number of finished graphs, copies as many as fit, and drops those.
 int64_t take_graphs(emulation::Graph* place, int64_t room) {
   const std::lock_guard<std::mutex> lock(emulation::gathering);
   const auto taken = std::min<int64_t>(room, static_cast<int64_t>(emulation::cut.size()));

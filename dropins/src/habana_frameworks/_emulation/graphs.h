@@ -1,4 +1,4 @@
-// What the card's lazy mode would have gathered: operations between two cuts, with fingerprints of their names and shapes.
+// The graphs that lazy mode would have built: the operations between two cuts, with hashes of their names and shapes.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ inline std::mutex gathering;
 inline Graph gathered;
 inline std::vector<Graph> cut;
 
-// Told of a graph that reading a value has ended, while the line that reads is still running. Set in lazy mode alone:
-// without it nothing is gathered, and operations are not held up.
+// Called when reading a value ends a graph, while the reading line is still running. Set only in lazy mode:
+// without it nothing is recorded, and operations are not slowed down.
 inline std::atomic<void (*)()> tell_of_reading{nullptr};
 
 inline bool is_gathering() {
@@ -36,7 +36,7 @@ inline void gather(const c10::OperatorHandle& operation) {
   }
   const std::lock_guard<std::mutex> lock(gathering);
   gathered.operations += 1;
-  // An operator's schema stays where it is for the life of the process.
+  // The address of an operator's schema is stable while the process runs.
   gathered.structure = c10::hash_combine(gathered.structure, reinterpret_cast<uintptr_t>(&operation.schema()));
 }
 
@@ -52,7 +52,7 @@ inline void gather(const at::Tensor& tensor) {
   gathered.shapes = fingerprint;
 }
 
-// Reading without work before it starts nothing on the card; a mark is kept, so that idle ones can be counted.
+// Reading a value without pending work starts nothing on the card; a mark is recorded anyway, to count idle ones.
 inline bool cut_graph(bool by_reading) {
   const std::lock_guard<std::mutex> lock(gathering);
   const bool is_kept = gathered.operations > 0 || !by_reading;

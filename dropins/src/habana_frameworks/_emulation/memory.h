@@ -1,4 +1,4 @@
-// The emulated card's memory: that of the device underneath, under the device type "hpu", and counted.
+// The emulated card's memory: memory of the computing device under the device type "hpu", with statistics.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline void count(int64_t bytes) {
   }
 }
 
-// Keeps a storage alive for as long as the card's storage over the same memory is there.
+// Keeps a storage alive while the card's storage for the same memory exists.
 struct Held {
   c10::Storage beneath;
   int64_t bytes;

@@ -1,4 +1,4 @@
-// Every operation on the card: the kernel that the device underneath has for it, run on the same memory.
+// Every operation on the card runs the computing device's kernel on the same memory.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace emulation {
 
-// A card takes indices, lengths and single numbers from the host too, and nothing else.
+// Like a real card, it accepts indices, lengths and scalars from the host, and nothing else.
 inline bool takes_host_tensors(const c10::OperatorHandle& operation) {
   static const std::unordered_set<std::string> names = {
       "aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index",
@@ -65,7 +65,7 @@ inline void take_down(Crossing& crossing, c10::IValue& value, const c10::Operato
     }
     value = c10::IValue(tensors);
   } else if (value.isDevice() && value.toDevice().is_hpu()) {
-    TORCH_CHECK(value.toDevice().index() <= 0, "There is one emulated Gaudi card, hpu:0; ", value.toDevice(), " was asked for.");
+    TORCH_CHECK(value.toDevice().index() <= 0, "There is one emulated Gaudi card, hpu:0, but ", value.toDevice(), " was requested.");
     value = underneath();
   } else if (value.isGenerator() && value.toGenerator().device().is_hpu()) {
     auto* generator = value.toGenerator().unsafeGetGeneratorImpl();
@@ -125,10 +125,10 @@ inline at::Tensor copy_from(const at::Tensor& source, const at::Tensor& target, 
     const Standing here;
     Crossing crossing;
     const at::AutoDispatchBelowADInplaceOrView below;
-    // What is read by the host must be there when this returns.
+    // Results that the host reads must be complete when this returns.
     beneath(crossing, target).copy_(beneath(crossing, source), non_blocking && target.device().is_hpu());
   }
-  // Reading makes lazy mode run what it has gathered.
+  // Reading a value makes lazy mode run the recorded graph.
   if (!target.device().is_hpu()) {
     end_graph_by_reading();
   }
@@ -180,7 +180,7 @@ inline at::Tensor& set_tensor(at::Tensor& tensor, const at::Tensor& source) {
       tensor, source.storage(), source.storage_offset(), source.sizes(), source.strides());
 }
 
-// Autograd asks for these where a gradient is zero everywhere; plain zeros are as right, and have memory that can cross.
+// Autograd uses these for gradients that are zero everywhere; plain zeros are equally correct and have memory.
 inline at::Tensor zeros_for_gradients(
     at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<at::Device>,
     std::optional<bool>) {

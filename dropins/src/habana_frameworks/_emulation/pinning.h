@@ -1,4 +1,4 @@
-// Pinned memory of the host: CUDA's own where CUDA computes, else ordinary memory that is known to have been asked for as pinned.
+// Pinned host memory: CUDA's if CUDA computes, otherwise ordinary memory that is remembered as pinned.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What computes for the emulated card: the processor, or a CUDA card where PILOTAGE_HPU_ON asks for it.
+// The device that computes for the emulated card: the CPU, or a CUDA card with PILOTAGE_HPU_ON=cuda.
 #pragma once
 
 #include <cstdlib>
@@ -22,7 +22,7 @@ inline bool is_on_cuda() {
   return answer;
 }
 
-// Whether the processor draws random numbers for a CUDA card.
+// Whether the CPU draws the random numbers of a CUDA card.
 inline bool draws_on_host() {
   static const bool answer = is_on_cuda() && is_set("PILOTAGE_HPU_RANDOM", "cpu");
   return answer;
@@ -32,7 +32,7 @@ inline c10::DispatchKey key_underneath() {
   return is_on_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
 }
 
-// Asked for late: a script may set ID or LOCAL_RANK after the import and before its first tensor.
+// Read late: a script may set ID or LOCAL_RANK after the import and before its first tensor.
 inline c10::Device underneath() {
   static const c10::Device device = [] {
     if (!is_on_cuda()) {
@@ -40,14 +40,14 @@ inline c10::Device underneath() {
     }
     const char* place = std::getenv("ID") != nullptr ? std::getenv("ID") : std::getenv("LOCAL_RANK");
     const int cards = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
-    TORCH_CHECK(cards > 0, "PILOTAGE_HPU_ON is cuda, and no CUDA card answers.");
+    TORCH_CHECK(cards > 0, "PILOTAGE_HPU_ON is cuda, but no CUDA card is available.");
     return c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place == nullptr ? 0 : std::atoi(place) % cards));
   }();
   return device;
 }
 
-// Gives a thread CUDA's context. Torch leaves that to its first kernel, and cuBLAS warns in a thread that has had none: in that of
-// backward(), where the first gradient is a matrix product.
+// Creates CUDA's context in a thread. Torch does this with its first kernel, and cuBLAS warns in a thread without one, such as that
+// of backward(), if the first gradient is a matrix product.
 inline void wake_thread() {
   [[maybe_unused]] thread_local const bool is_awake = [] {
     const c10::impl::VirtualGuardImpl cuda(c10::DeviceType::CUDA);
@@ -56,7 +56,7 @@ inline void wake_thread() {
   }();
 }
 
-// Makes the CUDA card the current one of this thread for a while; the processor needs no such thing.
+// Makes the CUDA card current in this thread within a scope; does nothing on the CPU.
 class Standing {
  public:
   Standing() {

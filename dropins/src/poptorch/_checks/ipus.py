@@ -40,8 +40,8 @@ def check_ipu_count(options: Options, ipus: Iterable[int]) -> int:
     reserved = 1 << (wanted - 1).bit_length()
     if reserved > _MOST_IPUS:
         raise Error(
-            f"Too many IPUs requested ({reserved}). Experiments that need more than {_MOST_IPUS} IPUs have to be "
-            "shared out between several processes."
+            f"Too many IPUs requested ({reserved}). Experiments that need more than {_MOST_IPUS} IPUs need several "
+            "processes."
         )
     if wanted != reserved and not options.auto_round_num_ipus:
         raise Error(

@@ -78,7 +78,7 @@ class UnreadSettings:
         self._said.add(optimizer)
         name = type(optimizer).__name__
         if optimizer is self._optimizer:
-            remedy = "Call setOptimizer(optimizer) on the wrapped model after each change, as after scheduler.step()."
+            remedy = "Call setOptimizer(optimizer) on the wrapped model after each change, such as scheduler.step()."
         else:
             own = type(self._optimizer).__name__
             remedy = (

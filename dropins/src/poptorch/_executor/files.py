@@ -75,7 +75,8 @@ def load(
     stored = _with_code_if_trusted(_read(path, permission), trusted, path)
     require(
         stored.weights is not None,
-        f"Invalid file {filename}: it was written with export_model=False and holds no model. Wrap the model as before "
+        f"Invalid file {filename}: it was written with export_model=False and contains no model. Wrap the model as "
+        "before "
         "and use loadExecutable.",
     )
     with translated():
@@ -108,7 +109,7 @@ def load_executable(
     kinds = {True: "training", False: "inference"}
     if stored.extra["training"] != executor.trains:
         raise createPoptorchError(
-            f"{filename} holds a model for {kinds[stored.extra['training']]}, and this one is for "
+            f"{filename} contains a model for {kinds[stored.extra['training']]}, but this model is for "
             f"{kinds[executor.trains]}."
         )
     _refuse_other_weights(executor.model, stored, path)
@@ -118,8 +119,11 @@ def load_executable(
 def _permission(trusted: bool, operations: Iterable[str], memory: int | None) -> Permission:
     names = frozenset((operations,) if isinstance(operations, str) else operations)
     wrong = [name for name in names if not isinstance(name, str) or name.count("::") != 1]
-    require(not wrong, f'Operations are allowed by their names, such as "library::name", not {wrong}.')
-    require(memory is None or (isinstance(memory, int) and memory > 0), f"max_memory is in bytes, not {memory!r}.")
+    require(not wrong, f'Allowed operations must be names such as "library::name", not {wrong}.')
+    require(
+        memory is None or (isinstance(memory, int) and memory > 0),
+        f"max_memory must be a number of bytes, not {memory!r}.",
+    )
     return Permission(trusted=bool(trusted), operations=names, memory=memory)
 
 
@@ -127,7 +131,7 @@ def _with_code_if_trusted(stored: StoredModel, trusted: bool, path: Path) -> Sto
     if stored.code is None or trusted:
         return stored
     logger.warning(
-        "%s holds machine code, which is left aside: say load(..., trusted=True) if you know where it comes from.", path
+        "%s contains machine code, which is ignored. If you trust its origin, use load(..., trusted=True).", path
     )
     return replace(stored, code=None)
 
@@ -165,7 +169,7 @@ def _continue_random_streams(executor: PoplarExecutor, stored: StoredModel) -> N
     if sizes == {state.numel() for state in saved}:
         streams.part_from_torch(saved)
     else:
-        logger.warning("The random state in the file is of another kind of device, and starts anew.")
+        logger.warning("The random state in the file is for another type of device: random numbers start anew.")
 
 
 def _seed(options: Options) -> int | None:
@@ -191,7 +195,7 @@ def _refuse_other_settings(compiled: dict[str, Any], wanted: dict[str, Any], pat
 def _refuse_other_weights(module: nn.Module, stored: StoredModel, path: Path) -> None:
     if found := stored_models.differences(module, stored.program):
         raise createPoptorchError(
-            f"{path} was written from another model ({stored.extra['model']}) than this {type(module).__name__}: "
+            f"{path} contains another model ({stored.extra['model']}) than this {type(module).__name__}: "
             f"{'; '.join(found)}."
         )
 
@@ -208,7 +212,7 @@ def _read(path: Path, permission: Permission) -> StoredModel:
             raise plain_data.invalid_value("training", stored.extra["training"], "what its program does")
     require(
         version == __version__,
-        f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, and this is {__version__}.",
+        f"Invalid file {path}: PopTorch version mismatch: it was written by {version}, but this is {__version__}.",
     )
     return stored
 

@@ -58,8 +58,8 @@ class OptimizerLink:
         """Read the current values of an optimizer, the same one or another."""
         if executor.is_compiled and wants_running_mean(optimizer) != self.pools_running_mean:
             raise ValueError(
-                "The accumulation type of the optimizer decides how gradients are pooled, and the model is already "
-                "compiled. Destroy the model first, or keep the accumulation type."
+                "The accumulation type of the optimizer cannot change once the model is compiled. Call destroy() "
+                "first, or keep the accumulation type."
             )
         compiled = executor.plan if executor.is_compiled else None
         plan = self._read(optimizer, compiled=compiled)

@@ -91,9 +91,8 @@ class ParameterProxy:
         members = {CommGroupType.NoGrouping: 1, CommGroupType.All: replicas}.get(comm_group_type, shards)
         if variable_retrieval_mode is not VariableRetrievalMode.OnePerGroup and members != 1:
             raise createPoptorchError(
-                f"{variable_retrieval_mode!r} is not offered: the replicas of a group never differ, so one value for "
-                "each "
-                "group says all. Use VariableRetrievalMode.OnePerGroup."
+                f"{variable_retrieval_mode!r} is not supported: all replicas of a group hold the same values. Use "
+                "VariableRetrievalMode.OnePerGroup."
             )
         if not self._parameter.dim():
             raise createPoptorchError("Scalars cannot be passed as per-replica weight tensor values")

@@ -25,8 +25,8 @@ def set_random_state(executor: Executor, state: list[int]) -> None:
     size = sum(each.numel() for each in present)
     if len(state) != size + 1:
         raise createPoptorchError(
-            f"A random state of this model is a list of {size + 1} numbers, and {len(state)} were given. "
-            "Use a list that rng_state has returned for a model of the same replication."
+            f"The random state of this model is a list of {size + 1} numbers, but {len(state)} were given. Use the "
+            "rng_state of a model with the same replication factor."
         )
     flat = torch.tensor(state[1:], dtype=torch.uint8)
     streams.states = list(flat.split([each.numel() for each in present]))

@@ -57,7 +57,7 @@ def _module_of(model: Any) -> nn.Module:
         return model
     if callable(model):
         return FunctionModule(model)
-    raise createPoptorchError(f"A model is a torch.nn.Module or a function, not {type(model).__name__}.")
+    raise createPoptorchError(f"A model must be a torch.nn.Module or a function, not {type(model).__name__}.")
 
 
 def _checked(options: Options | None) -> Options:

@@ -84,7 +84,10 @@ class Anchors:
 
     def value(self, short_name: str) -> Tensor:
         """The value of an anchored tensor in the last call."""
-        require(short_name in self._anchors, f"No tensor is anchored as {short_name!r}: anchorTensor names it.")
+        require(
+            short_name in self._anchors,
+            f"No tensor is anchored as {short_name!r}. Anchor it with poptorch.Options().anchorTensor.",
+        )
         require(short_name in self._values, f"The model has not been run since {short_name!r} was anchored.")
         return self._values[short_name]
 
@@ -104,8 +107,8 @@ class Anchors:
             return True
         if self._batching.device_iterations > 1 and anchor.mode is not OutputMode.Final:
             raise createPoptorchError(
-                f"{anchor.long_name} is anchored with {anchor.mode!r}. Where updates are parted from gradients, only "
-                "its value after the last device iteration is there: use OutputMode.Final, or one device iteration."
+                f"{anchor.long_name} is anchored with {anchor.mode!r}. If updates are separate from gradients, only "
+                "its value after the last device iteration is available: use OutputMode.Final, or one device iteration."
             )
         return False
 
@@ -115,17 +118,16 @@ def _refuse_exceptions(flags: Tensor, operations: Sequence[str]) -> None:
     failed = flags.view(-1, max(1, len(operations))).any(0).nonzero().flatten().tolist()
     if failed:
         raise Error(
-            f"Floating point exception in {operations[failed[0]]}: it made NaN or infinity from numbers, or compared "
-            "with "
-            f"NaN.{_others(len(failed) - 1)} poptorch.Options().Precision.enableFloatingPointExceptions(True) looks "
-            "for "
-            "this; weights may have been updated with it.",
+            f"Floating point exception in {operations[failed[0]]}: it produced NaN or infinity from finite numbers, "
+            f"or compared with NaN.{_others(len(failed) - 1)} "
+            "poptorch.Options().Precision.enableFloatingPointExceptions(True) checks for this. The weights may "
+            "already have been updated with it.",
             type="poplar_floating_point_exception",
         )
 
 
 def _others(count: int) -> str:
-    return "" if count == 0 else f" {count} more operations did so, too."
+    return "" if count == 0 else f" {count} more operations did the same."
 
 
 def _reader(long_name: str, executor: Executor) -> Callable[[], Tensor] | None:

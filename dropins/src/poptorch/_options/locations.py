@@ -36,15 +36,12 @@ def advise_on_locations(options: Options) -> None:
         location = getattr(options.TensorLocations, f"location_{name.lower()}")
         if _is_off_chip(location) and name != "Activation":
             logger.warning(
-                "set%sLocation: they stay in the memory of the device. Activations and the state of the optimizer "
-                "can wait on "
-                "the host.",
+                "set%sLocation has no effect: these tensors stay in the memory of the device. Only activations and "
+                "the optimizer state can be kept on the host.",
                 name,
             )
         if _is_shared(location):
-            logger.warning(
-                "set%sLocation: useReplicatedTensorSharding has an effect on the state of the optimizer alone.", name
-            )
+            logger.warning("set%sLocation: useReplicatedTensorSharding affects only the optimizer state.", name)
 
 
 def _liveness(options: Options) -> Liveness:

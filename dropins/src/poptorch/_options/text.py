@@ -102,10 +102,10 @@ def _without_places(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings without paths; the name of the model becomes part of a path and is checked."""
     kept = {name: value for name, value in settings.items() if name not in _PLACES}
     if dropped := sorted(settings.keys() & {"cachePath", "engineOptions"}):
-        logger.info("The options %s of the file name places in its own file system and are left aside.", dropped)
+        logger.info("The options %s in the file are paths of the system that wrote it, and are ignored.", dropped)
     model_name = kept.get("model_name", "")
     if not isinstance(model_name, str) or os.sep in model_name or model_name in ("..", "."):
-        raise plain_data.invalid_value("the name of the model", model_name, "a name without separators of folders")
+        raise plain_data.invalid_value("the name of the model", model_name, "a name without path separators")
     return kept
 
 

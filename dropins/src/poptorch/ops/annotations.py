@@ -25,7 +25,7 @@ class NameScope:
     """Groups the operations of a ``with`` block under a name, which ``getTensorNames`` shows."""
 
     def __init__(self, name: str) -> None:
-        require(isinstance(name, str), f"The name of a poptorch.NameScope is a string, not {name!r}.")
+        require(isinstance(name, str), f"The name of a poptorch.NameScope must be a string, not {name!r}.")
         self.name = name
         self._entered: list[AbstractContextManager[None]] = []
 
@@ -46,7 +46,7 @@ class Attribute:
 
     def __init__(self, **attributes: Mapping[str, Any]) -> None:
         for name, values in attributes.items():
-            require(isinstance(values, Mapping), f"The attribute {name} is a dictionary, not {values!r}.")
+            require(isinstance(values, Mapping), f"The attribute {name} must be a dictionary, not {values!r}.")
         self._given = attributes
         self._tokens: list[Token[Mapping[str, Mapping[str, Any]]]] = []
 

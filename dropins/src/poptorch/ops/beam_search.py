@@ -27,16 +27,17 @@ def ctc_beam_search_decoder(
     require_tensor("ctc_beam_search_decoder", "lengths", lengths)
     if probs.dim() != 3 or lengths.shape != probs.shape[1:2]:
         raise createPoptorchError(
-            "poptorch.ctc_beam_search_decoder takes probs by time, sample and class, and a length for each sample, not "
-            f"shapes {list(probs.shape)} and {list(lengths.shape)}."
+            "poptorch.ctc_beam_search_decoder takes probs of shape (time, sample, class) and one length per sample, "
+            "not shapes {list(probs.shape)} and {list(lengths.shape)}."
         )
     if not isinstance(blank, int) or not 0 <= blank < probs.shape[2]:
         raise createPoptorchError(
-            f"poptorch.ctc_beam_search_decoder takes one of the {probs.shape[2]} classes as blank, not {blank!r}."
+            f"poptorch.ctc_beam_search_decoder takes the index of one of the {probs.shape[2]} classes as blank, not "
+            f"{blank!r}."
         )
     for name, value in {"beam_width": beam_width, "top_paths": top_paths}.items():
         if not isinstance(value, int) or value < 1:
-            raise createPoptorchError(f"poptorch.ctc_beam_search_decoder takes a {name} from 1 on, not {value!r}.")
+            raise createPoptorchError(f"poptorch.ctc_beam_search_decoder takes a {name} of at least 1, not {value!r}.")
     if top_paths > beam_width:
         raise createPoptorchError(
             f"poptorch.ctc_beam_search_decoder cannot return {top_paths} paths out of a beam of {beam_width}."

@@ -112,7 +112,7 @@ def BeginBlock(layer_to_call: Any, user_id: str | None = None, ipu_id: int | Non
     if callable(layer_to_call):
         return LegacyBeginBlockFn(layer_to_call, user_id, ipu_id)
     raise createPoptorchError(
-        f"A block begins with a torch.nn.Module or a function, not with {type(layer_to_call).__name__}."
+        f"A block must begin with a torch.nn.Module or a function, not with {type(layer_to_call).__name__}."
     )
 
 

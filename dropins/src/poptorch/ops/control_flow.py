@@ -22,7 +22,7 @@ def for_loop(count: int, body: Body, inputs: list[Tensor]) -> list[Tensor]:
     """
     require_list_of_tensors("for_loop()", inputs)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ValueError(f"poptorch.for_loop() takes a whole number of iterations from 0 on, not {count!r}.")
+        raise ValueError(f"poptorch.for_loop() takes a whole number of iterations (at least 0), not {count!r}.")
     refuse_training("poptorch.for_loop()")
     values = _copies(inputs)
     for _ in range(count):

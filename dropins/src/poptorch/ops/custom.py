@@ -79,10 +79,10 @@ def _require_as_announced(name: str, results: Sequence[Tensor], examples: Sequen
 
 def _checked(attributes: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(attributes, Mapping):
-        raise ValueError(f"The attributes of a custom op are {attributes!r}. Give a dictionary of names and values.")
+        raise ValueError(f"The attributes of a custom op must be a dictionary of names and values, not {attributes!r}.")
     for key, value in attributes.items():
         if not isinstance(key, str):
-            raise ValueError(f"The name of an attribute of a custom op is a string, not {key!r}.")
+            raise ValueError(f"The name of an attribute of a custom op must be a string, not {key!r}.")
         _require_ascii(key)
         _require_allowed(key, value)
     return dict(attributes)

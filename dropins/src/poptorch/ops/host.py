@@ -90,15 +90,14 @@ class _HostFunction:
             results, _ = flatten(self.function(*positional, **named))
         if is_traced(*results):
             raise Error(
-                f"The host function {self.key.partition('/')[0]!r} works with tensors that forward made while the "
-                "model was "
-                "compiled, and that hold no data. Make them, and modules, in __init__."
+                f"The host function {self.key.partition('/')[0]!r} uses tensors that forward created while the model "
+                "was compiled. They contain no data. Create tensors and modules in __init__."
             )
         found = tuple(TensorSpec.of(result.contiguous()) for result in results)
         if found != self.specifications:
             raise Error(
-                f"The host function {self.key.partition('/')[0]!r} returned {found} and, when the model was compiled, "
-                f"{self.specifications}. It has to return the same shapes and types each time."
+                f"The host function {self.key.partition('/')[0]!r} returned {found}, but {self.specifications} when "
+                "the model was compiled. It has to return the same shapes and types each time."
             )
         return [result.detach().contiguous().to(self.device, copy=True) for result in results]
 
@@ -129,8 +128,8 @@ _known: WeakValueDictionary[str, _HostFunction] = WeakValueDictionary()
 def _function(key: str) -> _HostFunction:
     if (found := _known.get(key)) is None:
         raise Error(
-            f"The program calls the host function {key.partition('/')[0]!r}, which is not here: a file holds no "
-            "Python. Compile the model again in this process."
+            f"The program calls the host function {key.partition('/')[0]!r}, which is not available: a file contains "
+            "no Python code. Compile the model again in this process."
         )
     return found
 

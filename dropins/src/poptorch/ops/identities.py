@@ -20,7 +20,7 @@ def identity_loss(x: Tensor, reduction: str) -> Tensor:
     """Mark ``x``, reduced by "sum", "mean" or "none", as the loss to train on."""
     require(
         isinstance(reduction, str) and reduction in _REDUCTIONS,
-        f"Unsupported reduction type! {reduction!r} is none of sum, mean and none.",
+        f"Unsupported reduction type! Choose 'sum', 'mean' or 'none', not {reduction!r}.",
     )
     return mark_loss(_REDUCTIONS[reduction](x))
 

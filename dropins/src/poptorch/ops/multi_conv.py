@@ -52,7 +52,9 @@ class MultiConv:
 
     def planType(self, value: MultiConvPlanType) -> Self:
         """Whether to run the convolutions in parallel or one after another."""
-        require(isinstance(value, MultiConvPlanType), f"Invalid plan type: {value!r} is no poptorch.MultiConvPlanType.")
+        require(
+            isinstance(value, MultiConvPlanType), f"Invalid plan type: {value!r} is not a poptorch.MultiConvPlanType."
+        )
         self._plan_type = value
         return self
 

@@ -59,7 +59,7 @@ def _require_start(operation: str, start: Any) -> None:
 def _require_positive(operation: str, name: str, value: Any) -> None:
     _require_whole(operation, name, value)
     if value < 1:
-        raise createPoptorchError(f"poptorch.{operation} takes a {name} from 1 on, not {value}.")
+        raise createPoptorchError(f"poptorch.{operation} takes a {name} of at least 1, not {value}.")
 
 
 def _require_whole(operation: str, name: str, value: Any) -> None:

@@ -27,7 +27,7 @@ class BatchingOptions(OptionsDict):
     def inputReplicaGrouping(self, input_group_size: int, input_cgt: CommGroupType) -> Self:
         """Feed groups of replicas the same data; to be called after replicationFactor."""
         require(
-            isinstance(input_cgt, CommGroupType), f"A kind of group is a poptorch.CommGroupType, not {input_cgt!r}."
+            isinstance(input_cgt, CommGroupType), f"The group type must be a poptorch.CommGroupType, not {input_cgt!r}."
         )
         if input_cgt is CommGroupType.All:
             raise ValueError("Replicas cannot be grouped by CommGroupType.All. Give replicationFactor as the size.")
@@ -51,7 +51,7 @@ class BatchingOptions(OptionsDict):
 
     def randomSeed(self, random_seed: int) -> Self:
         """Seed the device's random streams and torch's generator."""
-        require(isinstance(random_seed, int), f"A random seed is a whole number, not {random_seed!r}.")
+        require(isinstance(random_seed, int), f"A random seed must be a whole number, not {random_seed!r}.")
         self.createOrSet(random_seed=random_seed)
         torch.manual_seed(random_seed)
         return self

@@ -22,7 +22,7 @@ class CompilationOptions(OptionsDict):
         """Set the order and the IPUs of the model's blocks."""
         require(
             isinstance(strategy, _IExecutionStrategy),
-            f"A strategy is one of poptorch.PipelinedExecution, ShardedExecution, ParallelPhasedExecution and "
+            "A strategy must be a poptorch.PipelinedExecution, ShardedExecution, ParallelPhasedExecution or "
             f"SerialPhasedExecution, not {strategy!r}.",
         )
         self._execution_strategy = strategy
@@ -40,7 +40,7 @@ class CompilationOptions(OptionsDict):
 
     def modelName(self, name: str) -> Self:
         """The name of the model's profile; "inference" or "training" by default."""
-        require(isinstance(name, str), f"The name of a model is a string, not {name!r}.")
+        require(isinstance(name, str), f"The name of a model must be a string, not {name!r}.")
         return self.createOrSet(model_name=name)
 
     def enableStableNorm(self, enabled: bool) -> Self:
@@ -59,7 +59,7 @@ class CompilationOptions(OptionsDict):
         """Buffers that copyNamedBuffersToDevice may change."""
         require(
             isinstance(buffers, list) and all(isinstance(name, str) for name in buffers),
-            f"Updatable buffers are a list of their names, not {buffers!r}.",
+            f"updatableNamedBuffers takes a list of names, not {buffers!r}.",
         )
         self._popart.set("updatableNamedBuffers", buffers)
         return self

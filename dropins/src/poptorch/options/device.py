@@ -46,25 +46,26 @@ class DeviceOptions(OptionsDict):
         """Set when the executor attaches to its device."""
         require(
             isinstance(connection_type, ConnectionType),
-            f"A connection type is a poptorch.ConnectionType, not {connection_type!r}.",
+            f"The connection type must be a poptorch.ConnectionType, not {connection_type!r}.",
         )
         return self.set(connection_type=int(connection_type))
 
     def syncPattern(self, sync_pattern: SyncPattern) -> Self:
         """Which IPUs wait for each other."""
         require(
-            isinstance(sync_pattern, SyncPattern), f"A sync pattern is a poptorch.SyncPattern, not {sync_pattern!r}."
+            isinstance(sync_pattern, SyncPattern),
+            f"The sync pattern must be a poptorch.SyncPattern, not {sync_pattern!r}.",
         )
         return self.set(sync_pattern=int(sync_pattern))
 
     def useIpuId(self, ipu_id: int) -> Self:
         """Use the IPU of this number."""
-        require(isinstance(ipu_id, int), f"An IPU's id is a whole number, not {ipu_id!r}.")
+        require(isinstance(ipu_id, int), f"The id of an IPU must be a whole number, not {ipu_id!r}.")
         return self.createOrSet(ipu_id=ipu_id)
 
     def useOfflineIpuTarget(self, ipu_version: int = 2) -> Self:
         """Compile only, for an IPU of this version."""
-        require(isinstance(ipu_version, int), f"An IPU's version is a whole number, not {ipu_version!r}.")
+        require(isinstance(ipu_version, int), f"The version of an IPU must be a whole number, not {ipu_version!r}.")
         self.connectionType(ConnectionType.Never)
         return self.createOrSet(ipu_version=ipu_version)
 
@@ -78,7 +79,7 @@ class DeviceOptions(OptionsDict):
         for name, proportion in available_memory_proportion.items():
             require(
                 isinstance(name, str) and name.startswith("IPU") and name[3:].isdecimal(),
-                f"Memory proportions are given by names such as 'IPU0', not {name!r}.",
+                f"The keys of memory proportions must be names such as 'IPU0', not {name!r}.",
             )
             proportions[int(name[3:])] = proportion
         return self.set(available_memory_proportion=proportions)

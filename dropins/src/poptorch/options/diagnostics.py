@@ -28,7 +28,7 @@ class DiagnosticOptions(OptionsDict):
         """Limit how often the same message is shown while a model is compiled; None for no limit."""
         require(
             max_lines is None or (isinstance(max_lines, int) and max_lines >= 0),
-            f"maxRepeatLogs takes None or a whole number from 0 on, not {max_lines!r}.",
+            f"maxRepeatLogs takes None or a whole number of at least 0, not {max_lines!r}.",
         )
         return self.set(max_repeat_logs=_UNLIMITED if max_lines is None else max_lines)
 
@@ -75,7 +75,7 @@ class DiagnosticOptions(OptionsDict):
 def _check_names(excludes: list[str]) -> None:
     require(
         isinstance(excludes, list) and all(isinstance(name, str) for name in excludes),
-        f"Excluded locations are strings, not {excludes!r}.",
+        f"Excluded locations must be strings, not {excludes!r}.",
     )
 
 

@@ -15,5 +15,5 @@ class _JitOptions(OptionsDict):
         """Deprecated: models are always captured by dispatching their operations."""
         logger.warning("poptorch.Options().Jit.traceModel is deprecated and has no effect.")
         if trace_model:
-            raise ValueError("Tracing through torch.jit is no longer there. Remove poptorch.Options().Jit.traceModel.")
+            raise ValueError("Tracing with torch.jit is no longer supported. Remove poptorch.Options().Jit.traceModel.")
         return self

@@ -37,7 +37,7 @@ class OutputOptions(OptionsDict):
         self.checkIsFrozen("anchored_tensors")
         require(
             isinstance(short_name, str) and isinstance(long_name, str),
-            f"Tensors are anchored by two names, not {short_name!r} and {long_name!r}.",
+            f"anchorTensor takes two names, not {short_name!r} and {long_name!r}.",
         )
         period = 1
         if output_mode is not None:
@@ -47,7 +47,7 @@ class OutputOptions(OptionsDict):
 
 
 def _checked_period(output_mode: OutputMode, period: int | None) -> int:
-    require(isinstance(output_mode, OutputMode), f"An output mode is a poptorch.OutputMode, not {output_mode!r}.")
+    require(isinstance(output_mode, OutputMode), f"The output mode must be a poptorch.OutputMode, not {output_mode!r}.")
     if output_mode is OutputMode.EveryN:
         if not isinstance(period, int) or period < 1:
             raise AssertionError(f"OutputMode.EveryN needs a period, a whole number of at least 1, not {period!r}.")

@@ -55,8 +55,8 @@ class AutomaticPlacer:
         if not self._increment:
             if ipu_id is None:
                 raise AssertionError(
-                    f"Block {block_id!r} has no ipu_id, which poptorch.AutoStage.SameAsIpu numbers the stages by. "
-                    "Give it one, or list the stages in poptorch.PipelinedExecution."
+                    f"Block {block_id!r} has no ipu_id, but poptorch.AutoStage.SameAsIpu takes the stage from it. Set "
+                    "an ipu_id, or list the stages in poptorch.PipelinedExecution."
                 )
             return Placement(stage=ipu_id, phase=-1, ipu=ipu_id)
         # Stage 0 belongs to what runs before the first block.

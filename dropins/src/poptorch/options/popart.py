@@ -31,13 +31,13 @@ class _PopartOptions(Freezable):
 
     def setEngineOptions(self, engine_options: dict[str, str]) -> Self:
         """Add options of the engine."""
-        require(isinstance(engine_options, dict), f"Engine options are a dictionary, not {engine_options!r}.")
+        require(isinstance(engine_options, dict), f"Engine options must be a dictionary, not {engine_options!r}.")
         return self.merge("engineOptions", engine_options)
 
     def setPatterns(self, patterns: dict[str, bool], level: int = 2) -> Self:
         """Switch the rewriting patterns of the layer below on or off, over a level of defaults."""
-        require(isinstance(patterns, dict), f"Patterns are a dictionary of names and switches, not {patterns!r}.")
-        require(isinstance(level, int), f"The level of patterns is a whole number, not {level!r}.")
+        require(isinstance(patterns, dict), f"Patterns must be a dictionary of names and switches, not {patterns!r}.")
+        require(isinstance(level, int), f"The level of patterns must be a whole number, not {level!r}.")
         self.set("patterns", patterns)
         return self.set("patterns_level", level)
 

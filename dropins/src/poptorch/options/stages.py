@@ -15,7 +15,7 @@ class Stage:
 
     def __init__(self, *block_ids: BlockId) -> None:
         for block_id in block_ids:
-            require(isinstance(block_id, str), f"Block ids are strings, not {block_id!r}.")
+            require(isinstance(block_id, str), f"Block ids must be strings, not {block_id!r}.")
         self._blocks = list(block_ids)
         self._stage_id = -1
         self._phase_id = -1
@@ -28,7 +28,7 @@ class Stage:
 
     def ipu(self, ipu: int) -> Self:
         """Run the stage on this IPU, whatever its blocks say."""
-        require(isinstance(ipu, int), f"An IPU is a whole number, not {ipu!r}.")
+        require(isinstance(ipu, int), f"An IPU must be a whole number, not {ipu!r}.")
         self._ipu = ipu
         return self
 
@@ -46,7 +46,7 @@ class Phase:
         else:
             require(
                 all(isinstance(element, str) for element in arg),
-                f"A phase is made of stages or of block ids, all of one kind, not {arg!r}.",
+                f"A phase must consist only of stages or only of block ids, not {arg!r}.",
             )
             self._stages = [Stage(*(element for element in arg if isinstance(element, str)))]
 

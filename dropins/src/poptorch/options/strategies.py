@@ -161,7 +161,7 @@ def _as_stage(argument: object) -> Stage:
         return Stage(*argument)
     if isinstance(argument, str):
         return Stage(argument)
-    raise AssertionError(f"A stage is a poptorch.Stage, a block id or a list of block ids, not {argument!r}.")
+    raise AssertionError(f"A stage must be a poptorch.Stage, a block id or a list of block ids, not {argument!r}.")
 
 
 def _as_phase(argument: object) -> Phase:
@@ -172,5 +172,5 @@ def _as_phase(argument: object) -> Phase:
     if isinstance(argument, str | Stage):
         return Phase(argument)
     raise AssertionError(
-        f"A phase is a poptorch.Phase, a list of stages or block ids, or a block id, not {argument!r}."
+        f"A phase must be a poptorch.Phase, a list of stages or block ids, or a block id, not {argument!r}."
     )

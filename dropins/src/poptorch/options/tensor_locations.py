@@ -83,6 +83,6 @@ class _TensorLocationOptions(OptionsDict):
 def _as_dict(location: TensorLocationSettings) -> dict[str, int]:
     require(
         isinstance(location, TensorLocationSettings),
-        f"A location is a poptorch.TensorLocationSettings, not {location!r}.",
+        f"A location must be a poptorch.TensorLocationSettings, not {location!r}.",
     )
     return location.toDict()

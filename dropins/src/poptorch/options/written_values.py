@@ -115,6 +115,6 @@ def _public_method(target: object, name: str) -> Callable[..., Any]:
 
 def _refusal(text: str) -> RefusedValueError:
     return RefusedValueError(
-        f"{text} is not accepted. Arguments are literals, poptorch enums, torch dtypes, "
-        f"and what {', '.join(sorted(_CONSTRUCTORS))} make."
+        f"{text} is not accepted. Arguments must be literals, poptorch enums, torch dtypes, or calls of "
+        f"{', '.join(sorted(_CONSTRUCTORS))}."
     )

@@ -78,12 +78,12 @@ def test_a_program_is_not_loaded_over_another(path, inputs, targets, trainer):
 
 def test_an_executable_for_something_else_is_refused(path, network, inputs, targets, trainer):
     trainer().compileAndExport(path, inputs, targets)
-    with pytest.raises(poptorch.Error, match="holds a model for training, and this one is for inference"):
+    with pytest.raises(poptorch.Error, match="contains a model for training, but this model is for inference"):
         poptorch.inferenceModel(network()).loadExecutable(path)
     for module in (network(width=5), nn.Linear(3, 2)):
-        with pytest.raises(poptorch.Error, match="was written from another model"):
+        with pytest.raises(poptorch.Error, match="contains another model"):
             trainer(module).loadExecutable(path)
-        with pytest.raises(poptorch.Error, match="was written from another model"):
+        with pytest.raises(poptorch.Error, match="contains another model"):
             poptorch.load(path, model=module)
     with pytest.raises(poptorch.Error, match="compiled into the program"):
         trainer(kind="SGD").loadExecutable(path)
