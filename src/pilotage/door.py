@@ -26,6 +26,7 @@ from pilotage.interrupts import INTERRUPTS
 from pilotage.logs import log_event
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.options.batching import Batching
+from pilotage.options.check import Check, OnMismatch
 from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import Slot
@@ -88,6 +89,13 @@ class Options(TypedDict, total=False):
 
     cache_directory: str | Path | None
     """Where compiled code is kept; naming one means to compile at once."""
+
+    check: str | int | None
+    """When to compare with eager PyTorch: ``first`` call, ``off``, or every n calls; by default the first call, unless
+    that would take too long."""
+
+    on_mismatch: str | OnMismatch
+    """What to do if the program differs from eager PyTorch by more than rounding (``raise``)."""
 
     nonfinite_loss: str | NonFiniteLoss
     """What to do about a loss that is NaN or infinite (``warn``)."""
@@ -267,6 +275,8 @@ def execution(
     cards: Sequence[str] | None = None,
     tier: str | Tier | None = None,
     cache_directory: str | Path | None = None,
+    check: str | int | None = None,
+    on_mismatch: str | OnMismatch = OnMismatch.RAISE,
     nonfinite_loss: str | NonFiniteLoss = NonFiniteLoss.WARN,
     pipeline: str | PipelineOrder | None = None,
 ) -> Execution:
@@ -284,6 +294,7 @@ def execution(
         cards=None if cards is None else tuple(cards),
         tier=None if tier is None else _named(Tier, tier, "tier"),
         cache_directory=None if cache_directory is None else Path(cache_directory),
+        check=Check.of(check, on_mismatch),
         nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),
         pipeline=None if pipeline is None else _named(PipelineOrder, pipeline, "pipeline"),
     )

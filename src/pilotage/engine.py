@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pilotage.arrival.silence import is_silent as is_silent
     from pilotage.cache.directories import OLD_EMULATION_FILES as OLD_EMULATION_FILES
     from pilotage.cache.limits import Limits as Limits
     from pilotage.cache.limits import tidy as tidy
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from pilotage.optim.sgd import SgdRule as SgdRule
     from pilotage.options import environment as environment
     from pilotage.options.batching import Batching as Batching
+    from pilotage.options.check import Check as Check
+    from pilotage.options.check import OnMismatch as OnMismatch
     from pilotage.options.choices import Accumulation as Accumulation
     from pilotage.options.choices import LossRule as LossRule
     from pilotage.options.choices import NonFiniteLoss as NonFiniteLoss
@@ -122,6 +125,7 @@ _NAMES = {
     "pilotage.runtime.optimizer_state": "OptimizerState",
     "pilotage.runtime.stored": "StoredModel",
     "pilotage.execution.timing": "CallTimes",
+    "pilotage.arrival.silence": "is_silent",
     "pilotage.turns": "Turn",
     "pilotage.interrupts": "INTERRUPTS",
     # Programs
@@ -151,6 +155,7 @@ _NAMES = {
     "pilotage.optim.sgd": "SgdRule",
     # Options
     "pilotage.options.batching": "Batching",
+    "pilotage.options.check": "Check OnMismatch",
     "pilotage.options.choices": "Accumulation LossRule NonFiniteLoss OutputMode PipelineOrder "
     "Pooling Recomputation Reduction ReplicaGrouping Tier",
     "pilotage.options.execution": "Execution",

@@ -16,6 +16,7 @@ PilotageError
 ├── AttachmentError       attached or detached at the wrong time
 ├── TornStateError        an update was interrupted, so the weights are inconsistent
 ├── LostModelError        a wrapped model would lose its trained weights
+├── MismatchError         a program and eager PyTorch differ by more than rounding
 ├── NonFiniteLossError    training produced NaN or infinity
 ├── DeviceMemoryError     the program does not fit
 ├── ProgramFileError      a stored program is truncated, altered or of another version
@@ -42,6 +43,7 @@ __all__ = [
     "InputError",
     "LossError",
     "LostModelError",
+    "MismatchError",
     "MissingArgumentError",
     "NonFiniteLossError",
     "NotCompiledError",
@@ -116,6 +118,10 @@ class TornStateError(PilotageError, RuntimeError):
 
 class LostModelError(PilotageError, RuntimeError):
     """A wrapped model would have lost its trained weights unnoticed."""
+
+
+class MismatchError(PilotageError, RuntimeError):
+    """A program and eager PyTorch differ by more than rounding."""
 
 
 class NonFiniteLossError(PilotageError, ArithmeticError):

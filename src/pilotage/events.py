@@ -62,6 +62,15 @@ class Noted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """A program was compared with eager PyTorch, or the comparison was skipped."""
+
+    summary: str
+    agrees: bool | None
+    """None if nothing was compared."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TierChanged:
     """A program continues in another tier."""
 
@@ -72,7 +81,7 @@ class TierChanged:
     reason: str
 
 
-Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned | Noted | TierChanged
+Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned | Noted | Checked | TierChanged
 Listener: TypeAlias = Callable[[Event], None]
 
 

@@ -10,7 +10,7 @@ import logging
 import sys
 from typing import TextIO
 
-from pilotage.events import BackendChosen, Event, Noted, TierChanged, Warned
+from pilotage.events import BackendChosen, Checked, Event, Noted, TierChanged, Warned
 from pilotage.options import environment
 
 logger = logging.getLogger("pilotage")
@@ -23,6 +23,8 @@ def log_event(event: Event) -> None:
             _log(logging.INFO, f"Running {_named(event.program)}on {event.device}, tier {event.tier}: {event.reason}.")
         case TierChanged():
             _log(logging.INFO, f"Continuing in tier {event.tier} after update {event.updates}: {event.reason}.")
+        case Checked():
+            _log(logging.INFO, event.summary)
         case Noted():
             _log(logging.INFO if event.can_be_changed else logging.DEBUG, event.message)
         case Warned():

@@ -25,12 +25,16 @@ class Function(nn.Module):
 
 
 class Compiled:
-    """A model or function compiled and run under PopTorch's options and checks, and no other part of its wrapper."""
+    """A model or function compiled and run under PopTorch's options and checks, and no other part of its wrapper.
+
+    It is not compared with eager PyTorch, so that forward runs only when it is captured.
+    """
 
     def __init__(self, model, options=None, *, training=False, tier="graph"):
         self.module = module = model if isinstance(model, nn.Module) else Function(model)
         self.training = training
-        self.options = resolved((options or Options()).clone().runOn("cpu", tier=tier), training=training)
+        options = (options or Options()).clone().runOn("cpu", tier=tier).check("off")
+        self.options = resolved(options, training=training)
         plan = None
         if training:
             names = {id(parameter): name for name, parameter in module.named_parameters()}

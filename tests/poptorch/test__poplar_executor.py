@@ -74,17 +74,18 @@ def test_compiling_twice_is_ignored_with_a_warning(network, warnings_of_poptorch
     assert model.engine.record.compilations == 1
 
 
-def test_forward_runs_at_compilation_and_never_again():
+@pytest.mark.parametrize(("check", "calls_to_compare"), [("off", 0), ("first", 1), (2, 2)])
+def test_forward_runs_at_compilation_and_to_be_compared(check, calls_to_compare):
     calls = []
 
     def forward(x):
         calls.append(x.shape)
         return x + 1
 
-    model = poptorch.inferenceModel(forward, poptorch.Options().deviceIterations(2))
+    model = poptorch.inferenceModel(forward, poptorch.Options().deviceIterations(2).check(check))
     for _ in range(3):
         model(X)
-    assert calls == [(2, 3)]
+    assert calls == [(2, 3)] * (1 + calls_to_compare)
 
 
 def test_hooks_run_around_each_compilation_even_one_that_fails(network):

@@ -24,6 +24,7 @@ FOLDERS = ("src", "dropins", "tests", "examples", "benchmarks", "docs", "tools",
 TEXTS = {".py", ".md", ".toml", ".txt", ".yaml", ".ipynb", ".html", ".svg", ".sh", ""}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 ACROSS_PARTS = (
+    "tests/pilotage/arrival/test_faults.py",
     "tests/pilotage/equals_eager/",
     "tests/poptorch/ops/test_in_wrappers.py",
     "tests/poptorch/test_model_libraries.py",

@@ -119,7 +119,10 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
     ),
     *_rows(
         Meaning.OWN,
-        {"runOn": "Chooses Pilotage's backend, its tier, what a NaN loss does and the order of a pipeline."},
+        {
+            "runOn": "Chooses Pilotage's backend, its tier, what a NaN loss does and the order of a pipeline.",
+            "check": "Chooses which calls are compared with eager PyTorch, and what a difference does.",
+        },
     ),
 )
 """Every option that can be called."""

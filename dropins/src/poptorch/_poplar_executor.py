@@ -367,6 +367,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         with ExitStack() as stack:
             stack.enter_context(limited_repeats(options.max_repeat_logs))
             self._capture = stack.enter_context(capturing(self.engine.module, options, training=self.trains))
+            self.engine.around_forward = self._capture.repeating
             if self._bar is not None:
                 stack.callback(self._bar.close)
             try:

@@ -30,6 +30,18 @@ def forward_is_running() -> bool:
     return _forward_is_running.get()
 
 
+@contextmanager
+def running_forward() -> Iterator[None]:
+    """Tell user code in the block that the engine is running forward."""
+    token = _forward_is_running.set(True)
+    enter_stage(None)
+    try:
+        yield
+    finally:
+        _forward_is_running.reset(token)
+        enter_stage(None)
+
+
 @dataclass(kw_only=True)
 class Findings:
     """What a run of forward showed about the module."""
@@ -100,18 +112,13 @@ class Model:
     def call(self, inputs: Sequence[Tensor]) -> Any:
         """Run forward on a micro-batch; only inside `using`."""
         positional, named = unflatten(self.arguments, inputs)
-        token = _forward_is_running.set(True)
-        enter_stage(None)
-        try:
+        with running_forward():
             if not self.follows_data or self.findings.outputs is not None:
                 return self.module(*positional, **named)
             with DataFlow([*self.module.parameters(), *self.module.buffers(), *inputs]) as flow:
                 value = self.module(*positional, **named)
             self.findings.constant_outputs = self._constants(value, flow)
             return value
-        finally:
-            _forward_is_running.reset(token)
-            enter_stage(None)
 
     def _constants(self, value: Any, flow: DataFlow) -> tuple[int, ...]:
         tensors, _ = flatten(value, self.parsers)

@@ -55,6 +55,10 @@ class SpreadState:
         """A replica's buffers by name."""
         return _merged(part.buffers(replica) for part in self.parts if replica in part.replicas)
 
+    def everything(self) -> list[Tensor]:
+        """All tensors that a call may change, on all devices."""
+        return [tensor for part in self.parts for tensor in part.everything()]
+
     def load_weights(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
         """Copy weights and buffers from the host; all replicas get the same buffers."""
         for part in self.parts:

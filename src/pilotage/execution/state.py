@@ -154,6 +154,10 @@ class DeviceState:
         sections = (Section.PARAMETERS, Section.SLOTS, Section.COUNTERS)
         return [tensor for section in sections for tensor in self._shared.get(section, [])]
 
+    def everything(self) -> list[Tensor]:
+        """All tensors that a call may change."""
+        return [*self.updated, *(buffer for buffers in self._buffers.values() for buffer in buffers)]
+
     def refresh_copies(self) -> None:
         """Refresh copies of weights, slots and counters after an outside write; one device has none."""
 

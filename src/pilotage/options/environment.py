@@ -53,6 +53,12 @@ TIER = Variable(
     default="the fastest one available",
     meaning="How to execute programs: without capture, as a captured graph or as machine code.",
 )
+CHECK = Variable(
+    name="PILOTAGE_CHECK",
+    type="first, off or a number of calls",
+    default="first, unless it would take too long or too much memory",
+    meaning="When to compare a program with eager PyTorch: at its first call, never, or every n calls.",
+)
 LOG_LEVEL = Variable(
     name="PILOTAGE_LOG_LEVEL",
     type="DEBUG, INFO, WARNING, ERROR or CRITICAL",
@@ -127,6 +133,7 @@ VARIABLES = (
     BACKEND,
     CARDS,
     TIER,
+    CHECK,
     LOG_LEVEL,
     CACHE_DIR,
     CACHE_SIZE,
@@ -160,6 +167,11 @@ def cards() -> tuple[str, ...] | None:
 def tier() -> str | None:
     """The tier in PILOTAGE_TIER."""
     return TIER.text
+
+
+def check() -> str | None:
+    """When to compare programs with eager PyTorch, from PILOTAGE_CHECK."""
+    return CHECK.text
 
 
 def log_level() -> str:

@@ -8,6 +8,7 @@ from typing import Self
 
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
+from pilotage.options.check import Check
 from pilotage.options.choices import (
     Accumulation,
     LossRule,
@@ -68,6 +69,9 @@ class Execution:
 
     nonfinite_loss: NonFiniteLoss = NonFiniteLoss.WARN
     """What happens when a loss is NaN or infinite."""
+
+    check: Check = field(default_factory=Check.of)
+    """When to compare the program with eager PyTorch."""
 
     accumulation: Accumulation | None = None
     """How to sum half-precision products; None follows torch's own settings."""

@@ -28,6 +28,7 @@ from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
 from pilotage.program.structure import Parsers, unflatten
 from pilotage.runtime.announcing import presence_of
+from pilotage.runtime.arrival_check import AroundForward, ArrivalCheck
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
@@ -100,6 +101,11 @@ class Executor(ProgramView):
         self.host_steps = host_steps or HostSteps(remedy=None)
         """Watches for optimizers that are stepped on the host although the device trains."""
 
+        self.around_forward: AroundForward | None = None
+        """What a drop-in does around each forward that eager PyTorch runs in a comparison."""
+        self._arrival: ArrivalCheck | None = None
+        """Compares the next call with eager PyTorch; None if none will be compared."""
+
     # Running
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,9 +126,10 @@ class Executor(ProgramView):
             try:
                 if not self._is_synchronized:
                     self.synchronize()
+                comparison = None if self._arrival is None else self._arrival.comparison(session, call)
                 if trained is not None:
                     trained.expect_change()
-                outputs = session.run(call.inputs)
+                outputs = session.run(call.inputs) if comparison is None else comparison.run()
             except BaseException as error:
                 self._failures.recover(error, session.attached, trained)
                 if isinstance(error, StepFailure):
@@ -130,6 +137,8 @@ class Executor(ProgramView):
                 raise
             if trained is not None:
                 trained.changed()
+            if self._arrival is not None and self._arrival.is_over and session.ascent is None:
+                self._arrival = None
             if self._optimizer is not None:
                 self._optimizer.note_update()
             if written := session.strategy.program.written_inputs:
@@ -168,6 +177,8 @@ class Executor(ProgramView):
         session.use(entry)
         if session.state is None:
             self.attach()
+        if self._arrival is not None:
+            self._arrival.begin_again()
         self.record.tier_changes.append((self.record.updates, session.tier.value))
         self._tell(TierChanged(tier=session.tier.value, updates=self.record.updates, reason=entry.tuning.gain))
 
@@ -188,7 +199,7 @@ class Executor(ProgramView):
         self._weights.fetch_for_reading()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
             first = partial(first_micro_batch, call, micro_batch)
-            self._start(self._compilation(first).session(call.arguments, micro_batch))
+            self._start(self._expecting_arrival(self._compilation(first)).session(call.arguments, micro_batch))
         self.record.compilations += 1
         self.record.compilation_seconds += time.perf_counter() - start
 
@@ -198,7 +209,13 @@ class Executor(ProgramView):
         self._kept = optimizer
         self.plan = program.plan
         made_up = partial(empty_micro_batch, program.inputs)
-        self._start(self._compilation(made_up, code).session_of(program))
+        self._start(self._expecting_arrival(self._compilation(made_up, code)).session_of(program))
+
+    def _expecting_arrival(self, compilation: Compilation) -> Compilation:
+        """Prepare to compare the program of a compilation with eager PyTorch."""
+        fetch, around = self._weights.fetch_for_reading, self.around_forward
+        self._arrival = None if self.execution.check.is_off else ArrivalCheck(compilation, fetch, around)
+        return compilation
 
     def _start(self, session: Session) -> None:
         session.kept_optimizer, self._kept = self._kept, None

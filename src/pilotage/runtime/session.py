@@ -122,6 +122,14 @@ class Session:
         return structure
 
     @property
+    def constant_outputs(self) -> Sequence[int]:
+        """Outputs that are the same in every run; in the eager tier, those of the last run."""
+        if self.program.outputs is not None:
+            return self.program.constant_outputs
+        first = next(iter(self.program.computations.values())).function
+        return () if first is None else first.findings.constant_outputs
+
+    @property
     def times(self) -> CallTimes | None:
         """When the parts of the last call were done; None if only the devices know."""
         return self.strategy.times
@@ -141,17 +149,18 @@ class Session:
 
     # Running
 
-    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one call on inputs that are on the host."""
+    def run(self, inputs: Sequence[Tensor], strategy: Strategy | None = None) -> list[Tensor]:
+        """Run one call on inputs that are on the host, by another strategy with the same state if one is given."""
+        strategy = strategy or self.strategy
         if self.synthetic is not None:
             inputs = self.synthetic.instead_of(inputs, self.choice.capabilities.device)
         settings = self._settings()
         if not settings:
-            return self.strategy.run(inputs)
+            return strategy.run(inputs)
         with ExitStack() as stack:
             for each in settings:
                 stack.enter_context(each)
-            return self.strategy.run(inputs)
+            return strategy.run(inputs)
 
     def _settings(self) -> list[AbstractContextManager[object]]:
         """What has to be set while a call runs; most often nothing, and then it costs nothing."""

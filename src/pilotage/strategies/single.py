@@ -32,6 +32,7 @@ class SingleDevice:
         placed: PlacedProgram | None = None,
         *,
         runs_compiled_code: bool = True,
+        calls: Calls | None = None,
     ) -> None:
         self.program = program
         self.schedule = schedule
@@ -40,12 +41,14 @@ class SingleDevice:
         self._setup = setup
         self._device = backend.capabilities.device
         placed = placed or PlacedProgram(program, {})
+        self._placed = placed
+        self._calls = calls
         self._placement = placed.state_devices
         """The devices of weights and buffers that are not on the first one."""
         self.devices = (self._device, *sorted({*placed.state_devices.values()} - {self._device}, key=str))
         # Compiled code runs on one device.
         self.runs_compiled_code = runs_compiled_code and not placed.state_devices
-        self.executable = backend.load(placed.program, schedule, setup.on_failure)
+        self.executable = backend.load(placed.program, schedule, setup.on_failure, calls)
 
     @property
     def times(self) -> CallTimes | None:
@@ -72,6 +75,20 @@ class SingleDevice:
             raise detached()
         return self.executable.run(self.state, self._setup.streams, inputs)
 
+    def with_schedule(self, schedule: Schedule) -> SingleDevice:
+        """The same program on the same state, with another schedule."""
+        other = SingleDevice(
+            self.program,
+            schedule,
+            self._backend,
+            self._setup,
+            self._placed,
+            runs_compiled_code=self.runs_compiled_code,
+            calls=self._calls,
+        )
+        other.state = self.state
+        return other
+
     def weights(self) -> Mapping[str, Tensor]:
         """All weights and buffers."""
         if self.state is None:
@@ -80,7 +97,8 @@ class SingleDevice:
 
     def replace(self, program: Program, calls: Calls | None) -> None:
         """Run another form of the program from now on, as compiled code if ``calls`` has it."""
-        self.program = program
+        self.program, self._calls = program, calls
+        self._placed = PlacedProgram(program, {})
         self.executable = self._backend.load(program, self.schedule, self._setup.on_failure, calls)
 
     def detach(self) -> None:

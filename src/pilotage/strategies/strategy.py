@@ -88,6 +88,10 @@ class Strategy(Protocol):
         """Run the whole schedule on inputs of the host and return the outputs there; changes the state."""
         ...
 
+    def with_schedule(self, schedule: Schedule) -> Strategy:
+        """The same program on the same state, with another schedule; attach this one first."""
+        ...
+
     def weights(self) -> Mapping[str, Tensor]:
         """All weights and buffers of the model. Collective where stages are processes: every process must call it."""
         ...

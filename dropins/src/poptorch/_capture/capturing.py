@@ -82,6 +82,12 @@ class Capture:
             for handle in handles:
                 handle.remove()
 
+    @contextmanager
+    def repeating(self, module: nn.Module) -> Iterator[None]:
+        """Do the same around a forward that eager PyTorch repeats; it runs a copy of the module."""
+        with _OverwriteContextManager(), self.following(module):
+            yield
+
     def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._depth += 1
         if self._depth == 1:

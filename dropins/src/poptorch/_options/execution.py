@@ -7,6 +7,7 @@ import os
 from pilotage.engine import (
     Accumulation,
     Batching,
+    Check,
     Execution,
     LossRule,
     NonFiniteLoss,
@@ -66,6 +67,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         instance=own.Distributed.processId,
         broadcast_buffers=own.broadcast_buffers,
         backend=_backend_of(own),
+        check=_check_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
         cache_directory=popart.cache_directory,
         loss_rule=LossRule.CALLED,
@@ -77,6 +79,12 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         synthetic_inputs=popart.synthetic_data,
         name=own.model_name if own.exists("model_name") else None,
     )
+
+
+def _check_of(options: Options) -> Check:
+    if not options.exists("pilotage_check"):
+        return Check.of()
+    return Check.of(options.pilotage_check, options.pilotage_on_mismatch)
 
 
 def resolved(options: Options, *, training: bool) -> Options:

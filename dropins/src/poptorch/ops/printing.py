@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pilotage.engine import is_silent
 from poptorch.ops.branches import branch_taken
 from poptorch.ops.checks import require_tensor
 from poptorch.ops.tensor_text import TensorFormat, tensor_text
@@ -87,7 +88,7 @@ def _print_tensor(
     close_bracket: str,
     taken: Tensor | None,
 ) -> None:
-    if taken is not None and not bool(taken):
+    if is_silent() or (taken is not None and not bool(taken)):
         return
     form = TensorFormat(
         summarise_threshold=summarise_threshold,

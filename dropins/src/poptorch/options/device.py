@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Self
 
-from pilotage.engine import NonFiniteLoss, OptionError, PipelineOrder, Tier
+from pilotage.engine import Check, NonFiniteLoss, OnMismatch, OptionError, PipelineOrder, Tier
 from poptorch._errors import require
 from poptorch._options_impl import OptionsDict
 from poptorch.enums import ConnectionType, SyncPattern
@@ -24,7 +24,7 @@ class DeviceOptions(OptionsDict):
     ) -> Self:
         """Choose Pilotage's backend, its tier, the treatment of NaN losses and the order of a pipeline.
 
-        This is the one option that PopTorch does not have.
+        PopTorch has neither this option nor `check`.
         """
         if backend is not None:
             _check_backend_name(backend)
@@ -36,6 +36,15 @@ class DeviceOptions(OptionsDict):
         if pipeline is not None:
             self.createOrSet(pilotage_pipeline=_name_in(PipelineOrder, pipeline, "order of a pipeline"))
         return self
+
+    def check(self, calls: str | int = "first", on_mismatch: str | OnMismatch = OnMismatch.RAISE) -> Self:
+        """Compare the ``first`` call with eager PyTorch, or every n calls, or switch that ``off``.
+
+        By default the first call is compared, unless that would take too long. If the results differ by more than
+        rounding, ``on_mismatch`` is to ``raise`` or to ``warn``.
+        """
+        Check.of(calls, on_mismatch)
+        return self.createOrSet(pilotage_check=calls, pilotage_on_mismatch=OnMismatch(on_mismatch).value)
 
     def useIpuModel(self, use_model: bool) -> Self:
         """Run without hardware, on the CPU; overrides POPTORCH_IPU_MODEL."""

@@ -26,6 +26,11 @@ class LossSearch(Protocol):
         """End the search."""
         ...
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether forward has marked a loss."""
+        ...
+
     def root(self, value: Any) -> Loss:
         """The loss to start backward from, given the outputs of forward; raises `LossError` unless there is one."""
         ...

@@ -46,6 +46,11 @@ class Marks:
         self.found: list[Loss] = []
         self._tokens: list[Token[Marks | None]] = []
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether forward has marked a loss."""
+        return bool(self.found)
+
     def __enter__(self) -> Self:
         """Start recording."""
         self._tokens.append(_marks.set(self))

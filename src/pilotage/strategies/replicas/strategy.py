@@ -54,6 +54,12 @@ class ReplicasOnCards:
             self._workers = [WalkedCard(*each) for each in zip(self._shares, walked, strict=True)]
             self._sum_gradients = sum_by_copies
 
+    def with_schedule(self, schedule: Schedule) -> ReplicasOnCards:
+        """The same program on the same state, with another schedule."""
+        other = ReplicasOnCards(self.program, schedule, self.devices, self._setup)
+        other.state = self.state
+        return other
+
     def attach(self, plan: OptimizerPlan | None) -> SpreadState:
         """Allocate the state of every card; the weights are still to be loaded."""
         layout, each = self.program.layout, self._setup.replicas // len(self.devices)

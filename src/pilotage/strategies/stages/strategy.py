@@ -176,6 +176,13 @@ class Pipeline:
         state.end_update()
         state.updates_of_call += 1
 
+    def with_schedule(self, schedule: Schedule) -> Pipeline:
+        """The same program on the same state, with another schedule of equally many micro-batches in each round."""
+        transport = self._transport.again()
+        other = Pipeline(self.program, schedule, self._cuts, self.devices, transport, self._setup)
+        other.state = self.state
+        return other
+
     def weights(self) -> Mapping[str, Tensor]:
         """The weights and buffers of all stages."""
         if self.state is None:

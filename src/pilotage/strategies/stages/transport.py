@@ -18,6 +18,10 @@ class Transport(Protocol):
         """The stages that this process runs."""
         ...
 
+    def again(self) -> Transport:
+        """A transport between the same stages for calls with other outputs."""
+        ...
+
     def begin_call(self, works: Sequence[StageWork], inputs: Sequence[Tensor], *, reconnect: bool) -> Sequence[Tensor]:
         """Connect the stages, again after a failed call; returns the inputs that all stages have to use."""
         ...

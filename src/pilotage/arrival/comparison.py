@@ -1,0 +1,161 @@
+"""How far the results of a program are from those of eager PyTorch.
+
+The distance of two tensors is the norm of their difference, divided by the norm of the expected one. For a weight it is
+divided by the norm of its update: a wrong update of one percent is a large error, and a tiny part of the weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import torch
+from torch import Tensor
+
+from pilotage.arrival.reference import Outcome, Start
+from pilotage.program.layout import Slot
+
+_TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5, torch.float16: 5e-3, torch.bfloat16: 3e-2}
+"""Distances that need no explanation, by the coarsest type of a program."""
+
+_DIFFERENT = float("inf")
+
+
+@dataclass(kw_only=True)
+class Quantity:
+    """One result that is compared."""
+
+    kind: str
+    """Output, buffer, optimizer or weight."""
+
+    name: str
+    of: Callable[[Outcome], Tensor]
+    """Finds it in an outcome."""
+
+    found: Tensor
+    expected: Tensor
+    start: Tensor | None = None
+    """The value before the update, for a weight."""
+
+    def distance_of(self, other: Outcome) -> float:
+        """The distance of another result from the expected one."""
+        return distance(self.of(other), self.expected, self.start)
+
+    @cached_property
+    def distance(self) -> float:
+        """The distance of the program's result from the expected one."""
+        return distance(self.found, self.expected, self.start)
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The program's and eager PyTorch's number, those that differ most if there are several."""
+        if not self.found.numel() or self.found.shape != self.expected.shape:
+            return str(tuple(self.found.shape)), str(tuple(self.expected.shape))
+        found, expected = self.found.detach().cpu().flatten(), self.expected.detach().cpu().flatten()
+        wide = torch.complex128 if expected.is_complex() else torch.float64
+        differences = (found.to(wide) - expected.to(wide)).abs()
+        place = int(torch.where(differences.isnan(), float("inf"), differences).argmax())
+        return _number(found[place]), _number(expected[place])
+
+    def __str__(self) -> str:
+        return self.name if self.kind == "output" else f"the {_WORDS[self.kind]} {self.name}"
+
+
+_WORDS = {"buffer": "buffer", "optimizer": "optimizer state", "weight": "updated weight"}
+
+
+def _number(tensor: Tensor) -> str:
+    value = tensor.item()
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def quantities(found: Outcome, expected: Outcome, start: Start, names: Sequence[str]) -> Iterator[Quantity]:
+    """Everything that both have computed, in the order in which a mistake spreads."""
+
+    def quantity(kind: str, name: str, of: Callable[[Outcome], Tensor], before: Tensor | None = None) -> Quantity:
+        return Quantity(kind=kind, name=name, of=of, found=of(found), expected=of(expected), start=before)
+
+    for position, name in enumerate(names):
+        yield quantity("output", name, partial(_output, position))
+    for replica, buffers in found.buffers.items():
+        suffix = f" of replica {replica}" if len(found.buffers) > 1 else ""
+        for name in buffers:
+            yield quantity("buffer", f"{name}{suffix}", partial(_buffer, replica, name))
+    # Before the weights: Adam's weights hide the size of a gradient, and its state shows it.
+    for slot in found.slots:
+        if slot in expected.slots:
+            yield quantity("optimizer", f"{slot.name} of {slot.parameter}", partial(_slot, slot))
+    for name in found.parameters:
+        if name in expected.parameters:
+            yield quantity("weight", name, partial(_parameter, name), start.parameters[name])
+
+
+def _output(position: int, outcome: Outcome) -> Tensor:
+    return outcome.outputs[position]
+
+
+def _buffer(replica: int, name: str, outcome: Outcome) -> Tensor:
+    return outcome.buffers[replica][name]
+
+
+def _slot(slot: Slot, outcome: Outcome) -> Tensor:
+    return outcome.slots[slot]
+
+
+def _parameter(name: str, outcome: Outcome) -> Tensor:
+    return outcome.parameters[name]
+
+
+def tolerance(dtypes: Sequence[torch.dtype]) -> float:
+    """The distance that needs no explanation in a program with these types."""
+    return max((_TOLERANCE[dtype] for dtype in dtypes if dtype in _TOLERANCE), default=_TOLERANCE[torch.float32])
+
+
+@torch.no_grad()
+def distance(found: Tensor, expected: Tensor, start: Tensor | None = None) -> float:
+    """How far a result is from the expected one; 0 for equal ones, infinite for incomparable ones."""
+    if found.shape != expected.shape:
+        return _DIFFERENT
+    found = found.to(expected.device)
+    if not found.numel():
+        return 0.0
+    if not (expected.is_floating_point() or expected.is_complex()):
+        return float((found != expected).double().mean())
+    wide = torch.promote_types(found.dtype, expected.dtype)
+    found, expected = found.to(wide), expected.to(wide)
+    size = expected if start is None else expected - start.to(expected.device, wide)
+    norms = [_norm(found - expected), _norm(size), 0.0 if start is None else _norm(start)]
+    if not all(map(_is_finite, norms)):
+        return _distance_of_finite(found, expected, size)
+    difference, length, whole = norms
+    # Storing a weight rounds it, on both sides.
+    difference = max(0.0, difference - torch.finfo(expected.dtype).eps * whole)
+    return difference / length if length else (0.0 if difference == 0.0 else _DIFFERENT)
+
+
+def _distance_of_finite(found: Tensor, expected: Tensor, size: Tensor) -> float:
+    """The distance of the finite elements; infinite if others are not finite."""
+    finite = expected.isfinite()
+    same = torch.where(finite, found.isfinite(), (found == expected) | (found.isnan() & expected.isnan()))
+    if not bool(same.all()):
+        return _DIFFERENT
+    difference = _norm(torch.where(finite, found - expected, 0.0))
+    length = _norm(torch.where(finite, size, 0.0))
+    return difference / length if length else (0.0 if difference == 0.0 else _DIFFERENT)
+
+
+def _norm(tensor: Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor, dtype=torch.complex128 if tensor.is_complex() else torch.float64))
+
+
+def _is_finite(number: float) -> bool:
+    return number == number and abs(number) != float("inf")
+
+
+def worst(quantities: Sequence[Quantity]) -> Mapping[str, float]:
+    """The largest distance of each kind."""
+    found: dict[str, float] = {}
+    for quantity in quantities:
+        found[quantity.kind] = max(found.get(quantity.kind, 0.0), quantity.distance)
+    return found

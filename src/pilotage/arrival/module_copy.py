@@ -1,0 +1,61 @@
+"""A copy of the user's module for the reference run, so that the run leaves no trace in the original.
+
+The copy is made in two steps. A skeleton is taken before the module is captured: it has its own Python attributes, as
+forward finds them at the first call, and shares the tensors. For a run, the skeleton is copied once more, and each
+parameter and buffer becomes a given tensor wherever the module refers to it: tied weights, lists, other modules.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.torch_private import backward_hooks
+
+
+class CopyError(Exception):
+    """The module cannot be copied."""
+
+
+class Skeleton:
+    """The Python side of a module, with the module's own tensors."""
+
+    def __init__(self, module: nn.Module, modes: Mapping[nn.Module, bool]) -> None:
+        self._module = _copied(module, {id(tensor): tensor for tensor in _state(module).values()})
+        for own, original in zip(self._module.modules(), module.modules(), strict=True):
+            own.training = modes.get(original, original.training)
+        self._original = module
+
+    def filled(self, tensors: Mapping[str, Tensor], convert: Callable[[Tensor], Tensor]) -> nn.Module:
+        """A module with these parameters and buffers; ``convert`` moves its other tensors."""
+        state = _state(self._module)
+        memo = {id(constant): convert(constant.detach()) for constant in _constants(self._module)}
+        memo |= {id(state[name]): tensor for name, tensor in tensors.items()}
+        filled = _copied(self._module, memo)
+        for name, parameter in self._original.named_parameters():
+            # A deep copy does not carry the hooks of tensors.
+            for hook in (backward_hooks(parameter) or {}).values():
+                if tensors[name].requires_grad:
+                    tensors[name].register_hook(hook)
+        return filled
+
+
+def _state(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _constants(module: nn.Module) -> list[Tensor]:
+    """Tensors that are plain attributes."""
+    return [value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor)]
+
+
+def _copied(module: nn.Module, memo: dict[int, Tensor]) -> nn.Module:
+    try:
+        with torch.no_grad():
+            return copy.deepcopy(module, dict(memo))
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CopyError(f"the module cannot be copied ({type(error).__name__}: {reason})") from error

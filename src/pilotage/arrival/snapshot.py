@@ -1,0 +1,71 @@
+"""The state of a program before a step, to begin the reference with and to return to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.arrival.reference import Outcome, Start
+from pilotage.execution.random_streams import RandomStreams
+from pilotage.execution.spread_state import ProgramState
+from pilotage.program.layout import Counter, Slot
+
+
+class Snapshot:
+    """A copy of a program's state on the host."""
+
+    @torch.no_grad()
+    def __init__(self, state: ProgramState, streams: RandomStreams) -> None:
+        self._state = state
+        self._streams = streams
+        self._random = streams.states
+        self._copies = [(tensor, tensor.to("cpu", copy=True)) for tensor in state.everything()]
+        copies = {id(tensor): copy for tensor, copy in self._copies}
+        self._slots: Mapping[Slot, Tensor] = {slot: copies[id(tensor)] for slot, tensor in state.slots.items()}
+        self._buffers = {
+            replica: {name: copies[id(tensor)] for name, tensor in state.buffers(replica).items()}
+            for replica in state.replicas
+        }
+
+    def start(self, module: nn.Module, *, trains: bool) -> Start:
+        """What the step begins with; the weights are those of the user's module, as they are on the host."""
+        # Copies: weights that something else refers to are copied back from the device at once.
+        own = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+        return Start(
+            parameters={name: parameter.detach().clone() for name, parameter in module.named_parameters()},
+            buffers={replica: own if replica == 0 else {**own, **held} for replica, held in self._buffers.items()},
+            slots=self._slots,
+            random=self._random,
+            trainable=frozenset(name for name, parameter in module.named_parameters() if parameter.requires_grad),
+            updates=int(self._state.counters[Counter.UPDATES]) if trains else 0,
+        )
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Put everything back as it was."""
+        for tensor, copy in self._copies:
+            tensor.copy_(copy)
+        self._state.forget_gradients()
+        self._state.updates_of_call = 0
+        self.restore_random_numbers()
+
+    def restore_random_numbers(self) -> None:
+        """Draw again from where the step began."""
+        self._streams.states = self._random
+
+
+@torch.no_grad()
+def outcome_of(state: ProgramState, outputs: list[Tensor], *, trains: bool) -> Outcome:
+    """What a program has computed, as copies on its devices."""
+    return Outcome(
+        outputs=outputs,
+        parameters=_copies(state.parameters) if trains else {},
+        buffers={replica: _copies(state.buffers(replica)) for replica in state.replicas},
+        slots={slot: tensor.clone() for slot, tensor in state.slots.items()} if trains else {},
+    )
+
+
+def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -1,0 +1,161 @@
+"""One update by the optimizer's own rule: torch's implementation where there is one, else the published formula.
+
+Written apart from the rules of `pilotage.optim`, so that a mistake in either shows as a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.optim.adam import AdamRule
+from pilotage.optim.lamb import LambRule
+from pilotage.optim.rmsprop import RmspropRule
+from pilotage.optim.rule import Group, OptimizerPlan, UpdateRule
+from pilotage.optim.sgd import SgdRule
+from pilotage.program.layout import Slot
+
+
+class UnknownRule(Exception):
+    """There is no reference for this optimizer."""
+
+
+@torch.no_grad()
+def update_eagerly(
+    plan: OptimizerPlan,
+    parameters: dict[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    slots: Mapping[Slot, Tensor],
+    updates: int,
+) -> dict[Slot, Tensor]:
+    """Replace the parameters by updated ones; returns the optimizer's new state, as far as torch keeps it."""
+    trained = {name for group in plan.groups for name in group.parameters}
+    gradients = _clipped({name: each for name, each in gradients.items() if name in trained}, plan.max_gradient_norm)
+    found: dict[Slot, Tensor] = {}
+    for group in plan.groups:
+        for name in group.parameters:
+            kept = {slot.name: tensor for slot, tensor in slots.items() if slot.parameter == name}
+            if name in gradients:
+                parameters[name], kept = _updated(group, parameters[name], gradients[name], kept, updates)
+            found |= {Slot(slot, name): tensor for slot, tensor in kept.items()}
+    return found
+
+
+def _clipped(gradients: Mapping[str, Tensor], limit: float) -> Mapping[str, Tensor]:
+    if limit == float("inf") or not gradients:
+        return gradients
+    norm = sum(float(torch.linalg.vector_norm(each, dtype=torch.float64)) ** 2 for each in gradients.values()) ** 0.5
+    factor = min(1.0, limit / (norm + 1e-6))
+    return {name: each * factor for name, each in gradients.items()}
+
+
+def _updated(
+    group: Group, parameter: Tensor, gradient: Tensor, kept: Mapping[str, Tensor], updates: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The updated parameter and its state, in the types that they had."""
+    kind = parameter.dtype
+    for tensor in kept.values():
+        kind = torch.promote_types(kind, tensor.dtype)
+    own = nn.Parameter(parameter.to(kind, copy=True))
+    own.grad = gradient.to(kind)
+    state = {name: tensor.to(own.device, kind, copy=True) for name, tensor in kept.items()}
+    by_formula = _FORMULAS.get(type(group.rule))
+    optimizer = _torchs_own(group.rule, own, group.values)
+    if optimizer is not None:
+        if updates or not isinstance(group.rule, SgdRule):
+            optimizer.state[own].update({"step": torch.tensor(float(updates)), **state})
+        optimizer.step()
+        # Without momentum torch keeps no buffer.
+        state = {name: optimizer.state[own][name] for name in state if optimizer.state[own].get(name) is not None}
+    elif by_formula is not None:
+        if group.rule.maximize:
+            own.grad.neg_()
+        by_formula(group.rule, own, own.grad, state, updates, group.values)
+    else:
+        raise UnknownRule(f"there is no reference for {type(group.rule).__name__}")
+    return own.detach().to(parameter.dtype), {name: each.to(kept[name].dtype) for name, each in state.items()}
+
+
+def _torchs_own(rule: UpdateRule, parameter: Tensor, values: Mapping[str, float]) -> torch.optim.Optimizer | None:
+    """torch's optimizer for a rule; None if torch does not have the variant."""
+    common: dict[str, Any] = {"lr": values["lr"], "maximize": rule.maximize, "foreach": False}
+    common["weight_decay"] = values["weight_decay"]
+    match rule:
+        case SgdRule():
+            momentum = values["momentum"] if rule.momentum else 0.0
+            nesterov = rule.nesterov and momentum > 0
+            dampening = values["dampening"] if rule.momentum else 0.0
+            return torch.optim.SGD([parameter], momentum=momentum, dampening=dampening, nesterov=nesterov, **common)
+        case AdamRule() if rule.bias_correction:
+            kind = torch.optim.AdamW if rule.decoupled_weight_decay else torch.optim.Adam
+            betas = (values["beta1"], values["beta2"])
+            return kind([parameter], betas=betas, eps=values["eps"], amsgrad=rule.amsgrad, **common)
+        case RmspropRule() if not rule.tensorflow:
+            momentum = values["momentum"] if rule.momentum else 0.0
+            return torch.optim.RMSprop(
+                [parameter],
+                alpha=values["alpha"],
+                eps=values["eps"],
+                momentum=momentum,
+                centered=rule.centered,
+                **common,
+            )
+        case _:
+            return None
+
+
+def _adam(
+    rule: AdamRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: int, values: Mapping[str, float]
+) -> None:
+    """Adam without the correction of the moments' bias."""
+    if rule.decoupled_weight_decay:
+        w *= 1 - values["lr"] * values["weight_decay"]
+    else:
+        g = g + values["weight_decay"] * w
+    first, second = _moments(g, state, values)
+    if rule.amsgrad:
+        second = state["max_exp_avg_sq"] = torch.maximum(state["max_exp_avg_sq"], second)
+    w -= values["lr"] * first / (second.sqrt() + values["eps"])
+
+
+def _lamb(
+    rule: LambRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: int, values: Mapping[str, float]
+) -> None:
+    """Algorithm 2 of "Large Batch Optimization for Deep Learning" (2020), with a limit on the norm of the weights."""
+    first, second = _moments(g, state, values)
+    if rule.bias_correction:
+        first = first / (1 - values["beta1"] ** (updates + 1))
+        second = second / (1 - values["beta2"] ** (updates + 1))
+    direction = first / (second.sqrt() + values["eps"]) + values["weight_decay"] * w
+    length = min(float(w.double().norm()), values["max_weight_norm"])
+    size = float(direction.double().norm())
+    w -= values["lr"] * (length / size if length > 0 and size > 0 else 1.0) * direction
+
+
+def _rmsprop(
+    rule: RmspropRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: int, values: Mapping[str, float]
+) -> None:
+    """TensorFlow's RMSprop: eps inside the root, and the learning rate inside the momentum."""
+    g = g + values["weight_decay"] * w
+    alpha = values["alpha"]
+    variance = state["square_avg"] = alpha * state["square_avg"] + (1 - alpha) * g * g
+    if rule.centered:
+        mean = state["grad_avg"] = alpha * state["grad_avg"] + (1 - alpha) * g
+        variance = variance - mean * mean
+    step = values["lr"] * g / (variance + values["eps"]).sqrt()
+    if rule.momentum:
+        step = state["momentum_buffer"] = values["momentum"] * state["momentum_buffer"] + step
+    w -= step
+
+
+def _moments(g: Tensor, state: dict[str, Tensor], values: Mapping[str, float]) -> tuple[Tensor, Tensor]:
+    beta1, beta2 = values["beta1"], values["beta2"]
+    first = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * g
+    second = state["exp_avg_sq"] = beta2 * state["exp_avg_sq"] + (1 - beta2) * g * g
+    return first, second
+
+
+_FORMULAS: dict[type, Any] = {AdamRule: _adam, LambRule: _lamb, RmspropRule: _rmsprop}

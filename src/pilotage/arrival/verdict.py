@@ -1,0 +1,86 @@
+"""Whether a program agrees with eager PyTorch, within what rounding explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pilotage.arrival.comparison import Quantity, worst
+from pilotage.arrival.reference import Outcome
+
+_FACTOR = 8.0
+"""Differences up to this many times the effect of other rounding are explained by rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mismatch:
+    """A result that differs by more than rounding."""
+
+    quantity: Quantity
+    explained: float
+    """The distance that rounding explains."""
+
+    def __str__(self) -> str:
+        found, expected = self.quantity.values
+        return (
+            f"{self.quantity} is {found} in the program and {expected} in eager PyTorch (relative difference "
+            f"{self.quantity.distance:.2g}, of which rounding explains {self.explained:.1g})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The result of a comparison."""
+
+    quantities: Sequence[Quantity]
+    mismatches: Sequence[Mismatch] = ()
+    was_repeated: bool = False
+    """Whether eager PyTorch had to run again with other rounding."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether rounding explains all differences."""
+        return not self.mismatches
+
+    def __str__(self) -> str:
+        counts: dict[str, int] = {}
+        for quantity in self.quantities:
+            counts[quantity.kind] = counts.get(quantity.kind, 0) + 1
+        distances = worst(self.quantities)
+        return ", ".join(
+            f"{count} {_PLURAL[kind] if count > 1 else _SINGULAR[kind]} (within {distances[kind]:.1g})"
+            for kind, count in counts.items()
+        )
+
+
+_SINGULAR = {"output": "output", "buffer": "buffer", "optimizer": "optimizer tensor", "weight": "updated weight"}
+_PLURAL = {kind: f"{word}s" for kind, word in _SINGULAR.items()}
+
+
+def judge(
+    quantities: Sequence[Quantity],
+    tolerance: float,
+    repetitions: Iterable[Callable[[], Outcome | None]],
+    anyone: Callable[[bool], bool],
+) -> Verdict:
+    """Compare, and repeat the reference with other rounding as long as something is unexplained.
+
+    ``anyone`` tells whether something is true in any process: all of them repeat together.
+    """
+    explained = {id(quantity): tolerance for quantity in quantities}
+    was_repeated = False
+
+    def unexplained() -> list[Quantity]:
+        return [quantity for quantity in quantities if not quantity.distance <= explained[id(quantity)]]
+
+    for repeat in repetitions:
+        if not anyone(bool(unexplained())):
+            break
+        was_repeated = True
+        other = repeat()
+        if other is not None:
+            for quantity in quantities:
+                allowed = tolerance + _FACTOR * quantity.distance_of(other)
+                explained[id(quantity)] = max(explained[id(quantity)], allowed)
+    mismatches = [Mismatch(quantity=each, explained=explained[id(each)]) for each in unexplained()]
+    return Verdict(quantities=quantities, mismatches=mismatches, was_repeated=was_repeated)

@@ -1,0 +1,81 @@
+"""When the calls of a program are compared with eager PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+from torch import nn
+
+from pilotage.arrival.module_copy import CopyError, Skeleton
+from pilotage.arrival.obstacles import obstacle
+from pilotage.events import Checked
+from pilotage.options.choices import Tier
+from pilotage.runtime.arrival_comparison import Comparison
+from pilotage.runtime.call import BoundCall
+from pilotage.runtime.compilation import Compilation
+from pilotage.runtime.session import Session
+from pilotage.turns import PROCESS_WIDE
+
+AroundForward = Callable[[nn.Module], AbstractContextManager[object]]
+
+
+class ArrivalCheck:
+    """Compares the first call of a program with eager PyTorch, and later calls if that was asked for."""
+
+    def __init__(
+        self, compilation: Compilation, fetch: Callable[[], None], around_forward: AroundForward | None
+    ) -> None:
+        """Remember the module's Python attributes as the capture will find them.
+
+        ``fetch`` brings the module's weights up to date with the device; ``around_forward`` is what a drop-in does
+        around each forward.
+        """
+        # Without the inputs of the first call, which would stay in memory.
+        self.compilation = replace(compilation, sample=list)
+        self.options = compilation.execution.check
+        self._fetch = fetch
+        self._around_forward = around_forward
+        self._calls = 0
+        self._skeleton: Skeleton | None = None
+        self._problem = ""
+        try:
+            with PROCESS_WIDE:
+                self._skeleton = Skeleton(compilation.module, compilation.modes)
+        except CopyError as error:
+            self._problem = str(error)
+
+    def begin_again(self) -> None:
+        """Compare the next call, because the program runs in another form from now on."""
+        self._calls = 0
+
+    def comparison(self, session: Session, call: BoundCall) -> Comparison | None:
+        """What to do instead of running the next call; None if it is not to be compared.
+
+        Collective: all instances and stages must ask.
+        """
+        period = self.options.period
+        is_due = self._calls == 0 or (period is not None and self._calls % period == 0)
+        self._calls += 1
+        if not is_due:
+            return None
+        reason = self._problem if self._skeleton is None else obstacle(session.program, session.strategy)
+        if session.tier is Tier.EAGER and not self.options.is_explicit:
+            reason = "the eager tier runs the module's own Python"
+        if session.synthetic is not None:
+            reason = "the program runs on synthetic inputs"
+        if reason or self._skeleton is None:
+            self.compilation.tell(Checked(summary=f"Not compared with eager PyTorch: {reason}.", agrees=None))
+            return None
+        self._fetch()
+        return Comparison.begin(self, self._skeleton, session, call)
+
+    def around(self, module: nn.Module) -> AbstractContextManager[object]:
+        """What to do around each forward of a module."""
+        return nullcontext() if self._around_forward is None else self._around_forward(module)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no later call of this program will be compared."""
+        return self._calls > 0 and self.options.period is None

@@ -1,0 +1,311 @@
+"""One comparison of a program with eager PyTorch.
+
+A call that makes one update is compared itself. Of a call with several device iterations, the first is run beforehand:
+by the same code, on the same state, which is put back afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.arrival.comparison import quantities, tolerance
+from pilotage.arrival.first_difference import ModuleOutputs, first_difference, labelled, outputs_in_program
+from pilotage.arrival.limits import Limits, TooExpensive
+from pilotage.arrival.module_copy import CopyError, Skeleton
+from pilotage.arrival.obstacles import left_out
+from pilotage.arrival.reference import Outcome, Reference, Start
+from pilotage.arrival.rounding import OtherRounding, in_float64
+from pilotage.arrival.silence import silence
+from pilotage.arrival.snapshot import Snapshot, outcome_of
+from pilotage.arrival.update import UnknownRule
+from pilotage.arrival.verdict import Verdict, judge
+from pilotage.errors import MismatchError
+from pilotage.events import Checked, Warned
+from pilotage.execution.walk import micro_batches_of
+from pilotage.options.check import OnMismatch
+from pilotage.options.choices import OutputMode, Tier
+from pilotage.program.program import Action
+from pilotage.program.schedule import Schedule, make_schedule
+from pilotage.program.structure import tensor_paths
+from pilotage.runtime.call import BoundCall
+from pilotage.runtime.session import Session
+from pilotage.turns import PROCESS_WIDE
+
+if TYPE_CHECKING:
+    from pilotage.runtime.arrival_check import ArrivalCheck
+
+_ATTEMPTS = 3
+"""How often eager PyTorch runs again with other rounding, beside float64."""
+
+_REMEDY = (
+    "The weights are those of before the call. Try tier='graph' (PILOTAGE_TIER=graph) to leave out compiled code, and "
+    "tier='eager' to leave out the capture; look for time, Python state or random numbers in forward that change from "
+    "run to run. To continue anyway, set on_mismatch='warn', or check='off' (PILOTAGE_CHECK=off)."
+)
+
+
+@dataclass(kw_only=True)
+class Comparison:
+    """A call that is about to be compared."""
+
+    check: ArrivalCheck
+    session: Session
+    skeleton: Skeleton
+    call: BoundCall
+    snapshot: Snapshot
+    start: Start
+    schedule: Schedule
+    """The steps that are compared: all of the call, or those of its first device iteration."""
+
+    inputs: Sequence[Tensor]
+    """What these steps read."""
+
+    @classmethod
+    def begin(cls, check: ArrivalCheck, skeleton: Skeleton, session: Session, call: BoundCall) -> Comparison:
+        """Remember where the call begins; before the host's weights are marked as outdated."""
+        schedule, inputs = session.schedule, call.inputs
+        if schedule.iterations > 1:
+            per_iteration = schedule.micro_batches // schedule.iterations
+            schedule = make_schedule(
+                replace(check.compilation.execution.batching, device_iterations=1),
+                trains=session.program.trains,
+                mode=OutputMode.ALL,
+                pools=Action.UPDATE in session.program.computations,
+            )
+            whole = session.schedule.micro_batches
+            inputs = [each[: each.shape[0] // whole * per_iteration] for each in inputs]
+        # Forward may write to its inputs.
+        inputs = copies_of(inputs)
+        if check.compilation.pipeline_group is not None:
+            check.compilation.pipeline_group.broadcast(inputs)
+        snapshot = Snapshot(session.attached, session.streams)
+        return cls(
+            check=check,
+            session=session,
+            skeleton=skeleton,
+            call=call,
+            snapshot=snapshot,
+            start=snapshot.start(check.compilation.module, trains=session.program.trains),
+            schedule=schedule,
+            inputs=inputs,
+        )
+
+    def run(self) -> list[Tensor]:
+        """Run the call and return its outputs, if they agree with eager PyTorch."""
+        expected = self._expected()
+        if expected is None:
+            return self.session.run(self.call.inputs)
+        trains = self.session.program.trains
+        if self.schedule is self.session.schedule:
+            outputs = self.session.run(self.call.inputs)
+            self._judge(outcome_of(self.session.attached, outputs, trains=trains), expected)
+            return outputs
+        try:
+            rehearsal = self.session.strategy.with_schedule(self.schedule)
+            with silence():
+                first = self.session.run(copies_of(self.inputs), rehearsal)
+            found = outcome_of(self.session.attached, first, trains=trains)
+        finally:
+            self.snapshot.restore()
+        self._judge(found, expected)
+        return self.session.run(self.call.inputs)
+
+    # The reference
+
+    def _expected(self) -> Outcome | None:
+        """What eager PyTorch computes; None if the comparison is skipped. All processes skip it together."""
+        outcome, reason = None, ""
+        try:
+            limits = None if self.check.options.is_explicit else self._limits()
+            outcome = self._reference(limits)
+        except (TooExpensive, CopyError, UnknownRule) as error:
+            reason = str(error)
+        except torch.OutOfMemoryError:
+            reason = "eager PyTorch does not fit into the device's memory"
+        except Exception as error:
+            first = str(error).strip().partition("\n")[0]
+            reason = f"eager PyTorch raises {type(error).__name__}: {first}"
+        if self._anyone(bool(reason)):
+            reason = reason or "another process could not compare its part"
+            hint = "" if self.check.options.is_explicit else ' Set check="first" to compare at any price.'
+            if "eager PyTorch would" not in reason and "need" not in reason:
+                hint = ""
+            self.check.compilation.tell(
+                Checked(summary=f"Not compared with eager PyTorch: {reason}.{hint}", agrees=None)
+            )
+            return None
+        return outcome
+
+    def _limits(self) -> Limits:
+        own = sum(each.numel() * each.element_size() for each in self.start.parameters.values())
+        slots = sum(each.numel() * each.element_size() for each in self.start.slots.values())
+        return Limits(device=self._device, state_bytes=3 * own + slots)
+
+    def _reference(
+        self,
+        limits: Limits | None = None,
+        precision: torch.dtype | None = None,
+        around: Callable[[nn.Module], AbstractContextManager[object]] | None = None,
+    ) -> Outcome:
+        program, execution = self.session.program, self.check.compilation.execution
+        reference = Reference(
+            skeleton=self.skeleton,
+            arguments=self.call.arguments,
+            parsers=self.check.compilation.parsers,
+            plan=program.plan,
+            loss_rule=execution.loss_rule,
+            reduction=execution.gradient_reduction,
+            batching=execution.batching,
+            output_mode=self._output_mode,
+            autocast=program.autocast if precision is None else None,
+            device=self._device,
+            streams=self.session.streams,
+            constant_outputs=self.session.constant_outputs,
+            share_gradients=None if self.check.compilation.peers is None else self._share,
+            around_forward=around or self.check.around,
+        )
+        batches = micro_batches_of(self.inputs, self.schedule.micro_batches)
+        with PROCESS_WIDE, silence():
+            return reference.run(self.start, batches, limits, precision)
+
+    def _repetitions(self) -> Iterator[Callable[[], Outcome | None]]:
+        """Eager PyTorch with other rounding."""
+        yield self._in_float64
+        for seed in range(_ATTEMPTS):
+            yield partial(self._rounded_differently, seed)
+
+    def _in_float64(self) -> Outcome | None:
+        """None if the model insists on its types."""
+        with in_float64():
+            return self._repeated(torch.float64)
+
+    def _rounded_differently(self, seed: int) -> Outcome | None:
+        with OtherRounding(seed):
+            return self._repeated(None)
+
+    def _repeated(self, precision: torch.dtype | None) -> Outcome | None:
+        try:
+            outcome = self._reference(precision=precision)
+        except (RuntimeError, TypeError, ValueError):
+            outcome = None
+        return None if self._anyone(outcome is None) else outcome
+
+    def _share(self, gradients: dict[str, Tensor]) -> None:
+        """Sum gradients over all instances, one by one and on the host: not as programs do it."""
+        assert self.check.compilation.peers is not None
+        everyone = self.check.compilation.peers.gather({name: each.cpu() for name, each in gradients.items()})
+        for name in gradients:
+            total = torch.stack([theirs[name].double() for theirs in everyone]).sum(0)
+            gradients[name] = total.to(gradients[name])
+
+    # The verdict
+
+    def _judge(self, found: Outcome, expected: Outcome) -> None:
+        program = self.session.program
+        skipped = left_out(program)
+        if skipped:
+            found.parameters = {}
+        names = list(tensor_paths(self.session.outputs, "output"))
+        compared = list(quantities(found, expected, self.start, names))
+        verdict = judge(compared, tolerance(self._dtypes()), self._repetitions(), self._anyone)
+        disagrees = self._anyone(not verdict.agrees)
+        if not disagrees:
+            rounding = " Other rounding in eager PyTorch makes differences as large." if verdict.was_repeated else ""
+            left = f" Skipped: {', '.join(skipped)}." if skipped else ""
+            self.check.compilation.tell(
+                Checked(summary=f"Agrees with eager PyTorch: {verdict}.{rounding}{left}", agrees=True)
+            )
+            return
+        message = self._explained(verdict)
+        self.check.compilation.tell(Checked(summary=f"Differs from eager PyTorch: {verdict}.", agrees=False))
+        if self.check.options.on_mismatch is OnMismatch.WARN:
+            self.check.compilation.tell(Warned(message=message))
+            return
+        self.snapshot.restore()
+        self.check.begin_again()
+        raise MismatchError(message)
+
+    def _explained(self, verdict: Verdict) -> str:
+        if verdict.agrees:
+            return f"Another process found that its program differs from eager PyTorch. {_REMEDY}"
+        first, *others = verdict.mismatches
+        more = f" So do {len(others)} more of {len(verdict.quantities)} results." if others else ""
+        return f"The program and eager PyTorch differ by more than rounding: {first}.{more} {self._place()} {_REMEDY}"
+
+    def _place(self) -> str:
+        """Where the difference begins, in words."""
+        if self.check.compilation.peers is not None or self.check.compilation.pipeline_group is not None:
+            return ""
+        try:
+            with PROCESS_WIDE:
+                place = self._first_difference()
+        except Exception as error:
+            return f"(The module could not be found: {type(error).__name__}.)"
+        if place is not None:
+            return f"The first module whose output differs is {place}."
+        if self.session.tier is Tier.COMPILED:
+            return "The captured graph agrees in every module: the machine code differs."
+        return "The outputs of all modules agree, so the difference begins in the loss, in backward or in the update."
+
+    def _first_difference(self) -> str | None:
+        expected, other_rounding = ModuleOutputs(), ModuleOutputs()
+        self._reference(around=partial(self._noting, expected))
+        with OtherRounding(_ATTEMPTS):
+            self._reference(around=partial(self._noting, other_rounding))
+        compilation, captured = self.check.compilation, self.session.captured
+        with labelled(compilation.module):
+            program = compilation.captured_again(self.session.choice, self.call.arguments, captured.inputs)
+        inputs = micro_batches_of(self.inputs, self.schedule.micro_batches)[0]
+        streams = self.session.streams
+        before = streams.states
+        try:
+            self.snapshot.restore_random_numbers()
+            with streams.of_replica(0):
+                found = outputs_in_program(program, self.start, inputs, self._device)
+        finally:
+            streams.states = before
+        return first_difference(expected, other_rounding, found, tolerance(self._dtypes()))
+
+    @contextmanager
+    def _noting(self, outputs: ModuleOutputs, module: nn.Module) -> Iterator[None]:
+        with self.check.around(module), outputs.noted(module):
+            yield
+
+    def _dtypes(self) -> list[torch.dtype]:
+        tensors = [*self.start.parameters.values(), *self.inputs]
+        floating = {each.dtype for each in tensors if each.is_floating_point()}
+        autocast = self.session.program.autocast
+        return [*floating, *([] if autocast is None else [autocast])]
+
+    def _anyone(self, flag: bool) -> bool:
+        """Whether it is true in any process of the job."""
+        if self.check.compilation.pipeline_group is not None:
+            flag = self.check.compilation.pipeline_group.any(flag)
+        if self.check.compilation.peers is not None:
+            flag = any(self.check.compilation.peers.gather(flag))
+        return flag
+
+    @property
+    def _output_mode(self) -> OutputMode:
+        """How the outputs of the compared steps are combined."""
+        if self.schedule is not self.session.schedule:
+            return OutputMode.ALL
+        default = OutputMode.FINAL if self.session.program.trains else OutputMode.ALL
+        return self.check.compilation.execution.output_mode or default
+
+    @property
+    def _device(self) -> torch.device:
+        return self.session.choice.capabilities.device
+
+
+def copies_of(inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of a call's inputs; a tensor that is passed twice stays one."""
+    made = {id(each): each.clone() for each in inputs}
+    return [made[id(each)] for each in inputs]

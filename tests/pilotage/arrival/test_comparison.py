@@ -1,0 +1,60 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.arrival.comparison import distance, tolerance
+
+
+@given(st.floats(1e-6, 1e6), st.floats(-0.5, 0.5))
+def test_the_distance_is_relative(size, error):
+    expected = torch.linspace(-1, 1, 11, dtype=torch.float64) * size
+    assert distance(expected * (1 + error), expected) == pytest.approx(abs(error), rel=1e-6, abs=1e-12)
+
+
+def test_weights_are_measured_by_their_update():
+    start = torch.ones(100)
+    expected = start + 1e-3
+    wrong = start + 1.1e-3
+    assert distance(wrong, expected) < 2e-4
+    assert distance(wrong, expected, start) == pytest.approx(0.1, rel=0.01)
+
+
+def test_storing_a_weight_may_round_it():
+    start = torch.full((100,), 1.0)
+    expected = start + 1e-6
+    neighbour = torch.nextafter(expected, torch.tensor(2.0))
+    assert distance(neighbour, expected, start) == 0.0
+
+
+def test_weights_that_do_not_move_have_to_stay():
+    start = torch.ones(3)
+    assert distance(start.clone(), start, start) == 0.0
+    assert distance(start + 0.1, start, start) == math.inf
+
+
+def test_values_that_are_not_finite_must_be_the_same():
+    nan, inf = math.nan, math.inf
+    expected = torch.tensor([1.0, nan, inf])
+    assert distance(torch.tensor([1.0, nan, inf]), expected) == 0.0
+    assert distance(torch.tensor([1.0, nan, -inf]), expected) == inf
+    assert distance(torch.tensor([1.0, 2.0, inf]), expected) == inf
+    assert distance(torch.tensor([nan, nan, inf]), expected) == inf
+    assert distance(torch.tensor([1.1, nan, inf]), expected) == pytest.approx(0.1, rel=1e-3)
+
+
+def test_whole_numbers_are_compared_one_by_one():
+    assert distance(torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2, 3, 5])) == 0.25
+    assert distance(torch.tensor([True, False]), torch.tensor([True, False])) == 0.0
+
+
+def test_another_shape_is_infinitely_far():
+    assert distance(torch.ones(2), torch.ones(3)) == math.inf
+
+
+def test_the_coarsest_type_decides():
+    assert tolerance([torch.float32, torch.bfloat16]) == tolerance([torch.bfloat16])
+    assert tolerance([torch.float64]) < tolerance([torch.float32]) < tolerance([torch.float16])
+    assert tolerance([]) == tolerance([torch.float32])
