@@ -17,6 +17,7 @@ BENCHMARKS = (
     "device_loop",
     "large_models",
     "first_step",
+    "arrival_check",
     "epoch",
     "memory",
     "step_cost",

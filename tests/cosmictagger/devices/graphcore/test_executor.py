@@ -152,7 +152,7 @@ def test_replicas_share_each_update(small, ipu):
     ours, theirs = ipu(replicas=2), small.plain()
     half = [small.batch(0, events=2)]
     ours.train(half, 1e-3)
-    net, step = theirs._network, theirs._step
+    net, step = theirs.network, theirs._step
     for part in (slice(0, 1), slice(1, 2)):
         image, label = torch.from_numpy(half[0].image[part]), torch.from_numpy(half[0].label[part])
         (step(image, label)[1] / 2).backward()
