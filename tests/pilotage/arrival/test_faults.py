@@ -58,7 +58,7 @@ def train(optimizer: Callable[..., Any] | None = None, *, calls: int = 1, dropou
     torch.manual_seed(0)
     module = Network(dropout)
     made = optimizer(module.parameters()) if optimizer else torch.optim.SGD(module.parameters(), **SGD)
-    step = pilotage.training(module, made, check=1, **{"broadcast_buffers": False, **options})
+    step = pilotage.training(module, made, check=1, **{"broadcast_buffers": False, "backend": "cpu", **options})
     for _ in range(calls):
         step(torch.randint(0, 10, (16, 5)), torch.randint(0, 6, (16,)))
 
@@ -139,7 +139,7 @@ def long_mean() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return x.mean()
 
-    pilotage.inference(Mean())(torch.full((2_000_000,), 0.1))
+    pilotage.inference(Mean(), backend="cpu")(torch.full((2_000_000,), 0.1))
 
 
 def adam_with(**options: Any) -> Callable[[], None]:

@@ -45,11 +45,9 @@ class ProcessTransport:
         self._messages: list[Message] = []
         """Of each stage's outputs, once a call has shown what they look like."""
 
-    def again(self) -> ProcessTransport:
-        """A transport between the same stages for calls with other outputs."""
-        return ProcessTransport(
-            self._pipeline_group, self._cut, self._layout, self._device, self._order, self._micro_batches
-        )
+    def again(self, micro_batches: int) -> ProcessTransport:
+        """A transport between the same stages for calls with this many micro-batches in each round."""
+        return ProcessTransport(self._pipeline_group, self._cut, self._layout, self._device, self._order, micro_batches)
 
     def begin_call(self, works: Sequence[StageWork], inputs: Sequence[Tensor], *, reconnect: bool) -> Sequence[Tensor]:
         """Connect the stages; other stages use the inputs of the first one."""

@@ -25,13 +25,13 @@ class CardTransport:
         self, cards: Sequence[torch.device], order: PipelineOrder, micro_batches: int, *, trains: bool
     ) -> None:
         self.local_stages = range(len(cards))
-        self._cards = cards
+        self._cards, self._order, self._trains = cards, order, trains
         self._moves = tuple(moves(order, micro_batches, len(cards), trains=trains))
         self._copying = {card: torch.cuda.Stream(card) for card in set(cards) if card.type == "cuda"}
 
-    def again(self) -> CardTransport:
-        """A transport between the same stages for calls with other outputs: this one, which keeps nothing."""
-        return self
+    def again(self, micro_batches: int) -> CardTransport:
+        """A transport between the same stages for calls with this many micro-batches in each round."""
+        return CardTransport(self._cards, self._order, micro_batches, trains=self._trains)
 
     def begin_call(self, works: Sequence[StageWork], inputs: Sequence[Tensor], *, reconnect: bool) -> Sequence[Tensor]:
         """All stages see the same inputs already."""

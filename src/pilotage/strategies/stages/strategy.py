@@ -177,8 +177,8 @@ class Pipeline:
         state.updates_of_call += 1
 
     def with_schedule(self, schedule: Schedule) -> Pipeline:
-        """The same program on the same state, with another schedule of equally many micro-batches in each round."""
-        transport = self._transport.again()
+        """The same program on the same state, with another schedule."""
+        transport = self._transport.again(micro_batches_per_round(schedule))
         other = Pipeline(self.program, schedule, self._cuts, self.devices, transport, self._setup)
         other.state = self.state
         return other

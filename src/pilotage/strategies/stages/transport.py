@@ -18,8 +18,8 @@ class Transport(Protocol):
         """The stages that this process runs."""
         ...
 
-    def again(self) -> Transport:
-        """A transport between the same stages for calls with other outputs."""
+    def again(self, micro_batches: int) -> Transport:
+        """A transport between the same stages for calls with this many micro-batches in each round."""
         ...
 
     def begin_call(self, works: Sequence[StageWork], inputs: Sequence[Tensor], *, reconnect: bool) -> Sequence[Tensor]:
