@@ -36,7 +36,7 @@ from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.guards import GuardedModel
 from pilotage.runtime.host_steps import HostSteps
-from pilotage.runtime.optimizer_state import OptimizerState
+from pilotage.runtime.optimizer_state import OptimizerState, refuse_another_kind, refuse_other_slots
 from pilotage.runtime.record import RunRecord
 
 _REMEDY = (
@@ -140,14 +140,20 @@ class CompiledModel(GuardedModel):
         if state is None:
             return {}
         slots = {f"{slot.name}/{slot.parameter}": tensor for slot, tensor in state.slots.items()}
-        return {"slots": slots, "updates": state.updates, "loss_scale": state.loss_scale}
+        plan = self._executor.plan
+        kind = {} if plan is None else {"optimizer": plan.kind}
+        return {"slots": slots, "updates": state.updates, "loss_scale": state.loss_scale, **kind}
 
     def load_optimizer_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue training from a state of the optimizer; compile the model first."""
+        """Continue training from a state of the same kind of optimizer; compile the model first."""
         slots = {Slot(*name.split("/", 1)): tensor for name, tensor in state["slots"].items()}
-        self._executor.set_optimizer_state(
-            OptimizerState(slots=slots, updates=state["updates"], loss_scale=state["loss_scale"])
-        )
+        loaded = OptimizerState(slots=slots, updates=state["updates"], loss_scale=state["loss_scale"])
+        with self._executor.turn:
+            session, plan = self._executor.session, self._executor.plan
+            refuse_another_kind(state.get("optimizer"), plan, "The given state")
+            if plan is not None:
+                refuse_other_slots(loaded, plan, {} if session.state is None else session.state.slots)
+            self._executor.set_optimizer_state(loaded)
 
     def save_checkpoint(self, folder: str | Path, step: int, *, keep: int = 3, position: Any = None) -> Path:
         """Write all that training continues from, and keep the last few; ``position`` is plain data of the caller's.

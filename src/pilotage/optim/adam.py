@@ -36,6 +36,11 @@ class AdamRule(MomentRule):
     amsgrad: bool = False
 
     @property
+    def kind(self) -> str:
+        """Adam or AdamW: weight decay is part of Adam's moments only."""
+        return "AdamW" if self.decoupled_weight_decay else "Adam"
+
+    @property
     def slots(self) -> tuple[str, ...]:
         """The two moments, and for AMSGrad the largest second moment."""
         return (FIRST, SECOND, _MAX_SECOND) if self.amsgrad else (FIRST, SECOND)

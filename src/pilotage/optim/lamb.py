@@ -24,6 +24,11 @@ class LambRule(MomentRule):
     """LAMB's arithmetic: values ``lr``, ``beta1``, ``beta2``, ``eps``, ``weight_decay`` and ``max_weight_norm``."""
 
     @property
+    def kind(self) -> str:
+        """The optimizer by name."""
+        return "LAMB"
+
+    @property
     def slots(self) -> tuple[str, ...]:
         """The two moments."""
         return (FIRST, SECOND)

@@ -48,6 +48,11 @@ class RmspropRule:
     """The type of the average of squares; None is the parameter's type."""
 
     @property
+    def kind(self) -> str:
+        """RMSprop by torch's or TensorFlow's definition: their momentum buffers differ by the learning rate."""
+        return "TensorFlow's RMSprop" if self.tensorflow else "RMSprop"
+
+    @property
     def slots(self) -> tuple[str, ...]:
         """The average of squares, then the average gradient and the momentum buffer if used."""
         return (_SQUARES, *[_GRADIENTS] * self.centered, *[_BUFFER] * self.momentum)

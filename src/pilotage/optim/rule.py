@@ -19,6 +19,11 @@ class UpdateRule(Protocol):
     """The arithmetic of an optimizer on tensors; settings that change the formula are fields of the rule."""
 
     @property
+    def kind(self) -> str:
+        """The optimizer by name; a rule can continue from the state of another one only if their kinds are equal."""
+        ...
+
+    @property
     def maximize(self) -> bool:
         """Whether to maximize the loss."""
         ...
@@ -75,3 +80,8 @@ class OptimizerPlan:
 
     constants: frozenset[str] = field(default_factory=lambda: frozenset({"loss_scaling", "max_gradient_norm"}))
     """Which of the values above are compiled in."""
+
+    @property
+    def kind(self) -> str:
+        """The optimizer by name; its state is of use only to optimizers of the same kind."""
+        return " and ".join(sorted({group.rule.kind for group in self.groups}))

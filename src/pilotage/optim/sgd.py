@@ -32,6 +32,11 @@ class SgdRule:
     """The type of the momentum buffer; None is the parameter's type."""
 
     @property
+    def kind(self) -> str:
+        """The optimizer by name."""
+        return "SGD"
+
+    @property
     def slots(self) -> tuple[str, ...]:
         """The momentum buffer, if used."""
         return ("momentum_buffer",) if self.momentum else ()

@@ -20,7 +20,7 @@ from pilotage.runtime.checkpoints.files import (
     superfluous,
 )
 from pilotage.runtime.checkpoints.run import CheckpointRun, refuse_folder
-from pilotage.runtime.checkpoints.state import CheckpointContents, load, numbers_of, refuse_another_model, tensors_of
+from pilotage.runtime.checkpoints.state import CheckpointContents, load, optimizer_of, refuse_another_model, tensors_of
 from pilotage.runtime.executor import Executor
 from pilotage.storage.archive import read_archive, write_archive
 
@@ -66,7 +66,7 @@ class Checkpoints:
         content = {
             "step": step,
             "position": position,
-            **numbers_of(executor),
+            **optimizer_of(executor),
             "stamp": stamp.to_data(),
         }
         path = file_of(self.folder, step, process)

@@ -12,7 +12,7 @@ from pilotage.errors import OptionError
 from pilotage.program.layout import Counter, Slot
 from pilotage.runtime.checkpoints.files import CheckpointFile
 from pilotage.runtime.executor import Executor
-from pilotage.runtime.optimizer_state import OptimizerState
+from pilotage.runtime.optimizer_state import OptimizerState, refuse_another_kind
 from pilotage.runtime.stored import load_weights
 
 
@@ -43,14 +43,15 @@ def tensors_of(executor: Executor) -> dict[str, Tensor]:
     return tensors
 
 
-def numbers_of(executor: Executor) -> dict[str, float]:
-    """What the optimizer counts."""
-    if not executor.session.program.trains:
+def optimizer_of(executor: Executor) -> dict[str, float | str]:
+    """What the optimizer counts, and its kind."""
+    if not executor.session.program.trains or executor.plan is None:
         return {"updates": 0.0, "loss_scale": 1.0}
     counters = executor.session.attached.counters
     return {
         "updates": float(counters[Counter.UPDATES]),
         "loss_scale": float(counters.get(Counter.LOSS_SCALE, 1.0)),
+        "optimizer": executor.plan.kind,
     }
 
 
@@ -70,6 +71,9 @@ def refuse_another_model(executor: Executor, found: CheckpointContents) -> None:
             and (there.shape, there.dtype) != (here.shape, here.dtype)
         ),
     ]
+    if all(problem.startswith("slot/") for problem in problems):
+        where = f"The state of the optimizer in {found.file.path}"
+        refuse_another_kind(found.content.get("optimizer"), executor.plan, where)
     if problems:
         more = f", and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise OptionError(
