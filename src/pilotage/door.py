@@ -245,7 +245,8 @@ def training(
         peers=peers,
         pipeline_group=pipeline_group_here() if distributed else None,
         optimizer=followed,
-        host_steps=HostSteps(optimizer, remedy=_REMEDY),
+        host_steps=HostSteps(optimizer, remedy=_REMEDY, sends_edits=True),
+        follows_module=True,
     )
     return CompiledModel(executor, module)
 
@@ -257,8 +258,13 @@ def inference(
 
     With ``distributed`` a model of several stages is shared with the other processes of this instance.
     """
-    group = pipeline_group_here() if distributed else None
-    executor = Executor(module, execution=execution(**options), listeners=(log_event, *listeners), pipeline_group=group)
+    executor = Executor(
+        module,
+        execution=execution(**options),
+        listeners=(log_event, *listeners),
+        pipeline_group=pipeline_group_here() if distributed else None,
+        follows_module=True,
+    )
     return CompiledModel(executor, module)
 
 

@@ -35,6 +35,7 @@ from pilotage.engine import OutputMode as EngineOutputMode
 from poptorch._args_parser import registered_parsers
 from poptorch._capture.capturing import Capture, capturing
 from poptorch._checks.buffers import check_buffer_names, check_program
+from poptorch._checks.host_changes import HostChanges
 from poptorch._checks.loss_advice import LossAdvice
 from poptorch._errors import createPoptorchError, translated
 from poptorch._executor.calls import InputAdvice, as_output, warn_of_host_outputs
@@ -94,6 +95,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         self._link = OptimizerLink(model, self._options, optimizer) if optimizer is not None else None
         self._advice = InputAdvice()
         self._loss_advice = LossAdvice()
+        self._changes = HostChanges(model)
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
         self._caller: int | None = None
@@ -132,6 +134,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
             self._advice.on(call)
             if not self.engine.is_compiled:
                 self._compile(call)
+            else:
+                self._changes.check(self.engine)
             if self._link is not None:
                 self._link.before_run(self.engine)
             with self._following_run():
@@ -351,6 +355,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
 
     def _settle(self) -> None:
         """Finish the set-up of a new program."""
+        self._changes.begin()
         if self._link is not None:
             self._link.begin(self.engine)
         if self._is_offline:

@@ -64,6 +64,11 @@ class SpreadState:
         for part in self.parts:
             part.load_weights(parameters, buffers)
 
+    def load_parameters(self, parameters: Mapping[str, Tensor]) -> None:
+        """Copy some parameters from the host."""
+        for part in self.parts:
+            part.load_parameters(parameters)
+
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         """Copy some or all buffers from the host to every replica."""
         for part in self.parts:

@@ -121,6 +121,11 @@ class DeviceState:
         self.repair(WEIGHTS)
 
     @torch.no_grad()
+    def load_parameters(self, parameters: Mapping[str, Tensor]) -> None:
+        """Copy some parameters from the host; those of other devices are skipped."""
+        _copy({name: tensor for name, tensor in self.parameters.items() if name in parameters}, parameters)
+
+    @torch.no_grad()
     def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         """Copy some or all buffers from the host to every replica; buffers of other devices are skipped."""
         for replica in self._buffers:

@@ -21,7 +21,7 @@ from pilotage.execution.walk import StepFailure
 from pilotage.optim.comparing import with_values_of
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
-from pilotage.options.choices import ReplicaGrouping
+from pilotage.options.choices import ReplicaGrouping, Tier
 from pilotage.options.execution import Execution
 from pilotage.program.layout import ReplicaGroups
 from pilotage.program.program import Program
@@ -35,6 +35,7 @@ from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
 from pilotage.runtime.equal_start import checked_peers, equalize_instances, equalize_stages
 from pilotage.runtime.host_steps import HostSteps
+from pilotage.runtime.module_watch import ModuleWatch
 from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.program_view import ProgramView
 from pilotage.runtime.record import RunRecord
@@ -67,6 +68,7 @@ class Executor(ProgramView):
         pipeline_group: PipelineGroup | None = None,
         optimizer: FollowedOptimizer | None = None,
         host_steps: HostSteps | None = None,
+        follows_module: bool = False,
     ) -> None:
         self.module = module
         self.execution = execution or Execution()
@@ -83,7 +85,9 @@ class Executor(ProgramView):
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self.bind = self._binder.bind
         """Arranges the arguments of a call as the program takes them."""
-        self._weights = WeightKeeper(module, trains=plan is not None)
+        self._weights = WeightKeeper(module, trains=plan is not None, sends_edits=follows_module)
+        self._watch = ModuleWatch(module, self._tell, trains=plan is not None) if follows_module else None
+        """Notices later changes of the module; None if the program keeps what it was when it was wrapped."""
         self.turn = self._weights.turn if plan is not None else Turn()
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
@@ -197,6 +201,8 @@ class Executor(ProgramView):
             self._read(self._optimizer)
         micro_batch = self._binder.micro_batch(call)
         self._weights.fetch_for_reading()
+        if self._watch is not None:
+            self.modes = self._watch.modes()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
             first = partial(first_micro_batch, call, micro_batch)
             self._start(self._expecting_arrival(self._compilation(first)).session(call.arguments, micro_batch))
@@ -225,6 +231,8 @@ class Executor(ProgramView):
         if self.plan is not None:
             self.turn = self.calling = self._weights.turn
         self._session = session
+        if self._watch is not None:
+            self._watch.begin(is_static=session.choice.tier is not Tier.EAGER)
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
         self._tell(CompilationProgress(fraction=1.0, doing="done"))
@@ -241,10 +249,17 @@ class Executor(ProgramView):
             self._session.refuse_torn()
         self.module.train(training)
         modes = modes_of(self.module)
+        if self._watch is not None:
+            self._watch.wrap()
         if modes == self.modes:
             return
         self.modes = modes
+        self._capture_again()
+
+    def _capture_again(self) -> None:
+        """Let the next call capture the module as it is then, and train on from the present state."""
         if self._session is not None:
+            self._session.refuse_torn()
             optimizer, streams = self._session.optimizer_state(), self._session.streams
             self.destroy()
             self._kept = optimizer
@@ -262,11 +277,6 @@ class Executor(ProgramView):
         self._binder.forget()
 
     # Attaching
-
-    @property
-    def is_attached(self) -> bool:
-        """Whether the program holds its device."""
-        return self._session is not None and self._session.state is not None
 
     @in_turn
     def attach(self) -> None:
@@ -307,6 +317,14 @@ class Executor(ProgramView):
         """Copy the device's weights and buffers to the module."""
         _ = self.session.attached
         self._weights.fetch()
+
+    def weights_are_current(self) -> None:
+        """Note that the module's tensors were given the device's values."""
+        self._weights.is_current()
+
+    def unsent_edits(self) -> list[str]:
+        """Weights that the user has written to on the host since they were sent; may notice some only later."""
+        return self._weights.unsent_edits() if self.is_attached else []
 
     def fetch_weights_if_needed(self) -> bool:
         """Copy the device's weights to the module if they are newer; tells whether they were."""
@@ -365,16 +383,19 @@ class Executor(ProgramView):
         if self.host_steps.noted:
             for report in self.host_steps.reports():
                 self.warn(report)
+        if self._watch is not None and self._session is not None and self._watch.needs_capture():
+            self._capture_again()
         if self._session is None:
             self.compile_for(call)
         else:
             self._binder.check(call)
+            state = self._session.strategy.state
+            if state is not None and self._weights.refresh(state):
+                self._is_synchronized = False
             self._session.check_call()
         session = self._session or self.session
         if session.strategy.state is None:
             self.attach()
-        else:
-            self._weights.refresh(session.strategy.state)
         return session
 
     def _compilation(self, sample: Callable[[], Sequence[Tensor]], code: PackedCode | None = None) -> Compilation:

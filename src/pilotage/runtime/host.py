@@ -105,12 +105,16 @@ class TrainedWeights:
         device: Callable[[], Mapping[str, Tensor]],
         turn: Turn,
         any_process: Callable[[bool], bool] | None = None,
+        *,
+        copied: Callable[[], None],
     ) -> None:
         self._host = dict(host)
         self._device = device
         self._turn = turn
         self._any_process = any_process
         """Where several processes have to fetch together: whether something is true in any of them."""
+        self._copied = copied
+        """Called after the device's values were written to the host's tensors."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
@@ -123,6 +127,11 @@ class TrainedWeights:
     def stale(self) -> bool:
         """Whether the device's weights are newer than the host's."""
         return self._stale
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nobody can have written to the host's tensors since the device trained them."""
+        return self._is_marked and not self._shared
 
     def claim(self) -> None:
         """Claim the host's tensors for this run."""
@@ -182,6 +191,7 @@ class TrainedWeights:
         if not self._stale:
             return False
         _copy_all(self._host, self._device())
+        self._copied()
         self.discard()
         return True
 
@@ -193,6 +203,7 @@ class TrainedWeights:
         """Copy at once what the user can read through another tensor, such as ``weight.data``."""
         self._forget_unshared()
         _copy_all({name: self._host[name] for name in self._shared}, self._device())
+        self._copied()
 
     def discard(self) -> None:
         """Let the host keep what it has."""

@@ -26,9 +26,17 @@ class HostSteps:
     """Watches the optimizers that hold parameters of one program, while the program is attached to its device."""
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer | None = None, *, remedy: str | None, reports_own: bool = True
+        self,
+        optimizer: torch.optim.Optimizer | None = None,
+        *,
+        remedy: str | None,
+        reports_own: bool = True,
+        sends_edits: bool = False,
     ) -> None:
-        """``remedy`` ends each report; without one nothing is watched."""
+        """``remedy`` ends each report; without one nothing is watched.
+
+        With ``sends_edits`` a step that changes weights has an effect, since they are sent before the next call.
+        """
         # Weak: an optimizer may hold the executor that holds this.
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self.noted: dict[torch.optim.Optimizer, str] = {}
@@ -37,6 +45,7 @@ class HostSteps:
         """How often weights have gone from the host to the device, or back for good."""
         self._remedy = remedy
         self._reports_own = reports_own
+        self._sends_edits = sends_edits
         self._parameters: frozenset[int] = frozenset()
         self._known: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
         """Optimizers that need no further look, with the number of their groups: strangers, and those reported."""
@@ -74,6 +83,8 @@ class HostSteps:
         shared = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._parameters]
         if not shared:
             self._known[optimizer] = len(optimizer.param_groups)
+        elif self._sends_edits and _have_gradients(shared):
+            return
         elif not is_given or (optimizer is self.optimizer and self._reports_own) or _have_gradients(shared):
             self.noted[optimizer] = _users_line()
 

@@ -16,7 +16,7 @@ from pilotage.runtime.session import OptimizerState, Session
 
 
 class ProgramView:
-    """Shows a compiled program; every property but `is_compiled` raises if there is none."""
+    """Shows a compiled program; most properties raise if there is none."""
 
     _session: Session | None = None
 
@@ -24,6 +24,11 @@ class ProgramView:
     def is_compiled(self) -> bool:
         """Whether there is a program."""
         return self._session is not None
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether the program holds its device."""
+        return self._session is not None and self._session.state is not None
 
     @property
     def session(self) -> Session:

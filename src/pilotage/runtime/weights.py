@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from pilotage.execution.spread_state import ProgramState
 from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
+from pilotage.runtime.host_versions import HostVersions
 from pilotage.strategies.strategy import Strategy, detached
+from pilotage.torch_private import DisableTorchFunctionSubclass
 from pilotage.turns import PROCESS_WIDE, Turn
 
 
@@ -17,12 +19,14 @@ class WeightKeeper:
     """Keeps a module and the state of its program in sync.
 
     Weights go to the device when it is attached, when they are sent explicitly, and, for inference, when a training
-    program has changed them. Edits on the host do not reach the device in any other way.
+    program has changed them. With ``sends_edits``, what the user writes to on the host goes there before the next call.
     """
 
-    def __init__(self, module: nn.Module, *, trains: bool) -> None:
+    def __init__(self, module: nn.Module, *, trains: bool, sends_edits: bool = False) -> None:
         self._module = module
         self._trains = trains
+        self._sends_edits = sends_edits
+        self._versions = HostVersions()
         self.trained: TrainedWeights | None = None
         """The host's side of the weights that the program trains; None for inference and while detached."""
         self._seen = 0
@@ -54,7 +58,9 @@ class WeightKeeper:
         self.send(strategy.state)
         self._device = strategy.weights
         if self._trains:
-            self.trained = TrainedWeights(self._host(), self._device, self.turn, any_process)
+            self.trained = TrainedWeights(
+                self._host(), self._device, self.turn, any_process, copied=self._versions.note
+            )
 
     def send(self, state: ProgramState) -> None:
         """Send the module's weights and buffers to the device."""
@@ -63,6 +69,37 @@ class WeightKeeper:
             parameters, buffers = self._tables()
             self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of([*parameters.values(), *buffers.values()]))
             state.load_weights(parameters, buffers)
+            self._versions.follow({**parameters, **buffers})
+
+    def is_current(self) -> None:
+        """Note that the host has the device's weights, whoever has written them there."""
+        self._versions.note()
+
+    def unsent_edits(self) -> list[str]:
+        """Some weights that the user has written to since they were sent or fetched, if any; not all at every call."""
+        if self._generation != OWNERSHIP.generation or (self.trained is None and self._claims):
+            # What another program has written to these weights is not an edit.
+            return []
+        if self.trained is not None and self.trained.is_untouched:
+            return []
+        return self._versions.some_edited()
+
+    @torch.no_grad()
+    def _send_edits(self, state: ProgramState) -> bool:
+        """Send what the user has written to on the host; returns whether there was anything."""
+        if (self.trained is not None and self.trained.is_untouched) or not (edited := self._versions.edited()):
+            return False
+        parameters, buffers = self._tables()
+        if parameters.keys() <= set(edited) and not (self.trained is not None and self.trained.stale):
+            # A whole load, as by load_state_dict(), also repairs what an interrupted update has left.
+            self.send(state)
+            return True
+        # Only the edited ones: buffers of replicas may differ. They are newer than the device's, so nothing is fetched.
+        with self.turn, DisableTorchFunctionSubclass():
+            state.load_parameters({name: parameters[name] for name in edited if name in parameters})
+            state.load_buffers({name: buffers[name] for name in edited if name in buffers})
+            self._versions.note()
+        return True
 
     @torch.no_grad()
     def send_buffers(self, state: ProgramState, names: Iterable[str]) -> None:
@@ -70,14 +107,17 @@ class WeightKeeper:
         with self.turn:
             self.fetch_for_reading()
             _, host = self._tables()
-            state.load_buffers({name: host[name] for name in names})
+            sent = {name: host[name] for name in names}
+            state.load_buffers(sent)
+            self._versions.note_some(sent.keys())
 
-    def refresh(self, state: ProgramState) -> None:
-        """Send the weights again if another training program has changed them since."""
+    def refresh(self, state: ProgramState) -> bool:
+        """Send what another training program or the user has changed since; returns whether the user has."""
         if self._generation != OWNERSHIP.generation:
             self._look_for_owners(state)
         if self._claims and not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
             self.send(state)
+        return self._sends_edits and self._send_edits(state)
 
     def _look_for_owners(self, state: ProgramState) -> None:
         """Find out who trains these weights now; a training program that has lost some claims them again."""
@@ -127,3 +167,4 @@ class WeightKeeper:
     def _fetch_buffers(self, buffers: Mapping[str, Tensor]) -> None:
         for name, buffer in self._module.named_buffers():
             buffer.copy_(buffers[name])
+        self._versions.note()

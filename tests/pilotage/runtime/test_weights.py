@@ -10,25 +10,101 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import AttachmentError, NotCompiledError
+from pilotage.optim.reading import read_optimizer
+from pilotage.options.choices import Tier
+from pilotage.options.execution import Execution
+from pilotage.runtime.executor import Executor
 
 
-def test_edits_on_the_host_reach_the_device_only_when_they_are_sent(pair, assert_equal, assert_same_state):
+def test_edits_on_the_host_reach_the_device_at_the_next_call(pair, assert_equal, assert_same_state):
     trained = pair()
     trained.train(2)
+    for edit in (halve, zero_a_buffer, initialize, load):
+        for module in (trained.module, trained.plain):
+            edit(module)
+        mine, theirs = trained.train(2)
+        assert_equal(mine, theirs)
+        assert_same_state(trained.module, trained.plain)
+
+
+def halve(module):
     with torch.no_grad():
-        trained.module.layer.weight.mul_(2)
-    mine, theirs = trained.train()
-    assert_equal(mine, theirs)
+        module.layer.weight.mul_(0.5)
+
+
+def zero_a_buffer(module):
+    module.norm.running_mean.zero_()
+
+
+def initialize(module):
+    torch.manual_seed(3)
+    nn.init.xavier_uniform_(module.layer.weight)
+
+
+def load(module):
+    module.load_state_dict({name: tensor * 0.9 for name, tensor in module.state_dict().items()})
+
+
+def test_an_edit_through_a_detached_view_that_was_taken_before_counts(pair, assert_same_state):
+    trained = pair()
+    views = [module.layer.weight.detach() for module in (trained.module, trained.plain)]
+    trained.train(2)
+    for view in views:
+        view.mul_(0.5)
+    trained.train(2)
     assert_same_state(trained.module, trained.plain)
 
+
+def test_an_edit_leaves_the_own_buffers_of_the_other_replicas_alone():
+    class Count(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 1)
+            self.register_buffer("total", torch.zeros(()))
+
+        def forward(self, x):
+            self.total.add_(x.sum())
+            return self.layer(x).square().mean(), self.total.clone()
+
+    module = Count()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    step = pilotage.training(module, optimizer, replicas=2, broadcast_buffers=False, tier="graph", outputs="all")
+    step(torch.tensor([[1.0, 0.0], [5.0, 0.0]]))
+    halve(module)
+    assert step(torch.tensor([[1.0, 0.0], [5.0, 0.0]]))[1].tolist() == [2, 10]
+
+
+def test_a_read_does_not_count_as_an_edit(pair, monkeypatch):
+    trained = pair()
+    trained.train()
+    sent = []
+    state = trained.executor.session.attached
+    monkeypatch.setattr(state, "load_parameters", lambda parameters: sent.append(parameters))
+    monkeypatch.setattr(state, "load_weights", lambda *weights: sent.append(weights))
+    for _ in range(2):
+        trained.module.state_dict()
+        trained.module(trained.batch())
+        trained.module.layer.weight.sum()
+        trained.train()
+    assert [set(each) for each in sent if each] == []
+
+
+def test_without_following_the_module_edits_reach_the_device_only_when_they_are_sent(pair, assert_equal):
+    # As PopTorch has it.
+    trained = pair()
+    plan = read_optimizer(trained.optimizer, {id(p): name for name, p in trained.module.named_parameters()})
+    executor = Executor(trained.module, plan=plan, execution=Execution(tier=Tier.GRAPH))
+    batch = trained.batch()
+    assert_equal(executor(batch), trained.train_plain(batch))
+    with torch.no_grad():
+        trained.module.layer.weight.mul_(2)
+    assert executor.unsent_edits() == ["layer.weight"]
+    assert_equal(executor(batch), trained.train_plain(batch))
     for module in (trained.module, trained.plain):
-        with torch.no_grad():
-            module.layer.weight.mul_(2)
-            module.norm.running_mean.zero_()
-    trained.executor.send_weights()
-    mine, theirs = trained.train()
-    assert_equal(mine, theirs)
-    assert_same_state(trained.module, trained.plain)
+        halve(module)
+    executor.send_weights()
+    assert executor.unsent_edits() == []
+    assert_equal(executor(batch), trained.train_plain(batch))
 
 
 def test_edits_before_the_first_call_count(pair, assert_equal):
@@ -119,27 +195,26 @@ def test_inference_of_a_part_sees_what_training_the_whole_did(pair, assert_equal
     assert_equal(infer(batch), trained.plain.layer(batch).detach())
 
 
-def test_inference_keeps_its_weights_while_nobody_trains(network, assert_equal):
+def test_inference_sees_edits_at_its_next_call(network, assert_equal):
     module = network().eval()
     infer = pilotage.inference(module)
     batch = torch.randn(3, 4)
-    before = infer(batch)
-    with torch.no_grad():
-        module.layer.weight.zero_()
-    assert_equal(infer(batch), before)
-    infer._executor.send_weights()
-    assert_equal(infer(batch), tuple(t.detach() for t in module(batch)))
+    infer(batch)
+    for edit in (halve, zero_a_buffer, initialize, load):
+        edit(module)
+        assert_equal(infer(batch), tuple(t.detach() for t in module(batch)))
 
 
-def test_a_look_at_the_weights_does_not_make_inference_load_them_again(pair, assert_equal):
+def test_inference_of_a_part_sees_edits_while_another_program_trains_the_whole(pair, assert_equal):
     trained = pair()
     infer = pilotage.inference(trained.module.layer)
-    trained.train()
     batch = trained.batch()
-    expected = infer(batch)
-    with torch.no_grad():
-        trained.module.layer.weight.zero_()
-    assert_equal(infer(batch), expected)
+    for _ in range(2):
+        trained.train()
+        infer(batch)
+        halve(trained.module)
+        assert_equal(infer(batch), trained.module.layer(batch).detach())
+        halve(trained.plain)
 
 
 def test_buffers_that_inference_changes_come_home_on_purpose_alone(network, assert_equal):
