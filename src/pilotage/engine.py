@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pilotage.optim.lamb import Lamb as Lamb
     from pilotage.optim.lamb import LambRule as LambRule
     from pilotage.optim.moments import moment_values as moment_values
+    from pilotage.optim.reading import code_around_steps as code_around_steps
     from pilotage.optim.reading import read_group as read_group
     from pilotage.optim.reading import read_optimizer as read_optimizer
     from pilotage.optim.rmsprop import RmspropRule as RmspropRule
@@ -148,7 +149,7 @@ _NAMES = {
     "pilotage.optim.families": "Refinements",
     "pilotage.optim.lamb": "Lamb LambRule",
     "pilotage.optim.moments": "moment_values",
-    "pilotage.optim.reading": "read_group read_optimizer",
+    "pilotage.optim.reading": "code_around_steps read_group read_optimizer",
     "pilotage.optim.rmsprop": "RmspropRule",
     "pilotage.optim.rule": "Group OptimizerPlan",
     "pilotage.optim.settings": "Settings rates_of",

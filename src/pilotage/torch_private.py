@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter, methodcaller
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -84,6 +85,7 @@ LOADER_ITERATOR = "_iterator"
 MODULE_CACHES = frozenset({"_flat_weights", "_is_full_backward_hook"})
 OPTIMIZER_WAS_CALLED = "_opt_called"
 SAVED_ALPHA = "_saved_alpha"
+STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 SCHEMA = "_schema"
 
 HAS_NCCL = hasattr(torch._C, "_nccl_reduce")
@@ -222,6 +224,11 @@ with _checked():
     _require(torch.nn.Module(), "_forward_pre_hooks", "_get_name")
     forward_pre_hooks: Callable[[torch.nn.Module], dict[int, Any]] = attrgetter("_forward_pre_hooks")
     class_name: Callable[[torch.nn.Module], str] = methodcaller("_get_name")
+
+    # To make an optimizer takes seconds: it imports Dynamo.
+    _require(SimpleNamespace(**torch.optim.Optimizer.__annotations__), *STEP_HOOKS)
+    step_pre_hooks: Callable[[torch.optim.Optimizer], dict[int, Any]] = attrgetter(STEP_HOOKS[0])
+    step_post_hooks: Callable[[torch.optim.Optimizer], dict[int, Any]] = attrgetter(STEP_HOOKS[1])
 
     _require(AnyBatchNorm, "_check_input_dim")
     input_check: Callable[[AnyBatchNorm], Callable[[torch.Tensor], None]] = attrgetter("_check_input_dim")

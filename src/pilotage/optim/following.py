@@ -8,10 +8,11 @@ from operator import attrgetter, is_
 import torch
 from torch import Tensor, nn
 
-from pilotage.optim.reading import read_again, read_optimizer
+from pilotage.errors import OptionError
+from pilotage.optim.reading import code_around_steps, read_again, read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.optim.settings import Settings
-from pilotage.torch_private import OPTIMIZER_WAS_CALLED, DisableTorchFunctionSubclass
+from pilotage.torch_private import OPTIMIZER_WAS_CALLED, DisableTorchFunctionSubclass, step_post_hooks, step_pre_hooks
 
 _REQUIRES_GRADIENT = attrgetter("requires_grad")
 """Asked of every parameter at every call."""
@@ -31,23 +32,30 @@ class FollowedOptimizer:
         """Whether each of the held parameters requires a gradient."""
         self._state: object = None
         """What the optimizer had learnt when a warning was last considered."""
+        self._step: object = None
+        """The step() that the optimizer was given in place of its class's own, by a scheduler for instance."""
         self._note_parameters()
 
     def first_plan(self, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
         """The current plan, with warnings about what a program ignores."""
+        self._refuse_code_around_steps()
         self._warn_of_state()
         return read_optimizer(self.optimizer, self._names, like=like)
 
     def has_changed(self) -> bool:
-        """Whether the parameter groups differ from those noted last, or another state was loaded."""
-        return (
+        """Whether the optimizer has to be read again: other settings, parameters, state, hooks or steps."""
+        return bool(
             self.optimizer.state is not self._state
+            or step_pre_hooks(self.optimizer)
+            or step_post_hooks(self.optimizer)
+            or vars(self.optimizer).get("step") is not self._step
             or self._settings.differ_from(self.optimizer)
             or self._holds_others()
         )
 
     def plan(self, compiled: OptimizerPlan | None) -> OptimizerPlan:
         """The current plan, with the constants and variables of a compiled one if given."""
+        self._refuse_code_around_steps()
         self._warn_of_state()
         if compiled is None:
             self._names = _names(self._module)
@@ -57,6 +65,7 @@ class FollowedOptimizer:
         """Remember the current settings as applied."""
         self._settings.note(self.optimizer)
         self._note_parameters()
+        self._step = vars(self.optimizer).get("step")
 
     def note_update(self) -> None:
         """Tell torch's schedulers that an update was made, as they expect one before the first change of a rate."""
@@ -78,6 +87,14 @@ class FollowedOptimizer:
         # Can be asked of weights that are not up to date with the device.
         with DisableTorchFunctionSubclass():
             return list(map(_REQUIRES_GRADIENT, self._parameters))
+
+    def _refuse_code_around_steps(self) -> None:
+        if code := code_around_steps(self.optimizer):
+            raise OptionError(
+                f"The {type(self.optimizer).__name__} optimizer has {code}, and a program does not call step(): it "
+                "would never run. Remove it, and do its work before or after each call of the wrapped model. Changes "
+                "of the weights and of the optimizer's settings count from the next call on."
+            )
 
     def _warn_of_state(self) -> None:
         """Say that what the optimizer has learnt elsewhere is not used; once for each state that was loaded."""

@@ -11,7 +11,7 @@ import torch
 from pilotage.errors import OptionError
 from pilotage.optim.families import Family, GroupSettings, Refinements, family_of
 from pilotage.optim.rule import Group, OptimizerPlan
-from pilotage.torch_private import DisableTorchFunctionSubclass
+from pilotage.torch_private import DisableTorchFunctionSubclass, step_post_hooks, step_pre_hooks
 
 
 def read_optimizer(
@@ -97,6 +97,19 @@ def runs_python_code(optimizer: torch.optim.Optimizer) -> bool:
     """Whether the optimizer overrides ``step``, which a program does not run."""
     # torch wraps `step` of each instantiated class, so compare the functions below the wrappers.
     return inspect.unwrap(type(optimizer).step) is not inspect.unwrap(family_of(optimizer).optimizer.step)
+
+
+def code_around_steps(optimizer: torch.optim.Optimizer) -> str | None:
+    """Python code that the user has put around the steps of one optimizer, which a program does not run."""
+    for hooks, kind in ((step_pre_hooks(optimizer), "pre"), (step_post_hooks(optimizer), "post")):
+        if hooks:
+            hook = next(iter(hooks.values()))
+            return f"the step {kind}-hook {getattr(hook, '__qualname__', repr(hook))}"
+    own = vars(optimizer).get("step")
+    # torch's schedulers wrap it too.
+    if own is not None and inspect.unwrap(getattr(own, "__func__", own)) is not inspect.unwrap(type(optimizer).step):
+        return f"a step() of its own, {getattr(own, '__qualname__', repr(own))}"
+    return None
 
 
 def _constants(

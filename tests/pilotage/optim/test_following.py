@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from types import MethodType
 
 import pytest
 import torch
@@ -82,3 +83,58 @@ def test_an_optimizer_without_a_state_is_not_reported():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pilotage.training(module, optimizer, tier="graph")(INPUTS)
+
+
+def add_a_post_hook(optimizer):
+    optimizer.register_step_post_hook(lambda *_: None)
+
+
+def add_a_pre_hook(optimizer):
+    optimizer.register_step_pre_hook(lambda *_: None)
+
+
+def patch_the_step(optimizer):
+    optimizer.step = MethodType(lambda self: None, optimizer)
+
+
+WAYS = [
+    (add_a_post_hook, "the step post-hook add_a_post_hook"),
+    (add_a_pre_hook, "the step pre-hook"),
+    (patch_the_step, r"a step\(\)"),
+]
+
+
+@pytest.mark.parametrize(("change", "name"), WAYS)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_code_around_the_steps_of_the_optimizer_is_refused_by_name(change, name, when, scheduled):
+    module = Network()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    if when == "before":
+        change(optimizer)
+        if scheduled:
+            torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        with pytest.raises(OptionError, match=f"The SGD optimizer has {name}"):
+            pilotage.training(module, optimizer, tier="graph")
+        return
+    if scheduled:
+        torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    step = pilotage.training(module, optimizer, tier="graph")
+    step(INPUTS)
+    change(optimizer)
+    for _ in range(2):
+        with pytest.raises(OptionError, match=f"The SGD optimizer has {name}"):
+            step(INPUTS)
+
+
+def test_a_scheduler_that_wraps_the_step_is_no_code_of_the_users():
+    module = Network()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    step = pilotage.training(module, optimizer, tier="graph")
+    step(INPUTS)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.0)
+    step(INPUTS)
+    scheduler.step()
+    before = module.first.weight.clone()
+    step(INPUTS)
+    assert torch.equal(module.first.weight, before)

@@ -140,3 +140,22 @@ def test_settings_that_come_with_a_loaded_state_raise_no_alarm(regression, warni
 def test_checking_at_every_call_takes_next_to_nothing(regression):
     unread = UnreadSettings(sgd(regression))
     assert min(timeit.repeat(lambda: unread.check(0), number=1000, repeat=20)) / 1000 < 1e-5
+
+
+@pytest.mark.parametrize("way", ["pre-hook", "post-hook", "step() of its own"])
+def test_code_around_the_steps_of_an_optimizer_is_reported_once(regression, warnings_of_poptorch, train_with, way):
+    optimizer = sgd(regression)
+    train = train_with(regression, optimizer)
+    train(X, TARGET)
+    if way == "pre-hook":
+        optimizer.register_step_pre_hook(print)
+    elif way == "post-hook":
+        optimizer.register_step_post_hook(print)
+    else:
+        optimizer.step = print
+    train(X, TARGET)
+    train(X, TARGET)
+    (warning,) = warnings_of_poptorch()
+    assert warning.startswith("The SGD optimizer has")
+    assert f"{way}" in warning
+    assert "print, which has no effect" in warning

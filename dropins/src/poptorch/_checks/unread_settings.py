@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from pilotage.engine import Settings, is_given_to_a_program, rates_of
+from pilotage.engine import Settings, code_around_steps, is_given_to_a_program, rates_of
+from pilotage.torch_private import step_post_hooks, step_pre_hooks
 from poptorch._logging import logger
 
 __all__ = ["UnreadSettings"]
@@ -31,6 +32,9 @@ class UnreadSettings:
         self._others: list[tuple[weakref.ref[torch.optim.Optimizer], Settings]] = []
         """Optimizers of the same parameters that were not given to the model."""
         self._transfers = 0
+        self._step: object = None
+        """The step() that the optimizer was given in place of its class's own, by a scheduler for instance."""
+        self._said_code: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._said: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
 
     def read(self, optimizer: torch.optim.Optimizer) -> None:
@@ -66,11 +70,26 @@ class UnreadSettings:
             self._note_others()
         if self._settings.differ_from(self._optimizer):
             self._warn(self._optimizer, self._settings)
+        step = vars(self._optimizer).get("step")
+        if step is not self._step or step_pre_hooks(self._optimizer) or step_post_hooks(self._optimizer):
+            self._step = step
+            self._warn_of_code(self._optimizer)
         if self._others:
             for other, settings in self._others:
                 optimizer = other()
                 if optimizer is not None and settings.differ_from(optimizer) and not is_given_to_a_program(optimizer):
                     self._warn(optimizer, settings)
+
+    def _warn_of_code(self, optimizer: torch.optim.Optimizer) -> None:
+        if optimizer in self._said_code or (code := code_around_steps(optimizer)) is None:
+            return
+        self._said_code.add(optimizer)
+        logger.warning(
+            "The %s optimizer has %s, which has no effect: Poptorch does not run Python optimizer code directly. Do its "
+            "work on the host before or after a call of the wrapped model.",
+            type(optimizer).__name__,
+            code,
+        )
 
     def _warn(self, optimizer: torch.optim.Optimizer, settings: Settings) -> None:
         if optimizer in self._said:
