@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from operator import attrgetter, is_
 
 import torch
@@ -30,8 +29,6 @@ class FollowedOptimizer:
         self._parameters: list[Tensor] = []
         self._trained: list[bool] = []
         """Whether each of the held parameters requires a gradient."""
-        self._state: object = None
-        """What the optimizer had learnt when a warning was last considered."""
         self._step: object = None
         """The step() that the optimizer was given in place of its class's own, by a scheduler for instance."""
         self._note_parameters()
@@ -39,14 +36,12 @@ class FollowedOptimizer:
     def first_plan(self, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
         """The current plan, with warnings about what a program ignores."""
         self._refuse_code_around_steps()
-        self._warn_of_state()
         return read_optimizer(self.optimizer, self._names, like=like)
 
     def has_changed(self) -> bool:
-        """Whether the optimizer has to be read again: other settings, parameters, state, hooks or steps."""
+        """Whether the optimizer has to be read again: other settings, parameters, hooks or steps."""
         return bool(
-            self.optimizer.state is not self._state
-            or step_pre_hooks(self.optimizer)
+            step_pre_hooks(self.optimizer)
             or step_post_hooks(self.optimizer)
             or vars(self.optimizer).get("step") is not self._step
             or self._settings.differ_from(self.optimizer)
@@ -56,7 +51,6 @@ class FollowedOptimizer:
     def plan(self, compiled: OptimizerPlan | None) -> OptimizerPlan:
         """The current plan, with the constants and variables of a compiled one if given."""
         self._refuse_code_around_steps()
-        self._warn_of_state()
         if compiled is None:
             self._names = _names(self._module)
         return read_again(self.optimizer, self._names, like=compiled)
@@ -94,21 +88,6 @@ class FollowedOptimizer:
                 f"The {type(self.optimizer).__name__} optimizer has {code}, and a program does not call step(): it "
                 "would never run. Remove it, and do its work before or after each call of the wrapped model. Changes "
                 "of the weights and of the optimizer's settings count from the next call on."
-            )
-
-    def _warn_of_state(self) -> None:
-        """Say that what the optimizer has learnt elsewhere is not used; once for each state that was loaded."""
-        state = self.optimizer.state
-        if state is self._state:
-            return
-        self._state = state
-        if any(isinstance(kept, Tensor) for slots in state.values() for kept in slots.values()):
-            warnings.warn(
-                f"The state of the {type(self.optimizer).__name__} optimizer, its momentum for instance, is not taken "
-                "over: it was "
-                "stepped on the host, or loaded by load_state_dict(). A program keeps a state of its own, which "
-                "load_optimizer_state_dict() and restore_checkpoint() load.",
-                stacklevel=3,
             )
 
 

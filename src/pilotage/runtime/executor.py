@@ -34,6 +34,7 @@ from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, firs
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
 from pilotage.runtime.equal_start import checked_peers, equalize_instances, equalize_stages
+from pilotage.runtime.followed_state import FollowedState
 from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.module_watch import ModuleWatch
 from pilotage.runtime.optimizer_state import OptimizerState
@@ -85,10 +86,11 @@ class Executor(ProgramView):
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self.bind = self._binder.bind
         """Arranges the arguments of a call as the program takes them."""
-        self._weights = WeightKeeper(module, trains=plan is not None, sends_edits=follows_module)
+        self.weights = WeightKeeper(module, trains=plan is not None, sends_edits=follows_module)
+        """Copies weights between the module and its device."""
         self._watch = ModuleWatch(module, self._tell, trains=plan is not None) if follows_module else None
         """Notices later changes of the module; None if the program keeps what it was when it was wrapped."""
-        self.turn = self._weights.turn if plan is not None else Turn()
+        self.turn = self.weights.turn if plan is not None else Turn()
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
         """The turn of one call; inference changes nothing, so it needs no protection from interrupts."""
@@ -102,6 +104,7 @@ class Executor(ProgramView):
         self._is_synchronized = False
         self._optimizer = optimizer
         """Where the plan is read from before each call; None if only `set_plan` changes it."""
+        self._optimizer_state = FollowedState(optimizer, module, self.weights)
         self.host_steps = host_steps or HostSteps(remedy=None)
         """Watches for optimizers that are stepped on the host although the device trains."""
 
@@ -126,13 +129,14 @@ class Executor(ProgramView):
                 with torch.inference_mode(False), torch.enable_grad():
                     return self.run(call)
             session, start = self._ready(call), time.perf_counter()
-            trained = self._weights.trained
+            trained = self.weights.trained
             try:
                 if not self._is_synchronized:
                     self.synchronize()
                 comparison = None if self._arrival is None else self._arrival.comparison(session, call)
                 if trained is not None:
                     trained.expect_change()
+                self._optimizer_state.expect_change()
                 outputs = session.run(call.inputs) if comparison is None else comparison.run()
             except BaseException as error:
                 self._failures.recover(error, session.attached, trained)
@@ -161,10 +165,10 @@ class Executor(ProgramView):
         if self._is_synchronized:
             return
         if self.pipeline_group is not None:
-            self._weights.fetch_for_reading()
+            self.weights.fetch_for_reading()
             if unequal := equalize_stages(self.pipeline_group, self.module):
                 self.warn(unequal)
-                self._weights.send(self.session.attached)
+                self.weights.send(self.session.attached)
         own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
         if self.peers is not None and (unequal := equalize_instances(self.peers, self.session.attached, own)):
             self.warn(unequal)
@@ -200,7 +204,7 @@ class Executor(ProgramView):
         if self._optimizer is not None:
             self._read(self._optimizer)
         micro_batch = self._binder.micro_batch(call)
-        self._weights.fetch_for_reading()
+        self.weights.fetch_for_reading()
         if self._watch is not None:
             self.modes = self._watch.modes()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
@@ -219,7 +223,7 @@ class Executor(ProgramView):
 
     def _expecting_arrival(self, compilation: Compilation) -> Compilation:
         """Prepare to compare the program of a compilation with eager PyTorch."""
-        fetch, around = self._weights.fetch_for_reading, self.around_forward
+        fetch, around = self.weights.fetch_for_reading, self.around_forward
         self._arrival = None if self.execution.check.is_off else ArrivalCheck(compilation, fetch, around)
         return compilation
 
@@ -227,14 +231,15 @@ class Executor(ProgramView):
         session.kept_optimizer, self._kept = self._kept, None
         if self._kept_streams is not None:
             session.streams.states, self._kept_streams = self._kept_streams, None
-        self._weights.find_turn_again()
+        self.weights.find_turn_again()
         if self.plan is not None:
-            self.turn = self.calling = self._weights.turn
+            self.turn = self.calling = self.weights.turn
         self._session = session
         if self._watch is not None:
             self._watch.begin(is_static=session.choice.tier is not Tier.EAGER)
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
+        self._optimizer_state.exchange(session, self.plan)
         self._tell(CompilationProgress(fraction=1.0, doing="done"))
 
     @property
@@ -268,7 +273,7 @@ class Executor(ProgramView):
     @in_turn
     def destroy(self) -> None:
         """Fetch the weights and drop the program; the next call compiles it again."""
-        self._weights.detach()
+        self.weights.detach()
         self.host_steps.end()
         if self._session is not None:
             self._session.stop_ascent()
@@ -285,7 +290,7 @@ class Executor(ProgramView):
         with torch.inference_mode(False):
             self.session.attach(self.plan)
             any_process = None if self.pipeline_group is None else self.pipeline_group.any
-            self._weights.attach(self.session.strategy, any_process)
+            self.weights.attach(self.session.strategy, any_process)
         self.host_steps.begin(self.module.parameters())
 
     @in_turn
@@ -293,7 +298,7 @@ class Executor(ProgramView):
         """Copy weights and optimizer state to the host and free the device."""
         _ = self.session.attached
         self.session.refuse_torn()
-        self._weights.detach()
+        self.weights.detach()
         self.host_steps.end()
         self.session.detach()
         self._presence.leave()
@@ -304,31 +309,23 @@ class Executor(ProgramView):
     def send_weights(self) -> None:
         """Send the module's own weights and buffers to the device."""
         self._is_synchronized = False
-        self._weights.send(self.session.attached)
+        self.weights.send(self.session.attached)
         self.host_steps.sent()
 
     @in_turn
     def send_buffers(self, names: Iterable[str]) -> None:
         """Send some of the module's buffers to the device."""
-        self._weights.send_buffers(self.session.attached, names)
+        self.weights.send_buffers(self.session.attached, names)
 
     @in_turn
     def fetch_weights(self) -> None:
         """Copy the device's weights and buffers to the module."""
         _ = self.session.attached
-        self._weights.fetch()
-
-    def weights_are_current(self) -> None:
-        """Note that the module's tensors were given the device's values."""
-        self._weights.is_current()
-
-    def unsent_edits(self) -> list[str]:
-        """Weights that the user has written to on the host since they were sent; may notice some only later."""
-        return self._weights.unsent_edits() if self.is_attached else []
+        self.weights.fetch()
 
     def fetch_weights_if_needed(self) -> bool:
         """Copy the device's weights to the module if they are newer; tells whether they were."""
-        return self._weights.fetch_if_needed()
+        return self.weights.fetch_if_needed()
 
     def group_replicas(self, parameter: str, members: int, grouping: ReplicaGrouping) -> None:
         """Give each group of replicas its own copy of a parameter, along the leading dimension of the host's tensor."""
@@ -343,6 +340,7 @@ class Executor(ProgramView):
         """Continue training from another state of the optimizer."""
         self._is_synchronized = False
         self.session.set_optimizer_state(state)
+        self._optimizer_state.expect_change()
 
     def warn(self, message: str) -> None:
         """Warn the user, through the listeners."""
@@ -362,6 +360,7 @@ class Executor(ProgramView):
         """Continue training with the values of another optimizer, and read it before each call from now on."""
         self.set_plan(optimizer.first_plan(like=self._compiled_plan))
         self._optimizer = optimizer
+        self._optimizer_state = FollowedState(optimizer, self.module, self.weights)
         self.host_steps.optimizer = optimizer.optimizer
 
     # Inside
@@ -389,13 +388,13 @@ class Executor(ProgramView):
             self.compile_for(call)
         else:
             self._binder.check(call)
-            state = self._session.strategy.state
-            if state is not None and self._weights.refresh(state):
-                self._is_synchronized = False
-            self._session.check_call()
         session = self._session or self.session
         if session.strategy.state is None:
             self.attach()
+        elif self.weights.refresh(session.strategy.state):
+            self._is_synchronized = False
+        self._optimizer_state.exchange(session, self.plan)
+        session.check_call()
         return session
 
     def _compilation(self, sample: Callable[[], Sequence[Tensor]], code: PackedCode | None = None) -> Compilation:

@@ -77,6 +77,9 @@ class WeightKeeper:
 
     def unsent_edits(self) -> list[str]:
         """Some weights that the user has written to since they were sent or fetched, if any; not all at every call."""
+        if self._device is dict:
+            # Detached: all of them are sent when the device is taken again.
+            return []
         if self._generation != OWNERSHIP.generation or (self.trained is None and self._claims):
             # What another program has written to these weights is not an edit.
             return []

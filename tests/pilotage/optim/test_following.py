@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from types import MethodType
 
 import pytest
@@ -52,37 +51,6 @@ def test_other_parameters_in_a_group_are_refused_until_they_are_taken_back(chang
     optimizer.param_groups[0]["params"] = kept
     step(INPUTS)
     assert not torch.equal(module.second.weight, before["second.weight"])
-
-
-def loaded_before(module):
-    optimizer = torch.optim.Adam(module.parameters())
-    module(INPUTS).backward()
-    optimizer.step()
-    return optimizer
-
-
-def test_a_state_that_is_not_taken_over_is_reported_once():
-    module = Network()
-    optimizer = loaded_before(module)
-    with pytest.warns(UserWarning, match=r"state of the Adam optimizer.*is not taken over"):
-        step = pilotage.training(module, optimizer, tier="graph")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        step(INPUTS)
-        step(INPUTS)
-    optimizer.load_state_dict(optimizer.state_dict())
-    with pytest.warns(UserWarning, match=r"state of the Adam optimizer.*is not taken over"):
-        step(INPUTS)
-
-
-def test_an_optimizer_without_a_state_is_not_reported():
-    module = Network()
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    module(INPUTS).backward()
-    optimizer.step()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pilotage.training(module, optimizer, tier="graph")(INPUTS)
 
 
 def add_a_post_hook(optimizer):

@@ -332,7 +332,7 @@ def test_only_what_has_an_alias_is_copied_and_only_as_long_as_it_has_one(pair):
     trained = pair()
     alias = trained.module.layer.weight.data
     trained.train()
-    keeper = trained.executor._weights.trained
+    keeper = trained.executor.weights.trained
     assert keeper._shared == ["layer.weight"]
     assert trained.untouched()
     del alias

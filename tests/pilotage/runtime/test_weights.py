@@ -98,12 +98,12 @@ def test_without_following_the_module_edits_reach_the_device_only_when_they_are_
     assert_equal(executor(batch), trained.train_plain(batch))
     with torch.no_grad():
         trained.module.layer.weight.mul_(2)
-    assert executor.unsent_edits() == ["layer.weight"]
+    assert executor.weights.unsent_edits() == ["layer.weight"]
     assert_equal(executor(batch), trained.train_plain(batch))
     for module in (trained.module, trained.plain):
         halve(module)
     executor.send_weights()
-    assert executor.unsent_edits() == []
+    assert executor.weights.unsent_edits() == []
     assert_equal(executor(batch), trained.train_plain(batch))
 
 

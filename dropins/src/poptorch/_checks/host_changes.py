@@ -37,7 +37,7 @@ class HostChanges:
 
     def check(self, engine: Executor) -> None:
         """Look for changes; called before every run but the first."""
-        if not self._said_edits and (edited := engine.unsent_edits()):
+        if not self._said_edits and (edited := engine.weights.unsent_edits()):
             self._on_edits(edited, engine)
         if not self._said_modes:
             start = self._next if self._next < len(self._parts) else 0

@@ -85,8 +85,8 @@ class UnreadSettings:
             return
         self._said_code.add(optimizer)
         logger.warning(
-            "The %s optimizer has %s, which has no effect: Poptorch does not run Python optimizer code directly. Do its "
-            "work on the host before or after a call of the wrapped model.",
+            "The %s optimizer has %s, which has no effect: Poptorch does not run Python optimizer code directly. Do "
+            "its work on the host before or after a call of the wrapped model.",
             type(optimizer).__name__,
             code,
         )

@@ -103,7 +103,7 @@ def load(executor: Executor, found: CheckpointContents) -> None:
             state.buffers(replica)[name].copy_(buffer)
     for name, buffer in _of_all_stages(executor, found.named("buffer/0")).items():
         host[name].copy_(buffer)
-    executor.weights_are_current()
+    executor.weights.is_current()
     _load_streams(executor, [*found.named("random").values()])
 
 
