@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from pilotage.capture.loss.returned import require_scalar
 from pilotage.capture.loss.search import mark_loss
 from pilotage.distributed.peers import peers_here
 from pilotage.distributed.pipeline_group import pipeline_group_here
-from pilotage.errors import LossError, OptionError
+from pilotage.errors import LossError, LostModelError, OptionError
 from pilotage.events import Listener
 from pilotage.interrupts import INTERRUPTS
 from pilotage.logs import log_event
@@ -180,6 +180,21 @@ class CompiledModel(GuardedModel):
     def destroy(self) -> None:
         """Fetch the weights and drop the program; the next call compiles it again and may differ from earlier calls."""
         self._executor.destroy()
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        """Refuse to be copied: a program belongs to its device."""
+        self._refuse_copy()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: a program belongs to its device."""
+        self._refuse_copy()
+
+    def _refuse_copy(self) -> NoReturn:
+        raise LostModelError(
+            "A wrapped model cannot be copied or pickled: its program and its weights are on a device. Copy or pickle "
+            "its .module, which shows the trained weights, and wrap the copy. save_checkpoint() writes all that "
+            "training continues from."
+        )
 
     @property
     def record(self) -> RunRecord:

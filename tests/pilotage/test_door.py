@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import pickle
 import subprocess
 import sys
 from typing import get_type_hints
@@ -14,7 +15,7 @@ from torch import nn
 
 import pilotage
 from pilotage.door import Options, WithLoss, execution
-from pilotage.errors import LossError, OptionError
+from pilotage.errors import LossError, LostModelError, OptionError
 from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
 
 
@@ -257,3 +258,13 @@ def test_every_option_is_typed_where_it_is_passed_and_has_a_default():
     parameters = inspect.signature(execution, eval_str=True).parameters
     assert {name: each.annotation for name, each in parameters.items()} == get_type_hints(Options)
     assert all(each.default is not inspect.Parameter.empty for each in parameters.values())
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_wrapped_model_is_not_copied_and_its_module_is(copied):
+    module = nn.Linear(2, 2)
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=nn.MSELoss())
+    step(torch.ones(2, 2), torch.ones(2, 2))
+    with pytest.raises(LostModelError, match=r"cannot be copied or pickled.*\.module"):
+        copied(step)
+    assert torch.equal(copy.deepcopy(step.module).weight, module.weight)

@@ -32,7 +32,7 @@ from pilotage.torch_private import MODULE_CACHES, storage_address
 _MISSING = object()
 _CONTAINERS = (list, dict, set, deque, tuple)
 _MAXIMUM_DEPTH = 20
-_TORCHS_OWN = frozenset(vars(nn.Module())) | MODULE_CACHES
+TORCHS_OWN = frozenset(vars(nn.Module())) | MODULE_CACHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def frozen_value(change: Change) -> str:
 
 
 def _plain(module: nn.Module) -> dict[str, Any]:
-    return {name: value for name, value in module.__dict__.items() if name not in _TORCHS_OWN or name == "training"}
+    return {name: value for name, value in module.__dict__.items() if name not in TORCHS_OWN or name == "training"}
 
 
 def _noted(value: Any) -> Any:
@@ -196,10 +196,10 @@ def _noted(value: Any) -> Any:
 
 
 def _is_container(value: Any) -> bool:
-    return isinstance(value, _CONTAINERS) or _is_plain_object(value)
+    return isinstance(value, _CONTAINERS) or is_plain_object(value)
 
 
-def _is_plain_object(value: Any) -> bool:
+def is_plain_object(value: Any) -> bool:
     """Whether a value is an instance of a user class that could hold tensors."""
     if isinstance(value, (Tensor, nn.Module, type, Enum)) or not isinstance(getattr(value, "__dict__", None), dict):
         return False

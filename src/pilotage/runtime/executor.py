@@ -34,9 +34,9 @@ from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, firs
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
 from pilotage.runtime.equal_start import checked_peers, equalize_instances, equalize_stages
-from pilotage.runtime.followed_state import FollowedState
+from pilotage.runtime.following.module import ModuleWatch
+from pilotage.runtime.following.optimizer import FollowedState
 from pilotage.runtime.host_steps import HostSteps
-from pilotage.runtime.module_watch import ModuleWatch
 from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.runtime.program_view import ProgramView
 from pilotage.runtime.record import RunRecord
@@ -236,7 +236,7 @@ class Executor(ProgramView):
             self.turn = self.calling = self.weights.turn
         self._session = session
         if self._watch is not None:
-            self._watch.begin(is_static=session.choice.tier is not Tier.EAGER)
+            self._watch.begin(session.captured, is_static=session.choice.tier is not Tier.EAGER)
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
         self._optimizer_state.exchange(session, self.plan)
@@ -382,7 +382,7 @@ class Executor(ProgramView):
         if self.host_steps.noted:
             for report in self.host_steps.reports():
                 self.warn(report)
-        if self._watch is not None and self._session is not None and self._watch.needs_capture():
+        if self._watch is not None and self._session is not None and self._watch.needs_capture(self._session.captured):
             self._capture_again()
         if self._session is None:
             self.compile_for(call)

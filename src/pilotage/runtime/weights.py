@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.execution.spread_state import ProgramState
+from pilotage.runtime.following.versions import HostVersions
 from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
-from pilotage.runtime.host_versions import HostVersions
 from pilotage.strategies.strategy import Strategy, detached
 from pilotage.torch_private import DisableTorchFunctionSubclass
 from pilotage.turns import PROCESS_WIDE, Turn
@@ -93,6 +93,8 @@ class WeightKeeper:
         if (self.trained is not None and self.trained.is_untouched) or not (edited := self._versions.edited()):
             return False
         parameters, buffers = self._tables()
+        # Not every kernel counts its writes: batch norm counts that to its number of batches only.
+        touched = {name.rpartition(".")[0] for name in edited if name in buffers}
         if parameters.keys() <= set(edited) and not (self.trained is not None and self.trained.stale):
             # A whole load, as by load_state_dict(), also repairs what an interrupted update has left.
             self.send(state)
@@ -100,7 +102,7 @@ class WeightKeeper:
         # Only the edited ones: buffers of replicas may differ. They are newer than the device's, so nothing is fetched.
         with self.turn, DisableTorchFunctionSubclass():
             state.load_parameters({name: parameters[name] for name in edited if name in parameters})
-            state.load_buffers({name: buffers[name] for name in edited if name in buffers})
+            state.load_buffers({name: each for name, each in buffers.items() if name.rpartition(".")[0] in touched})
             self._versions.note()
         return True
 

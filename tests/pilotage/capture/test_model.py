@@ -8,6 +8,9 @@ from torch.nn import functional
 import pilotage
 from pilotage.capture.model import forward_is_running, modes_of
 from pilotage.errors import BufferBroadcastError, CaptureError
+from pilotage.options.choices import Tier
+from pilotage.options.execution import Execution
+from pilotage.runtime.executor import Executor
 
 
 class Statistics(nn.Module):
@@ -96,7 +99,7 @@ def test_a_program_keeps_the_modes_of_its_parts_and_the_modules_own_stay(tier, a
     module = nn.Sequential(nn.Dropout(0.9), nn.Dropout(0.9))
     module[1].eval()
     modes = modes_of(module)
-    program = pilotage.inference(module, tier=tier)
+    program = Executor(module, execution=Execution(tier=Tier(tier)))
     module.eval()
     torch.manual_seed(0)
     result = program(torch.ones(50))

@@ -45,6 +45,16 @@ def load(module):
     module.load_state_dict({name: tensor * 0.9 for name, tensor in module.state_dict().items()})
 
 
+def test_statistics_that_the_host_gathers_reach_the_device(pair, assert_equal, assert_same_state):
+    trained = pair()
+    trained.train(2)
+    batch = trained.batch()
+    for module in (trained.module, trained.plain):
+        module(batch)
+    trained.train(2)
+    assert_same_state(trained.module, trained.plain)
+
+
 def test_an_edit_through_a_detached_view_that_was_taken_before_counts(pair, assert_same_state):
     trained = pair()
     views = [module.layer.weight.detach() for module in (trained.module, trained.plain)]

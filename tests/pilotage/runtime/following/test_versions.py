@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pilotage.runtime.host_versions import HostVersions
+from pilotage.runtime.following.versions import HostVersions
 
 
 def followed(count=20):

@@ -18,9 +18,17 @@ class Network(nn.Module):
         self.layer = nn.Linear(3, 2)
         self.norm = nn.BatchNorm1d(2)
         self.scale = 1.0
+        self.table = {"factor": 1.0}
+        self.config = Config()
+        self.epoch = 0
 
     def forward(self, x):
-        return self.norm(self.layer(x)) * self.scale
+        return self.norm(self.layer(x)) * self.scale * self.table["factor"] * self.config.factor
+
+
+class Config:
+    def __init__(self) -> None:
+        self.factor = 1.0
 
 
 @pytest.fixture
@@ -159,15 +167,93 @@ def test_a_hook_on_an_accumulated_gradient_is_refused_after_the_first_call_too(t
         pair.step(X, TARGET)
 
 
-def test_an_attribute_that_changes_is_reported_once_by_name(trained, warned):
+def set_an_attribute(module):
+    module.scale = 3.0
+
+
+def edit_a_container(module):
+    module.table["factor"] = 3.0
+
+
+def edit_an_object(module):
+    module.config.factor = 3.0
+
+
+def set_an_attribute_of_torchs(module):
+    module.norm.momentum = 0.9
+
+
+def replace_forward(module):
+    module.forward = lambda x: module.layer(x)
+
+
+@pytest.mark.parametrize(
+    "change", [set_an_attribute, edit_a_container, edit_an_object, set_an_attribute_of_torchs, replace_forward]
+)
+def test_a_python_value_that_forward_reads_counts_from_the_next_call_on(trained, change):
     pair = trained()
     pair.train()
-    for scale in (1.0, 2.0, 3.0):
-        pair.module.scale = scale
-        pair.step(X, TARGET)
-    (message,) = warned.messages
-    assert message.startswith("The attribute 'module.scale' of Network has changed from 1.0 to 2.0 since")
-    assert "destroy()" in message
+    for module in pair.both:
+        change(module)
+    pair.train()
+    pair.assert_same()
+    assert pair.step.record.compilations == 2
+
+
+FACTOR = 1.0
+
+
+@pytest.mark.parametrize("where", ["global", "closure"])
+def test_a_number_that_the_loss_reads_from_outside_counts_from_the_next_call_on(where, monkeypatch):
+    factor = 1.0
+
+    def loss_with_global(output, target):
+        return FACTOR * nn.functional.mse_loss(output, target)
+
+    def loss_with_closure(output, target):
+        return factor * nn.functional.mse_loss(output, target)
+
+    module = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.0)
+    loss = loss_with_global if where == "global" else loss_with_closure
+    step = pilotage.training(module, optimizer, loss=loss, tier="graph")
+    _, before = step(X, TARGET)
+    factor = 5.0
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    torch.testing.assert_close(step(X, TARGET)[1], 5 * before)
+
+
+def test_a_forward_that_is_replaced_in_its_class_counts(trained, monkeypatch):
+    pair = trained()
+    pair.train()
+    monkeypatch.setattr(Network, "forward", lambda self, x: self.layer(x))
+    pair.train()
+    pair.assert_same()
+
+
+def test_a_value_that_does_not_change_the_program_is_looked_at_once_and_named(trained, warned):
+    pair = trained()
+    pair.train()
+    for epoch in (1, 2, 3):
+        pair.module.epoch = epoch
+        pair.module.note = f"epoch {epoch}"
+        pair.train()
+    pair.assert_same()
+    assert pair.step.record.compilations == 2
+    (message,) = [message for message in warned.messages if "captured again" not in message]
+    assert message.startswith("'module.epoch' of Network has changed from 0 to 1, which does not change the program.")
+
+
+def test_a_value_that_changes_often_is_followed_and_reported_once(trained, warned):
+    pair = trained()
+    pair.train()
+    for number in range(6):
+        for module in pair.both:
+            module.scale = 1.0 + number / 10
+        pair.train(1)
+    pair.assert_same()
+    (message,) = [message for message in warned.messages if "changed 4 times" in message]
+    assert message.startswith("'module.scale' of Network")
 
 
 def test_after_destroy_a_changed_attribute_counts(trained):
@@ -210,11 +296,23 @@ def remove_a_part(module):
     del module.norm
 
 
+def tie_a_parameter(module):
+    module.norm.bias = module.norm.weight
+
+
 def change_the_type(module):
     module.double()
 
 
-CHANGES = [swap_a_part, replace_a_parameter, assign_a_state, replace_a_buffer, remove_a_part, change_the_type]
+CHANGES = [
+    tie_a_parameter,
+    swap_a_part,
+    replace_a_parameter,
+    assign_a_state,
+    replace_a_buffer,
+    remove_a_part,
+    change_the_type,
+]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -223,7 +321,10 @@ def test_other_parts_parameters_and_types_are_refused_in_training(trained, chang
     pair.train()
     change(pair.module)
     for _ in range(2):
-        with pytest.raises(OptionError, match=r"since the module was compiled for training.*destroy\(\)"):
+        with pytest.raises(
+            OptionError,
+            match=r"^(module\..* was |The weights).* since the module was compiled for training.*destroy\(\)",
+        ):
             pair.step(X, TARGET)
 
 

@@ -19,9 +19,9 @@ from pilotage.capture.model import findings_of
 from pilotage.errors import OptionError
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.optim.rule import OptimizerPlan
+from pilotage.runtime.following.torch_state import TorchState, from_torch, to_torch
 from pilotage.runtime.optimizer_state import refuse_other_slots
 from pilotage.runtime.session import Session
-from pilotage.runtime.torch_state import TorchState, from_torch, to_torch
 from pilotage.runtime.weights import WeightKeeper
 
 

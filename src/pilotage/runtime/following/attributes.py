@@ -1,0 +1,172 @@
+"""The Python values that a module reads, compared with those that were captured.
+
+These are the plain attributes of all parts, what is in attributes that are lists, dictionaries, sets or plain objects,
+and the numbers and words that forward and functions such as a loss read from global variables and closures.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any
+
+from torch import Tensor, nn
+
+from pilotage.capture.attributes import TORCHS_OWN, is_plain_object
+from pilotage.capture.module_state import is_torchs
+
+_MODE = "training"
+_LARGEST = 100
+"""Containers with more items are not looked into."""
+
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A value that is not what it was."""
+
+    name: str
+    owner: str
+    """What it belongs to: the class of a part, or a function."""
+
+    before: Any
+    after: Any
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there was no such value."""
+        return self.before is _MISSING
+
+    @property
+    def text(self) -> str:
+        """The change in a message."""
+        return f"from {_short(self.before)} to {_short(self.after)}"
+
+
+class Attributes:
+    """The Python values that a module and its parts can read."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._parts = list(module.named_modules())
+        self._live: list[Any] = [vars(part) for _, part in self._parts]
+        """The tables of attributes, then containers among them, as they are."""
+        self._names = [path for path, _ in self._parts]
+        self._owners = [type(part).__name__ for _, part in self._parts]
+        for name, owner, container in self._containers():
+            self._live.append(container)
+            self._names.append(name)
+            self._owners.append(owner)
+        self._outside = list(_outside(part for _, part in self._parts))
+        """What functions read from outside of the module."""
+        self.note()
+
+    def note(self) -> None:
+        """Remember the present values."""
+        self._noted = [each.copy() for each in self._live]
+        self._outside_noted = [read() for _, _, read in self._outside]
+
+    def differ(self) -> bool:
+        """Whether any value has changed; asked at every call, so it has to be quick."""
+        try:
+            return self._live != self._noted or self._outside_noted != [read() for _, _, read in self._outside]
+        except Exception:
+            # Tensors and arrays, for instance, do not compare to one truth value.
+            return True
+
+    def modes(self) -> list[str]:
+        """The paths of the parts that were put in another mode."""
+        pairs = zip(self._parts, self._noted, strict=False)
+        return [path for (path, part), noted in pairs if noted[_MODE] != part.training]
+
+    def changed(self) -> Iterator[Changed]:
+        """The values that have changed, except modes."""
+        for position, (live, noted) in enumerate(zip(self._live, self._noted, strict=True)):
+            name, owner = self._names[position], self._owners[position]
+            if position < len(self._parts):
+                yield from _changed_attributes(name, owner, live, noted)
+            elif not _equal(live, noted):
+                yield Changed(name, owner, noted, live.copy())
+        for (name, owner, read), noted in zip(self._outside, self._outside_noted, strict=True):
+            if not _equal(present := read(), noted):
+                yield Changed(name, owner, noted, present)
+
+    def _containers(self) -> Iterator[tuple[str, str, Any]]:
+        seen: set[int] = set()
+        for path, part in self._parts:
+            for name, value in {} if is_torchs(part) else vars(part).items():
+                table = vars(value) if is_plain_object(value) else value
+                if name in TORCHS_OWN or id(table) in seen or type(table) not in (list, dict, set):
+                    continue
+                if len(table) <= _LARGEST:
+                    seen.add(id(table))
+                    yield _joined(path, name), type(part).__name__, table
+
+
+def _changed_attributes(path: str, owner: str, live: dict[str, Any], noted: dict[str, Any]) -> Iterator[Changed]:
+    for name in {**noted, **live}:
+        before, after = noted.get(name, _MISSING), live.get(name, _MISSING)
+        if before is not after and name not in TORCHS_OWN and not _equal(before, after):
+            yield Changed(_joined(path, name), owner, before, after)
+
+
+def _outside(parts: Iterator[nn.Module]) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    """The plain values that forward and functions among the attributes read from global variables and closures."""
+    functions: dict[int, FunctionType] = {}
+    for part in parts:
+        own = [] if is_torchs(part) else [type(part).forward, *vars(part).values()]
+        plain = (inspect.unwrap(each) for each in own if isinstance(each, FunctionType))
+        functions |= {id(each): each for each in plain if isinstance(each, FunctionType)}
+        if not is_torchs(part):
+            yield "forward", type(part).__name__, _attribute(type(part), "forward")
+    for function in functions.values():
+        owner, table = function.__qualname__, function.__globals__
+        for name in function.__code__.co_names:
+            if _is_plain(table.get(name, _MISSING)):
+                yield name, owner, _global(table, name)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if _is_plain(_content(cell)):
+                yield name, owner, _closed(cell)
+
+
+def _attribute(owner: type, name: str) -> Callable[[], Any]:
+    return lambda: getattr(owner, name)
+
+
+def _global(table: Mapping[str, Any], name: str) -> Callable[[], Any]:
+    return lambda: table.get(name, _MISSING)
+
+
+def _closed(cell: CellType) -> Callable[[], Any]:
+    return lambda: _content(cell)
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str))
+
+
+def _equal(before: Any, after: Any) -> bool:
+    try:
+        return bool(before == after)
+    except Exception:
+        return False
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "a tensor"
+    text = "nothing" if value is _MISSING else repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
