@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from pilotage.runtime.following.attributes import Attributes
+
+LEVEL = 1
+
+
+class Config:
+    def __init__(self) -> None:
+        self.rate = 0.5
+
+
+class Part(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.number, self.words, self.table, self.names = 1, ["a"], {"b": 2}, {"c"}
+        self.config, self.array, self.tensor = Config(), numpy.zeros(2), torch.zeros(2)
+        self.layer = nn.Dropout(0.5)
+        factor = 2.0
+
+        def function(x):
+            return factor * x
+
+        def set_factor(value):
+            nonlocal factor
+            factor = value
+
+        self.function, self.set_factor = function, set_factor
+
+    def forward(self, x):
+        return self.function(x) * LEVEL
+
+
+CHANGES = {
+    "number": lambda part: setattr(part, "number", 2),
+    "words": lambda part: part.words.append("z"),
+    "table": lambda part: part.table.update(b=3),
+    "names": lambda part: part.names.add("z"),
+    "config": lambda part: setattr(part.config, "rate", 0.1),
+    "array": lambda part: setattr(part, "array", numpy.ones(2)),
+    "tensor": lambda part: setattr(part, "tensor", torch.ones(2)),
+    "layer.p": lambda part: setattr(part.layer, "p", 0.1),
+    "factor": lambda part: part.set_factor(3.0),
+    "other": lambda part: setattr(part, "other", 1),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_value_that_has_changed_is_named_until_it_is_noted(name):
+    part = Part()
+    attributes = Attributes(part)
+    assert not attributes.differ()
+    CHANGES[name](part)
+    assert attributes.differ()
+    (changed,) = attributes.changed()
+    assert changed.name == name
+    assert changed.is_new == (name == "other")
+    attributes.note()
+    assert not attributes.differ()
+    assert list(attributes.changed()) == []
+
+
+def test_a_global_number_that_forward_reads_is_compared(monkeypatch):
+    attributes = Attributes(Part())
+    monkeypatch.setitem(globals(), "LEVEL", 7)
+    (changed,) = attributes.changed()
+    assert (changed.name, changed.owner, changed.text) == ("LEVEL", "Part.forward", "from 1 to 7")
+
+
+def test_equal_values_in_other_objects_are_no_change():
+    part = Part()
+    attributes = Attributes(part)
+    part.number, part.layer.p = 1.0, float("0.5")
+    assert not attributes.differ()
+
+
+def test_modes_are_told_apart_from_other_values():
+    part = Part()
+    attributes = Attributes(part)
+    part.layer.eval()
+    assert attributes.differ()
+    assert attributes.modes() == ["layer"]
+    assert list(attributes.changed()) == []
+
+
+def test_weights_and_hooks_are_not_among_the_values():
+    module = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    attributes = Attributes(module)
+    with torch.no_grad():
+        module[0].weight.mul_(2)
+    module(torch.ones(3, 2)).sum().backward()
+    module.register_forward_hook(lambda *_: None)
+    assert list(attributes.changed()) == []
