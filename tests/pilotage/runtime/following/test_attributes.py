@@ -30,7 +30,7 @@ class Part(nn.Module):
             nonlocal factor
             factor = value
 
-        self.function, self.set_factor = function, set_factor
+        self.function, self.setters = function, (set_factor,)
 
     def forward(self, x):
         return self.function(x) * LEVEL
@@ -45,7 +45,7 @@ CHANGES = {
     "array": lambda part: setattr(part, "array", numpy.ones(2)),
     "tensor": lambda part: setattr(part, "tensor", torch.ones(2)),
     "layer.p": lambda part: setattr(part.layer, "p", 0.1),
-    "factor": lambda part: part.set_factor(3.0),
+    "factor": lambda part: part.setters[0](3.0),
     "other": lambda part: setattr(part, "other", 1),
 }
 
