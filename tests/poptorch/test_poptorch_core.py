@@ -76,7 +76,10 @@ def test_every_option_that_can_be_set_is_known():
     options.TensorLocations.numIOTiles(32).setWeightLocation(TensorLocationSettings().useOnChipStorage(False))
     options._Popart.setPatterns({"a": True})
     for strategy in (PipelinedExecution(), SerialPhasedExecution("a")):
-        _validateOptions(options.setExecutionStrategy(strategy).toDict())
+        known = options.setExecutionStrategy(strategy).toDict()
+        _validateOptions(known)
+        with pytest.raises(Error, match="Unknown bool option thisIsNotAnOption"):
+            _validateOptions({**known, "thisIsNotAnOption": True})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 import poptorch
+from poptorch._args_parser import registered_parsers
 
 
 @pytest.mark.parametrize("module", ["poptorch_geometric", "poptorch_geometric.types", "poptorch_geometric.dataloader"])
@@ -14,4 +15,6 @@ def test_importing_it_says_that_it_is_out_of_scope_and_what_to_do(module):
 
 
 def test_its_parsers_are_left_out_without_a_failure():
+    before = dict(registered_parsers())
     poptorch.registerGeometricCustomArgParsers()
+    assert registered_parsers() == before

@@ -21,9 +21,12 @@ def test_libraries_are_loaded_in_a_thread_and_few_algorithms_are_tried():
 
 
 def test_a_loading_error_is_left_to_the_first_step(monkeypatch):
-    monkeypatch.setattr(torch, "empty", _broken)
+    tried = []
+
+    def broken(*_, **__):
+        tried.append("a library")
+        raise RuntimeError("no card")
+
+    monkeypatch.setattr(torch, "empty", broken)
     card._use_libraries()
-
-
-def _broken(*_, **__):
-    raise RuntimeError("no card")
+    assert tried

@@ -50,4 +50,5 @@ def test_each_plane_is_normalised_separately(planes, residual, slope):
 
 def test_the_operation_passes_torchs_checks():
     given = inputs(3, residual=True, kind=torch.float32)
-    torch.library.opcheck(normalize_planes, (*given, 3, 0.01, 1e-5))
+    checks = torch.library.opcheck(normalize_planes, (*given, 3, 0.01, 1e-5))
+    assert set(checks.values()) == {"SUCCESS"}

@@ -53,7 +53,8 @@ def test_one_may_follow_another(compiled):
         with poptorch.MultiConv():
             return first, model.second(x)
 
-    compiled(Model(forward))(IMAGES)
+    model = Model(forward)
+    assert all(map(torch.equal, compiled(model)(IMAGES), (model.first(IMAGES), model.second(IMAGES))))
 
 
 def test_one_may_follow_another_that_failed(compiled, tier):
@@ -86,8 +87,10 @@ def test_there_has_to_be_a_convolution_inside(compiled, tier):
 
 
 def test_nothing_is_checked_natively():
+    model = Model(None)
     with poptorch.MultiConv(), poptorch.MultiConv():
-        pass
+        inside = model.first(IMAGES)
+    assert torch.equal(inside, model.first(IMAGES))
 
 
 def test_every_setting_can_be_chained():

@@ -32,11 +32,14 @@ def test_returning_to_an_earlier_ipu_makes_the_pipeline_deeper(compiled, scopes,
 
 
 def test_neighbouring_blocks_on_one_ipu_are_one_stage(compiled, scopes, rows):
-    compiled(scopes(("a", 0), ("b", 0), ("c", 1), ("d", 1)), Options().deviceIterations(2)).compile(rows)
+    model = scopes(("a", 0), ("b", 0), ("c", 1), ("d", 1))
+    assert compiled(model, Options().deviceIterations(2)).compile(rows).capture.reserved_ipus == 2
 
 
 def test_sharded_execution_needs_no_depth(compiled, scopes, rows, sharded):
-    compiled(scopes(("a", 0), ("b", 1)), sharded)(rows)
+    model = compiled(scopes(("a", 0), ("b", 1)), sharded)
+    assert torch.equal(model(rows), model.module(rows))
+    assert model.capture.reserved_ipus == 2
 
 
 def test_ipus_come_in_powers_of_two_unless_rounding_is_allowed(compiled, scopes, rows, sharded):
