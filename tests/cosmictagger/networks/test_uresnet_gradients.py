@@ -41,7 +41,10 @@ def first_event(downsample):
     place = Path(os.environ.get("COSMICTAGGER_REAL_FILE", ""))
     if not place.is_file():
         return generated_event(downsample)
-    with pytest.importorskip("cosmictagger.data.larcv.event_file").EventFile(place) as file:
+    pytest.importorskip("h5py")
+    from cosmictagger.data.larcv.event_file import EventFile
+
+    with EventFile(place) as file:
         return downsample_event(file.event(0), downsample).dense()
 
 
