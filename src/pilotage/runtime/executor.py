@@ -86,7 +86,7 @@ class Executor(ProgramView):
         self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
         self.bind = self._binder.bind
         """Arranges the arguments of a call as the program takes them."""
-        self.weights = WeightKeeper(module, trains=plan is not None, sends_edits=follows_module)
+        self.weights = WeightKeeper(module, self._tell, trains=plan is not None, sends_edits=follows_module)
         """Copies weights between the module and its device."""
         self._watch = ModuleWatch(module, self._tell, trains=plan is not None) if follows_module else None
         """Notices later changes of the module; None if the program keeps what it was when it was wrapped."""

@@ -13,6 +13,7 @@ again.
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from pilotage.errors import BackendError
@@ -107,6 +109,7 @@ class TrainedWeights:
         any_process: Callable[[bool], bool] | None = None,
         *,
         copied: Callable[[], None],
+        clipped: Callable[[], None],
     ) -> None:
         self._host = dict(host)
         self._device = device
@@ -115,6 +118,8 @@ class TrainedWeights:
         """Where several processes have to fetch together: whether something is true in any of them."""
         self._copied = copied
         """Called after the device's values were written to the host's tensors."""
+        self.clipped = clipped
+        """Called when torch has looked for gradients to clip, and there are none on the host."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
@@ -271,9 +276,17 @@ def _fetching(
     kwargs = kwargs or {}
     if func in _METADATA:
         with DisableTorchFunctionSubclass():
-            return func(*args, **kwargs)
+            found = func(*args, **kwargs)
+        if found is None and sys._getframe(1).f_code.co_filename == _CLIPPING:
+            holder: TrainedWeights | None = args[0].__dict__.get(_HOLDER)
+            if holder is not None:
+                holder.clipped()
+        return found
     _fetch(value for value in _flat((*args, *kwargs.values())) if isinstance(value, (StaleParameter, StaleTensor)))
     return func(*args, **kwargs)
+
+
+_CLIPPING = clip_grad.__file__
 
 
 def _has_aliases(tensor: Tensor) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from pilotage.events import Listener, Warned
 from pilotage.execution.spread_state import ProgramState
 from pilotage.runtime.following.versions import HostVersions
 from pilotage.runtime.host import OWNERSHIP, Claim, TrainedWeights
@@ -22,8 +23,10 @@ class WeightKeeper:
     program has changed them. With ``sends_edits``, what the user writes to on the host goes there before the next call.
     """
 
-    def __init__(self, module: nn.Module, *, trains: bool, sends_edits: bool = False) -> None:
+    def __init__(self, module: nn.Module, tell: Listener, *, trains: bool, sends_edits: bool = False) -> None:
         self._module = module
+        self._tell = tell
+        self._has_told_of_clipping = False
         self._trains = trains
         self._sends_edits = sends_edits
         self._versions = HostVersions()
@@ -59,7 +62,12 @@ class WeightKeeper:
         self._device = strategy.weights
         if self._trains:
             self.trained = TrainedWeights(
-                self._host(), self._device, self.turn, any_process, copied=self._versions.note
+                self._host(),
+                self._device,
+                self.turn,
+                any_process,
+                copied=self._versions.note,
+                clipped=self._on_clipping,
             )
 
     def send(self, state: ProgramState) -> None:
@@ -158,6 +166,17 @@ class WeightKeeper:
             self.trained = None
         # It would keep the memory of the device alive.
         self._device = dict
+
+    def _on_clipping(self) -> None:
+        if not self._has_told_of_clipping:
+            self._has_told_of_clipping = True
+            self._tell(
+                Warned(
+                    message="clip_grad_norm_() has no effect: a program computes gradients and updates on its device, "
+                    "and on the host .grad is None. To clip gradients in the program, register a hook on each "
+                    "parameter: parameter.register_hook(lambda gradient: gradient.clamp(-1, 1))."
+                )
+            )
 
     def _host(self) -> dict[str, Tensor]:
         parameters, buffers = self._tables()

@@ -338,3 +338,14 @@ def test_only_what_has_an_alias_is_copied_and_only_as_long_as_it_has_one(pair):
     del alias
     trained.train()
     assert keeper._shared == []
+
+
+def test_clipping_gradients_on_the_host_is_reported_once(pair, warned):
+    trained = pair(listeners=[warned])
+    for _ in range(3):
+        trained.train()
+        nn.utils.clip_grad_norm_(trained.module.parameters(), 1.0)
+        trained.optimizer.zero_grad()
+    (message,) = warned.messages
+    assert message.startswith("clip_grad_norm_() has no effect")
+    assert "register_hook" in message
