@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,6 +137,11 @@ class TrainedWeights:
     def is_untouched(self) -> bool:
         """Whether nobody can have written to the host's tensors since the device trained them."""
         return self._is_marked and not self._shared
+
+    @property
+    def current(self) -> Collection[str]:
+        """The names of the host's tensors that have the device's values, unless the user has written to them."""
+        return self._shared if self._stale else self._host.keys()
 
     def claim(self) -> None:
         """Claim the host's tensors for this run."""

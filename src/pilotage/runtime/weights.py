@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -98,7 +98,12 @@ class WeightKeeper:
     @torch.no_grad()
     def _send_edits(self, state: ProgramState) -> bool:
         """Send what the user has written to on the host; returns whether there was anything."""
-        if (self.trained is not None and self.trained.is_untouched) or not (edited := self._versions.edited()):
+        if self.trained is not None and self.trained.is_untouched:
+            return False
+        edited = self._versions.edited()
+        if self.trained is not None and not state.torn:
+            edited += self._uncounted_edits(state, self.trained, edited)
+        if not edited:
             return False
         parameters, buffers = self._tables()
         # Not every kernel counts its writes: batch norm counts that to its number of batches only.
@@ -113,6 +118,22 @@ class WeightKeeper:
             state.load_buffers({name: each for name, each in buffers.items() if name.rpartition(".")[0] in touched})
             self._versions.note()
         return True
+
+    def _uncounted_edits(self, state: ProgramState, trained: TrainedWeights, counted: Collection[str]) -> list[str]:
+        """What was written to in a way that torch does not count, such as ``.data``, after somebody has read weights.
+
+        Only on a processor, where comparing the values costs less than reading them did.
+        """
+        host = self._host()
+        with DisableTorchFunctionSubclass():
+            return [
+                name
+                for name, tensor in {**state.parameters, **state.buffers()}.items()
+                if name in trained.current
+                and name not in counted
+                and tensor.device.type == "cpu"
+                and not torch.equal(host[name], tensor)
+            ]
 
     @torch.no_grad()
     def send_buffers(self, state: ProgramState, names: Iterable[str]) -> None:

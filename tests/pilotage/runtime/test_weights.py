@@ -27,6 +27,41 @@ def test_edits_on_the_host_reach_the_device_at_the_next_call(pair, assert_equal,
         assert_same_state(trained.module, trained.plain)
 
 
+def halve_the_data(module):
+    module.layer.weight.data.mul_(0.5)
+
+
+def replace_the_data(module):
+    nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(module.parameters()) * 0.5, module.parameters())
+
+
+def halve_by_numpy(module):
+    array = module.layer.weight.detach().numpy()
+    array *= 0.5
+
+
+@pytest.mark.parametrize("edit", [halve_the_data, replace_the_data, halve_by_numpy])
+def test_edits_that_torch_does_not_count_reach_a_processor_that_trains(edit, pair, assert_same_state):
+    trained = pair()
+    for _ in range(2):
+        trained.train(2)
+        for module in (trained.module, trained.plain):
+            edit(module)
+    trained.train()
+    assert_same_state(trained.module, trained.plain)
+
+
+def test_an_edit_through_data_that_was_taken_before_counts(pair, assert_same_state):
+    trained = pair()
+    views = [module.layer.weight.data for module in (trained.module, trained.plain)]
+    for _ in range(2):
+        trained.train()
+        for view in views:
+            view.mul_(0.5)
+    trained.train()
+    assert_same_state(trained.module, trained.plain)
+
+
 def halve(module):
     with torch.no_grad():
         module.layer.weight.mul_(0.5)
