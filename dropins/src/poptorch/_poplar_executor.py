@@ -95,7 +95,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         self._link = OptimizerLink(model, self._options, optimizer) if optimizer is not None else None
         self._advice = InputAdvice()
         self._loss_advice = LossAdvice()
-        self._changes = HostChanges(model)
+        self._changes = HostChanges(model, trains=training)
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
         self._caller: int | None = None

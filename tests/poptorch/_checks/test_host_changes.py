@@ -95,15 +95,44 @@ def test_buffers_that_are_copied_by_name_are_not_reported(warnings):
     assert warnings()[0].startswith("running_var was changed")
 
 
-def test_a_mode_that_is_set_on_the_module_is_reported_once_and_has_no_effect(warnings):
-    module = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5)).eval()
-    infer = poptorch.inferenceModel(module, quiet())
-    before = infer(X)
+class Noisy(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(3, 2), nn.Dropout(0.5))
+
+    def forward(self, x, target=None):
+        output = super().forward(x)
+        return output if target is None else (output, nn.functional.mse_loss(output, target))
+
+
+def test_a_mode_that_is_set_on_the_module_is_reported_once_and_has_no_effect(train_with, warnings):
+    module = Noisy()
+    train = train_with(module)
     for _ in range(3):
-        module[1].train()
-        assert torch.equal(infer(X), before)
+        assert (train(X, TARGET)[0] == 0).any()
+        module[1].eval()
     (warning,) = warnings()
-    assert warning.startswith("1 was put in training mode after the model was compiled")
+    assert warning.startswith("1 was put in evaluation mode after the model was compiled")
+
+
+def test_evaluation_mode_that_is_set_beside_an_inference_model_is_reported(warnings):
+    module = Noisy()
+    infer = poptorch.inferenceModel(module, quiet())
+    infer(X)
+    module.eval()
+    infer(X)
+    assert [text[:36] for text in warnings() if "compiled" in text] == ["Noisy (and 2 more) was put in evalua"]
+
+
+def test_a_module_that_is_trained_beside_an_inference_model_is_not_reported(train_with, warnings):
+    module = Noisy().eval()
+    infer = poptorch.inferenceModel(module, quiet())
+    train = train_with(module.train())
+    before = infer(X)
+    module.train()
+    assert torch.equal(infer(X), before)
+    train(X, TARGET)
+    assert torch.equal(infer(X), infer(X))
+    assert warnings() == []
 
 
 def test_a_mode_that_is_set_on_the_wrapper_is_not_reported(warnings):

@@ -20,11 +20,13 @@ class HostChanges:
     """Warns once of weights that were edited on the host, and once of modes that were set on the module.
 
     PopTorch copies weights to the device in `copyWeightsToDevice` and `load_state_dict` of the wrapped model, and takes
-    the modes that the module has when it is compiled.
+    the modes that the module has when it is compiled. Scripts put a module in training mode beside an inference model
+    of it in order to train it, so that is not reported.
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, *, trains: bool) -> None:
         self._module = module
+        self._trains = trains
         self._parts: list[nn.Module] = []
         self._modes: list[bool] = []
         self._next = 0
@@ -60,9 +62,12 @@ class HostChanges:
         )
 
     def _on_modes(self) -> None:
+        changed = [part for part, mode in zip(self._parts, self._modes, strict=True) if part.training != mode]
+        changed = [part for part in changed if self._trains or not part.training]
+        if not changed:
+            return
         self._said_modes = True
         names = {part: name for name, part in self._module.named_modules()}
-        changed = [part for part, mode in zip(self._parts, self._modes, strict=True) if part.training != mode]
         name = names.get(changed[0]) or type(changed[0]).__name__
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
         logger.warning(
