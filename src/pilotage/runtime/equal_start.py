@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from torch import nn
 
@@ -13,6 +13,7 @@ from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 from pilotage.execution.spread_state import ProgramState
 from pilotage.options.execution import Execution
+from pilotage.runtime.weights import WeightKeeper
 
 
 def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
@@ -26,6 +27,24 @@ def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
             "instances."
         )
     return peers
+
+
+def equalize(
+    module: nn.Module,
+    state: ProgramState,
+    weights: WeightKeeper,
+    pipeline_group: PipelineGroup | None,
+    peers: Peers | None,
+    own_buffers: Collection[str],
+) -> Iterator[str]:
+    """Give all stages, then all instances the same values; yields a warning for each kind that differed."""
+    if pipeline_group is not None:
+        weights.fetch_for_reading()
+        if unequal := equalize_stages(pipeline_group, module):
+            weights.send(state)
+            yield unequal
+    if peers is not None and (unequal := equalize_instances(peers, state, own_buffers)):
+        yield unequal
 
 
 def equalize_instances(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ()) -> str | None:

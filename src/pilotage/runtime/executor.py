@@ -33,7 +33,7 @@ from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
-from pilotage.runtime.equal_start import checked_peers, equalize_instances, equalize_stages
+from pilotage.runtime.equal_start import checked_peers, equalize
 from pilotage.runtime.following.module import ModuleWatch
 from pilotage.runtime.following.optimizer import FollowedState
 from pilotage.runtime.host_steps import HostSteps
@@ -87,9 +87,7 @@ class Executor(ProgramView):
         self.bind = self._binder.bind
         """Arranges the arguments of a call as the program takes them."""
         self.weights = WeightKeeper(module, self._tell, trains=plan is not None, sends_edits=follows_module)
-        """Copies weights between the module and its device."""
-        self._watch = ModuleWatch(module, self._tell, trains=plan is not None) if follows_module else None
-        """Notices later changes of the module; None if the program keeps what it was when it was wrapped."""
+        self._watch = ModuleWatch(module, self._tell, trains=plan is not None, follows=follows_module)
         self.turn = self.weights.turn if plan is not None else Turn()
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
@@ -107,7 +105,6 @@ class Executor(ProgramView):
         self._optimizer_state = FollowedState(optimizer, module, self.weights)
         self.host_steps = host_steps or HostSteps(remedy=None)
         """Watches for optimizers that are stepped on the host although the device trains."""
-
         self.around_forward: AroundForward | None = None
         """What a drop-in does around each forward that eager PyTorch runs in a comparison."""
         self._arrival: ArrivalCheck | None = None
@@ -162,17 +159,12 @@ class Executor(ProgramView):
     @in_turn
     def synchronize(self) -> None:
         """Give all instances and stages the same weights; happens by itself at the next call."""
-        if self._is_synchronized:
-            return
-        if self.pipeline_group is not None:
-            self.weights.fetch_for_reading()
-            if unequal := equalize_stages(self.pipeline_group, self.module):
+        if not self._is_synchronized:
+            own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
+            equalized = equalize(self.module, self.session.attached, self.weights, self.pipeline_group, self.peers, own)
+            for unequal in equalized:
                 self.warn(unequal)
-                self.weights.send(self.session.attached)
-        own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
-        if self.peers is not None and (unequal := equalize_instances(self.peers, self.session.attached, own)):
-            self.warn(unequal)
-        self._is_synchronized = True
+            self._is_synchronized = True
 
     def _continue_ascent(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
         """Switch to compiled code if it is ready."""
@@ -205,8 +197,7 @@ class Executor(ProgramView):
             self._read(self._optimizer)
         micro_batch = self._binder.micro_batch(call)
         self.weights.fetch_for_reading()
-        if self._watch is not None:
-            self.modes = self._watch.modes()
+        self.modes = self._watch.modes()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
             first = partial(first_micro_batch, call, micro_batch)
             self._start(self._expecting_arrival(self._compilation(first)).session(call.arguments, micro_batch))
@@ -235,8 +226,7 @@ class Executor(ProgramView):
         if self.plan is not None:
             self.turn = self.calling = self.weights.turn
         self._session = session
-        if self._watch is not None:
-            self._watch.begin(session.captured, is_static=session.choice.tier is not Tier.EAGER)
+        self._watch.begin(session.captured, is_static=session.choice.tier is not Tier.EAGER)
         self._binder.expect(session.program.arguments, session.program.inputs)
         self.attach()
         self._optimizer_state.exchange(session, self.plan)
@@ -253,13 +243,10 @@ class Executor(ProgramView):
         if self._session is not None:
             self._session.refuse_torn()
         self.module.train(training)
-        modes = modes_of(self.module)
-        if self._watch is not None:
-            self._watch.wrap()
-        if modes == self.modes:
-            return
-        self.modes = modes
-        self._capture_again()
+        self._watch.wrap()
+        if (modes := modes_of(self.module)) != self.modes:
+            self.modes = modes
+            self._capture_again()
 
     def _capture_again(self) -> None:
         """Let the next call capture the module as it is then, and train on from the present state."""
@@ -331,9 +318,8 @@ class Executor(ProgramView):
         """Give each group of replicas its own copy of a parameter, along the leading dimension of the host's tensor."""
         if self._session is not None:
             raise OptionError(f"The model is compiled: call destroy() before grouping the replicas of {parameter}.")
-        self._replica_groups[parameter] = replica_groups(
-            self.module, parameter, self.execution.batching, members, grouping
-        )
+        batching = self.execution.batching
+        self._replica_groups[parameter] = replica_groups(self.module, parameter, batching, members, grouping)
 
     @in_turn
     def set_optimizer_state(self, state: OptimizerState) -> None:
@@ -382,7 +368,7 @@ class Executor(ProgramView):
         if self.host_steps.noted:
             for report in self.host_steps.reports():
                 self.warn(report)
-        if self._watch is not None and self._session is not None and self._watch.needs_capture(self._session.captured):
+        if self._session is not None and self._watch.needs_capture(self._session.captured):
             self._capture_again()
         if self._session is None:
             self.compile_for(call)

@@ -30,12 +30,14 @@ class ModuleWatch:
 
     A training program runs each part in the mode it has when it is called. An inference program also keeps parts in
     evaluation mode that were in evaluation mode when the module was wrapped: the same module may be trained meanwhile.
+    Without ``follows``, a program keeps what the module was when it was wrapped, and nothing is compared.
     """
 
-    def __init__(self, module: nn.Module, tell: Listener, *, trains: bool) -> None:
+    def __init__(self, module: nn.Module, tell: Listener, *, trains: bool, follows: bool) -> None:
         self._module = module
         self._tell = tell
         self._trains = trains
+        self._follows = follows
         self._wrapped = modes_of(module)
         self._captured: dict[nn.Module, bool] = {}
         self._watched: tuple[Members, Hooks, Attributes] | None = None
@@ -53,6 +55,8 @@ class ModuleWatch:
 
     def modes(self) -> dict[nn.Module, bool]:
         """The modes to capture the module in."""
+        if not self._follows:
+            return self._wrapped
         # While it is captured for another program, the module is in that program's modes.
         with PROCESS_WIDE:
             present = modes_of(self._module)
@@ -62,6 +66,8 @@ class ModuleWatch:
 
     def begin(self, program: Program, *, is_static: bool) -> None:
         """Note how the module was captured; a program that is not static runs its Python at each call."""
+        if not self._follows:
+            return
         self._is_static = is_static
         self._captured = self.modes()
         if self._suspects is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MethodType
+
 import pytest
 import torch
 from torch import nn
@@ -184,7 +186,7 @@ def set_an_attribute_of_torchs(module):
 
 
 def replace_forward(module):
-    module.forward = lambda x: module.layer(x)
+    module.forward = MethodType(lambda self, x: self.layer(x), module)
 
 
 @pytest.mark.parametrize(
