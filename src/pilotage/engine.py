@@ -114,6 +114,29 @@ if TYPE_CHECKING:
     from pilotage.storage.archive import write_archive as write_archive
     from pilotage.storage.permission import Permission as Permission
     from pilotage.storage.program_text import program_to_data as program_to_data
+    from pilotage.torch_private import CUDA_LAZY_INIT as CUDA_LAZY_INIT
+    from pilotage.torch_private import LOCAL_SCALAR as LOCAL_SCALAR
+    from pilotage.torch_private import OPTIMIZER_WAS_CALLED as OPTIMIZER_WAS_CALLED
+    from pilotage.torch_private import AnyBatchNorm as AnyBatchNorm
+    from pilotage.torch_private import DeviceContext as DeviceContext
+    from pilotage.torch_private import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+    from pilotage.torch_private import TorchDispatchMode as TorchDispatchMode
+    from pilotage.torch_private import aot_autograd as aot_autograd
+    from pilotage.torch_private import class_name as class_name
+    from pilotage.torch_private import detect_fake_mode as detect_fake_mode
+    from pilotage.torch_private import device_constructors as device_constructors
+    from pilotage.torch_private import disable_current_modes as disable_current_modes
+    from pilotage.torch_private import forward_pre_hooks as forward_pre_hooks
+    from pilotage.torch_private import is_profiler_enabled as is_profiler_enabled
+    from pilotage.torch_private import make_boxed_func as make_boxed_func
+    from pilotage.torch_private import register_device_module as register_device_module
+    from pilotage.torch_private import schema_of as schema_of
+    from pilotage.torch_private import storage_address as storage_address
+    from pilotage.torch_private import tree_flatten as tree_flatten
+    from pilotage.torch_private import tree_leaves as tree_leaves
+    from pilotage.torch_private import tree_map_only as tree_map_only
+    from pilotage.torch_private import tree_unflatten as tree_unflatten
+    from pilotage.torch_private import validates_arguments as validates_arguments
     from pilotage.turns import Turn as Turn
 
 _NAMES = {
@@ -181,6 +204,12 @@ _NAMES = {
     "FetchStartError OptionError PilotageError ProgramFileError UnexpectedArgumentError",
     "pilotage.events": "CompilationProgress Event Noted Warned",
     "pilotage.logs": "log_event logger",
+    # Private names of torch
+    "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass LOCAL_SCALAR "
+    "OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd class_name detect_fake_mode "
+    "device_constructors disable_current_modes forward_pre_hooks is_profiler_enabled make_boxed_func "
+    "register_device_module schema_of storage_address tree_flatten tree_leaves tree_map_only "
+    "tree_unflatten validates_arguments",
 }
 """The names of each module that a drop-in may import."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from pilotage.torch_private import class_name, forward_pre_hooks
+from pilotage.engine import class_name, forward_pre_hooks
 
 __all__ = ["module_repr", "print"]
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from pilotage.torch_private import is_profiler_enabled
+from pilotage.engine import is_profiler_enabled
 from poptorch._observation.trace_file import trace_file
 
 __all__ = ["Channel"]

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from habana_frameworks._emulation import computing_device, lazy
 from habana_frameworks._emulation.library import library
-from pilotage.engine import Warned, log_event, wait_for_idle_threads
-from pilotage.torch_private import register_device_module
+from pilotage.engine import Warned, log_event, register_device_module, wait_for_idle_threads
 
 _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
 

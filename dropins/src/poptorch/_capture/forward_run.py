@@ -10,8 +10,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pilotage.engine import source_lines
-from pilotage.torch_private import TorchDispatchMode, schema_of, tree_leaves
+from pilotage.engine import TorchDispatchMode, schema_of, source_lines, tree_leaves
 from poptorch._capture.block_record import BlockRecord
 from poptorch.options.placement import Placer
 from poptorch.poptorch_core import Error

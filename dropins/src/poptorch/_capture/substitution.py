@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 from torch.distributions import Distribution
 
-from pilotage.torch_private import validates_arguments
+from pilotage.engine import validates_arguments
 
 __all__ = ["_OverwriteContextManager"]
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from pilotage.engine import Program, StaleTensor, findings_of
-from pilotage.torch_private import AnyBatchNorm
+from pilotage.engine import AnyBatchNorm, Program, StaleTensor, findings_of
 from poptorch._errors import createPoptorchError
 
 __all__ = ["check_buffer_names", "check_buffer_types", "check_program"]

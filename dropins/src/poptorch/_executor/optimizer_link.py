@@ -9,8 +9,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from pilotage.engine import Execution, Executor, OptimizerPlan, OptimizerState, OptionError, Pooling
-from pilotage.torch_private import OPTIMIZER_WAS_CALLED
+from pilotage.engine import (
+    OPTIMIZER_WAS_CALLED,
+    Execution,
+    Executor,
+    OptimizerPlan,
+    OptimizerState,
+    OptionError,
+    Pooling,
+)
 from poptorch._checks.unread_settings import UnreadSettings
 from poptorch._errors import createPoptorchError
 from poptorch.optim.base import Optimizer

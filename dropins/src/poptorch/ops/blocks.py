@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from torch import nn
 
-from pilotage.torch_private import forward_pre_hooks
+from pilotage.engine import forward_pre_hooks
 from poptorch._capture.capturing import current_run
 from poptorch._errors import createPoptorchError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pilotage.torch_private import TorchDispatchMode, schema_of, storage_address, tree_leaves
+from pilotage.engine import TorchDispatchMode, schema_of, storage_address, tree_leaves
 from poptorch.poptorch_core import Error
 
 _taken: ContextVar[Tensor | None] = ContextVar("poptorch_branch_taken", default=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pilotage.torch_private import detect_fake_mode
+from pilotage.engine import detect_fake_mode
 from poptorch._capture.capturing import current_capture
 from poptorch._errors import createPoptorchError
 from poptorch.poptorch_core import Error

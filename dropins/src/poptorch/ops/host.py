@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor, nn
 
-from pilotage.engine import Structure, TensorSpec, flatten, unflatten
-from pilotage.torch_private import disable_current_modes
+from pilotage.engine import Structure, TensorSpec, disable_current_modes, flatten, unflatten
 from poptorch._capture.capturing import current_capture
 from poptorch.ops.branches import branch_taken
 from poptorch.ops.checks import is_traced, refuse_training

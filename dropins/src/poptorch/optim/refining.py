@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pilotage.engine import Refinements
-from pilotage.torch_private import DisableTorchFunctionSubclass
+from pilotage.engine import DisableTorchFunctionSubclass, Refinements
 from poptorch._errors import require
 from poptorch._optimizer_attributes import VariableAttributes
 

@@ -8,8 +8,7 @@ from typing import Any
 from torch.fx import GraphModule
 
 import habana_frameworks.torch.core  # noqa: F401
-from pilotage.engine import Noted, log_event
-from pilotage.torch_private import aot_autograd, make_boxed_func
+from pilotage.engine import Noted, aot_autograd, log_event, make_boxed_func
 
 _WITHOUT_MEANING_HERE = ("keep_input_mutations",)
 """Options that change copies on the card but no results."""

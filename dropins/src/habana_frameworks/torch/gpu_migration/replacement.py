@@ -17,7 +17,7 @@ from habana_frameworks.torch.gpu_migration import cuda_names
 from habana_frameworks.torch.gpu_migration.calls import Kind, call_text, log_call
 from habana_frameworks.torch.gpu_migration.devices import Generator, on_card, with_devices_mapped
 from habana_frameworks.torch.gpu_migration.stand_ins import standing_in
-from pilotage.torch_private import CUDA_LAZY_INIT, DeviceContext, device_constructors
+from pilotage.engine import CUDA_LAZY_INIT, DeviceContext, device_constructors
 
 _NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
 _LIKE = ("empty_like", "full_like", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like")

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from habana_frameworks.torch.hpu.captured import CapturedInference, CapturedTraining
-from pilotage.engine import logger
-from pilotage.torch_private import tree_flatten
+from pilotage.engine import logger, tree_flatten
 
 
 def wrap_in_hpu_graph(module: nn.Module, asynchronous: bool = False, disable_tensor_cache: bool = False) -> nn.Module:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from habana_frameworks.torch.hpu.graphs import HPUGraph, graph
-from pilotage.torch_private import tree_flatten, tree_map_only, tree_unflatten
+from pilotage.engine import tree_flatten, tree_map_only, tree_unflatten
 
 
 class CapturedInference:

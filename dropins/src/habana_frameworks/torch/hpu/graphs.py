@@ -12,7 +12,7 @@ from torch import Tensor
 from habana_frameworks._emulation import computing_device
 from habana_frameworks.torch.hpu import streams
 from habana_frameworks.torch.hpu.streams import Stream
-from pilotage.torch_private import LOCAL_SCALAR, TorchDispatchMode, schema_of, storage_address, tree_leaves
+from pilotage.engine import LOCAL_SCALAR, TorchDispatchMode, schema_of, storage_address, tree_leaves
 
 _STATISTICS = ("running_mean", "running_var")
 
