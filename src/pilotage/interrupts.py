@@ -73,7 +73,13 @@ class Interrupts:
             return
         self._depth -= 1
         if self._depth == 0:
-            self._release()
+            try:
+                present = list(map(set_handler, self._numbers, self._theirs))
+            except BaseException:
+                list(map(set_handler, self._numbers, self._theirs))
+                raise
+            if present != self._ours:
+                self._keep(present)
         if self._waiting and self._depth == self._open_at:
             self._deliver()
 
@@ -101,17 +107,11 @@ class Interrupts:
         self._numbers, self._theirs, self._ours = list(theirs), list(theirs.values()), [own] * len(theirs)
         self._found = found
 
-    def _release(self) -> None:
-        try:
-            present = list(map(set_handler, self._numbers, self._theirs))
-        except BaseException:
-            list(map(set_handler, self._numbers, self._theirs))
-            raise
-        if present != self._ours:
-            # Keep handlers that were set inside the block.
-            for number, handler in zip(self._numbers, present, strict=True):
-                if handler != self._note:
-                    set_handler(number, handler)
+    def _keep(self, present: list[Any]) -> None:
+        """Keep handlers that were set inside the block."""
+        for number, handler in zip(self._numbers, present, strict=True):
+            if handler != self._note:
+                set_handler(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         now, handler = time.monotonic(), self._theirs[self._numbers.index(number)]
@@ -139,10 +139,9 @@ class Interrupts:
         if get_ident() == self._main:
             return
         self._main = get_ident()
-        if self._depth:
-            self._release()
-        self._depth = 0
         self._waiting.clear()
+        self._depth = min(self._depth, 1)
+        self.__exit__()
 
 
 INTERRUPTS = Interrupts()

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock
-from types import TracebackType
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -55,12 +54,6 @@ class Turn:
         while not self._take(_SIGNAL_INTERVAL):
             INTERRUPTS.deliver_pending()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Release the turn."""
-        self.give()
-
     def take(self, seconds: float) -> bool:
         """Try to take the turn for some seconds; returns whether that worked. `give` releases it."""
         if self._taken and self.is_mine:
@@ -76,13 +69,15 @@ class Turn:
             INTERRUPTS.__exit__()
         return is_taken
 
-    def give(self) -> None:
+    def give(self, *exception: object) -> None:
         """Release the turn; delayed signals are delivered."""
         if self._depth:
             self._depth -= 1
             return
         self._taken.pop().release()
         INTERRUPTS.__exit__()
+
+    __exit__ = give
 
     @property
     def is_mine(self) -> bool:

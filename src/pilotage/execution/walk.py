@@ -91,8 +91,8 @@ class WalkedExecutable:
                 state.updates_of_call = 0
                 outputs = self.run_step(0, self._only, state, streams, moved)
                 self._finished = (time.perf_counter(),)
-                if constants := self.constants:
-                    outputs = with_own_constants(outputs, constants)
+                if self._program.constant_outputs or self._program.outputs is None:
+                    outputs = with_own_constants(outputs, self.constants)
             else:
                 walk = self.begin(state, streams, moved)
                 walk.run(self._schedule.steps, interruptible=True)

@@ -47,7 +47,13 @@ class Announcer:
             return
         match event:
             case StepsRun():
-                self._count(event)
+                progress = self._progress
+                progress.calls += 1
+                progress.steps += event.micro_batches
+                progress.updates += event.updates
+                now = self._clock()
+                if now >= self._next_write:
+                    self._announce_steps(event, now)
             case BackendChosen():
                 self._enter(event.device, event.tier, Activity.COMPILING)
             case CompilationProgress(fraction=1.0):
@@ -79,17 +85,10 @@ class Announcer:
         self._announce(self._clock())
         self._next_write = 0.0
 
-    def _count(self, event: StepsRun) -> None:
-        progress = self._progress
-        progress.calls += 1
-        progress.steps += event.micro_batches
-        progress.updates += event.updates
-        now = self._clock()
-        if now < self._next_write:
-            return
+    def _announce_steps(self, event: StepsRun, now: float) -> None:
         self._set_devices(event.device)
         self._tier = event.tier
-        progress.measure(now, event)
+        self._progress.measure(now, event)
         self._activity = Activity.RUNNING
         self._announce(now)
 

@@ -96,8 +96,30 @@ def flatten(value: Any, parsers: Parsers | None = None) -> tuple[list[Tensor], S
 
 
 def unflatten(structure: Structure, tensors: Iterable[Tensor]) -> Any:
-    """Rebuild the nested value with these tensors."""
-    return _unflatten(structure, iter(tensors))
+    """Rebuild the nested value with these tensors; an iterator is advanced by as many as the structure holds."""
+    left = iter(tensors)
+    match structure:
+        case TensorLeaf():
+            return next(left)
+        case Constant():
+            return structure.value
+        case Sequence():
+            items = [unflatten(item, left) for item in structure.items]
+            make: Callable[..., Any] = structure.kind
+            return make(*items) if hasattr(make, "_fields") else make(items)
+        case Table():
+            values = {key: unflatten(item, left) for key, item in zip(structure.keys, structure.items, strict=True)}
+            table = copy.copy(structure.template)
+            for key in structure.template:
+                table[key] = values[key]
+            return table
+        case Record():
+            record = copy.copy(structure.template)
+            for name, item in zip(structure.keys, structure.items, strict=True):
+                object.__setattr__(record, name, unflatten(item, left))
+            return record
+        case Parsed():
+            return structure.parser.rebuild(structure.template, left)
 
 
 def count_tensors(structure: Structure) -> int:
@@ -176,36 +198,6 @@ def _flatten(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structure:
         items = tuple(_flatten(getattr(value, name), tensors, parsers) for name in names)
         return Record(value, type(value), names, items)
     return Constant(value)
-
-
-def _unflatten(structure: Structure, tensors: Iterator[Tensor]) -> Any:
-    match structure:
-        case TensorLeaf():
-            return next(tensors)
-        case Constant():
-            return structure.value
-        case Sequence():
-            return _rebuild_sequence(structure.kind, [_unflatten(item, tensors) for item in structure.items])
-        case Table():
-            values = {key: _unflatten(item, tensors) for key, item in zip(structure.keys, structure.items, strict=True)}
-            table = copy.copy(structure.template)
-            for key in structure.template:
-                table[key] = values[key]
-            return table
-        case Record():
-            record = copy.copy(structure.template)
-            for name, item in zip(structure.keys, structure.items, strict=True):
-                object.__setattr__(record, name, _unflatten(item, tensors))
-            return record
-        case Parsed():
-            return structure.parser.rebuild(structure.template, tensors)
-
-
-def _rebuild_sequence(kind: type, items: list[Any]) -> Any:
-    if hasattr(kind, "_fields"):
-        return kind(*items)
-    make: Callable[[list[Any]], Any] = kind
-    return make(items)
 
 
 def _same(one: Any, other: Any) -> bool:

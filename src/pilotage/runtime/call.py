@@ -68,7 +68,18 @@ class CallBinder:
             tensors, structure = args, self._first[0]
         else:
             tensors, structure = flatten(self.signature.bind(args, kwargs), self._parsers)
-        return BoundCall(structure, tensors, [self._prepared(tensor) for tensor in tensors])
+        inputs = []
+        for tensor in tensors:
+            if tensor.layout is not torch.strided:
+                raise InputError(
+                    f"An input has the layout {tensor.layout}, and a program takes dense tensors only. Pass "
+                    "to_dense(), or pass its indices and values and put it together in forward."
+                )
+            given = tensor.detach() if tensor.requires_grad else tensor
+            if self._adapt is not None:
+                given = self._adapt(given)
+            inputs.append(given if given.is_contiguous() else given.contiguous())
+        return BoundCall(structure, tensors, inputs)
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
         """What one micro-batch of a call looks like; raises if the call cannot be split into micro-batches."""
@@ -99,18 +110,6 @@ class CallBinder:
             return part
         shape = (part.shape[0] * self._micro_batches, *part.shape[1:])
         return TensorSpec(shape, contiguous_strides(shape), part.dtype)
-
-    def _prepared(self, tensor: Tensor) -> Tensor:
-        if tensor.layout is not torch.strided:
-            raise InputError(
-                f"An input has the layout {tensor.layout}, and a program takes dense tensors only. Pass to_dense(), "
-                "or pass its indices and values and put it together in forward."
-            )
-        if tensor.requires_grad:
-            tensor = tensor.detach()
-        if self._adapt is not None:
-            tensor = self._adapt(tensor)
-        return tensor if tensor.is_contiguous() else tensor.contiguous()
 
     def _part(self, tensor: Tensor, path: str) -> TensorSpec:
         shape = tuple(tensor.shape)

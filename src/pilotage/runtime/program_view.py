@@ -50,7 +50,7 @@ class ProgramView:
     @property
     def output_structure(self) -> Structure:
         """How the outputs are nested."""
-        return self.session.outputs
+        return (self._session or self.session).outputs
 
     @property
     def chosen_tier(self) -> Tier:

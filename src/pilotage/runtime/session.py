@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -71,6 +71,12 @@ class Session:
     ascent: Ascent | None = None
     """The pending switch to compiled code, if any."""
 
+    tier: Tier = field(init=False)
+    """How the program is executed at present."""
+
+    def __post_init__(self) -> None:
+        self.tier = Tier.EAGER if self.choice.tier is Tier.EAGER else Tier.GRAPH
+
     @property
     def program(self) -> Program:
         """The program in the form that runs."""
@@ -80,13 +86,6 @@ class Session:
     def schedule(self) -> Schedule:
         """The steps of one call."""
         return self.strategy.schedule
-
-    @property
-    def tier(self) -> Tier:
-        """How the program is executed at present."""
-        if self.entry is not None:
-            return self.entry.tuning.tier
-        return Tier.EAGER if self.choice.tier is Tier.EAGER else Tier.GRAPH
 
     @cached_property
     def device(self) -> str:
@@ -114,9 +113,10 @@ class Session:
     @property
     def outputs(self) -> Structure:
         """How the outputs are nested; in the eager tier, how those of the last run were."""
-        structure = self.program.outputs
+        program = self.strategy.program
+        structure = program.outputs
         if structure is None:
-            first = next(iter(self.program.computations.values())).function
+            first = next(iter(program.computations.values())).function
             structure = first.findings.outputs if first is not None else None
         assert structure is not None
         return structure
@@ -215,13 +215,16 @@ class Session:
     def check_call(self) -> None:
         """Raise after an interrupted update, and for a call under another autocast than the capture."""
         program, state = self.strategy.program, self.strategy.state
-        captured, present = program.autocast, autocast_type(self._device_type)
-        if captured != present:
-            raise InputError(
-                f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all calls "
-                "under the same autocast, or put it inside of forward."
-            )
-        if program.trains and state is not None and state.torn:
+        captured = program.autocast
+        # Most calls are made without autocast, as they were captured.
+        if captured is not None or torch.is_autocast_enabled(self._device_type):
+            present = autocast_type(self._device_type)
+            if captured != present:
+                raise InputError(
+                    f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all "
+                    "calls under the same autocast, or put it inside of forward."
+                )
+        if state is not None and state.torn and program.trains:
             self.refuse_torn()
 
     # Changing the tier
@@ -240,7 +243,7 @@ class Session:
         device = self.choice.capabilities.device
         calls = entry.code(device, program.computations) if tuning.tier is Tier.COMPILED else None
         self.strategy.replace(program, calls)
-        self.entry = entry
+        self.entry, self.tier = entry, tuning.tier
         if self.threads is not None:
             self.threads.forget_speed()
 
