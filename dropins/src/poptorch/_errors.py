@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import ContextDecorator
+from contextlib import AbstractContextManager, ContextDecorator
 from types import TracebackType
 
 from pilotage.engine import (
@@ -45,11 +45,8 @@ def require(condition: object, message: str) -> None:
         raise AssertionError(message)
 
 
-class translated(ContextDecorator):
+class translated(ContextDecorator, AbstractContextManager[object]):
     """Raise the engine's errors from the block, or from the decorated function, as ``poptorch.Error``."""
-
-    def __enter__(self) -> None:
-        """Let the block run."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import get_ident
 from types import MethodType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +73,10 @@ _COMPILING = Turn()
 
 
 class PoplarExecutor(Observing, WeightCopies, GuardedModel):
-    """What `trainingModel` and `inferenceModel` return; called like the module that it wraps."""
+    """What `trainingModel` and `inferenceModel` return; called like the module that it wraps.
+
+    Large because it has the methods of PopTorch's class of this name.
+    """
 
     def __init__(
         self,
@@ -98,6 +101,13 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         self._changes = HostChanges(model, trains=training)
         self._bar = ProgressBar() if self._options._show_compilation_progress_bar else None
         self._capture: Capture | None = None
+        self._runs_eagerly = False
+        """Whether forward runs at each call, as it does in the eager tier."""
+        excluded = self._options._source_location_excludes
+        self._explained: Callable[[], AbstractContextManager[object]] = (
+            functools.partial(_translated_without, excluded) if excluded else translated
+        )
+        """Raises errors under their PopTorch name; messages name no line of an excluded file."""
         self._caller: int | None = None
         """The thread of the last call."""
         self._profile = profile_of(self._options, training=training)
@@ -126,8 +136,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model on a batch; a training model is also updated."""
-        self._refuse_offline()
-        self._refuse_to_count_cycles()
+        if self._is_offline or self._counts_cycles:
+            self._refuse_to_run()
         with self.engine.calling, self._explained():
             self._caller = get_ident()
             call = self.engine.bind(*args, **kwargs)
@@ -138,11 +148,11 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
                 self._changes.check(self.engine)
             if self._link is not None:
                 self._link.before_run(self.engine)
-            with self._following_run():
+            with self._channel.tracepoint("modelExecution") if self._profile is None else self._profiled():
                 start = time.perf_counter()
-                outputs = self._run(call)
-                self._performance.note(start, time.perf_counter())
-            if self._anchors:
+                outputs = self._run_eagerly(call) if self._runs_eagerly else self.engine.run(call)
+                self._performance.last_call = start, time.perf_counter()
+            if self._anchors.are_taken:
                 outputs = self._anchors.take(outputs, self.engine)
             return unflatten(self.engine.output_structure, map(as_output, outputs))
 
@@ -237,7 +247,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
 
     def attachToDevice(self) -> None:
         """Take the device again after `detachFromDevice`."""
-        self._refuse_offline()
+        if self._is_offline:
+            self._refuse_to_run()
         with translated():
             self.engine.attach()
 
@@ -304,15 +315,6 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
 
     # Inside
 
-    def _explained(self) -> AbstractContextManager[object]:
-        """Raise errors under their PopTorch name; messages name no line of an excluded file."""
-        if not self._options._source_location_excludes:
-            return translated()
-        stack = ExitStack()
-        stack.enter_context(translated())
-        stack.enter_context(source_lines.leaving_out(self._options._source_location_excludes))
-        return stack
-
     def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
         """A method of the module that returns the wrapper instead of the module, for ``model = model.method()``."""
 
@@ -323,19 +325,17 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
 
         return call
 
-    def _following_run(self) -> AbstractContextManager[object]:
-        """Profile the run if a profile is wanted, with the run as a span in it."""
-        if self._profile is None:
-            return self._channel.tracepoint("modelExecution")
+    def _profiled(self) -> AbstractContextManager[object]:
+        """Profile the run, with the run as a span in the profile."""
+        assert self._profile is not None
         stack = ExitStack()
         stack.enter_context(self._profile.following())
         stack.enter_context(self._channel.tracepoint("modelExecution"))
         return stack
 
-    def _run(self, call: BoundCall) -> list[Tensor]:
-        if self._capture is None or self.engine.chosen_tier is not Tier.EAGER:
-            return self.engine.run(call)
-        # In the eager tier forward runs at each call, so the checks of a compilation run at each call too.
+    def _run_eagerly(self, call: BoundCall) -> list[Tensor]:
+        """Run forward, with the checks of a compilation at each call."""
+        assert self._capture is not None
         with self._capture.following(self.engine.module):
             outputs = self.engine.run(call)
         check_program(self._user_model, self.engine.program)
@@ -356,6 +356,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
     def _settle(self) -> None:
         """Finish the set-up of a new program."""
         self._changes.begin()
+        self._runs_eagerly = self._capture is not None and self.engine.chosen_tier is Tier.EAGER
         if self._link is not None:
             self._link.begin(self.engine)
         if self._is_offline:
@@ -381,15 +382,18 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
                 self.engine.destroy()
                 raise
 
-    def _refuse_offline(self) -> None:
+    def _refuse_to_run(self) -> NoReturn:
         if self._is_offline:
             raise AssertionError(
                 "Trying to run a model on an offline device (ConnectionType.Never). Save it with compileAndExport, "
                 "and load the file with poptorch.load to run it."
             )
+        raise createPoptorchError(
+            "Cycle count logging is only supported on actual IPU hardware. Leave out logCycleCount(True)."
+        )
 
-    def _refuse_to_count_cycles(self) -> None:
-        if self._counts_cycles:
-            raise createPoptorchError(
-                "Cycle count logging is only supported on actual IPU hardware. Leave out logCycleCount(True)."
-            )
+
+@contextmanager
+def _translated_without(excluded: Sequence[str]) -> Iterator[None]:
+    with translated(), source_lines.leaving_out(excluded):
+        yield

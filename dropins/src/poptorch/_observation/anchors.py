@@ -47,9 +47,8 @@ class Anchors:
         }
         self._values: dict[str, Tensor] = {}
         self._watches = options._Popart.settings.floating_point_checks
-
-    def __bool__(self) -> bool:
-        return bool(self._anchors) or self._watches
+        self.are_taken = bool(self._anchors) or self._watches
+        """Whether `take` has anything to do."""
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -20,15 +20,12 @@ class PerformanceCounters:
     def __init__(self, options: Options, executor: Executor) -> None:
         self._options = options
         self._executor = executor
-        self._last: tuple[float, float] | None = None
-
-    def note(self, start: float, end: float) -> None:
-        """Record a call."""
-        self._last = (start, end)
+        self.last_call: tuple[float, float] | None = None
+        """When the last call began and ended."""
 
     def counters(self) -> Counters:
         """When inputs were sent and received, and outputs requested and received, by tensor and step."""
-        if self._last is None or not self._executor.is_compiled:
+        if self.last_call is None or not self._executor.is_compiled:
             return {name: [[]] for name in _NAMES}
         executor = self._executor
         steps, results = (0, 0) if executor.has_synthetic_inputs else _steps_and_results(self._options)
@@ -43,8 +40,8 @@ class PerformanceCounters:
 
     def _moments(self, times: CallTimes | None, results: int) -> tuple[float, float, list[float], float]:
         """When inputs were sent and received, and outputs computed and received; a device's queue hides the rest."""
-        assert self._last is not None
-        start, end = self._last
+        assert self.last_call is not None
+        start, end = self.last_call
         if times is None:
             return start, start, [end] * results, end
         # With anchored tensors the engine returns all outputs, and the output mode is applied afterwards.
