@@ -26,10 +26,24 @@ class GraphcoreDevice:
         return {TIER: str(tier)}
 
     def join(self, run: Run) -> Processes:
-        """Connect to the other instances, if any: through PopDist where poprun started them."""
-        from cosmictagger.devices.graphcore.instances import join_instances
+        """Connect to the other instances, if any: through PopDist where poprun started them, else by gloo alone."""
+        import torch.distributed as dist
 
-        return join_instances()
+        import pilotage
+        import popdist
+        from cosmictagger.processes.joining import connect
+        from cosmictagger.processes.process_group import Processes
+
+        by_popdist = popdist.isPopdistEnvSet()
+        if by_popdist:
+            popdist.init()
+        world = pilotage.world_here()
+        if world.size > 1 and not (by_popdist and dist.is_initialized()):
+            # Values of the host go through gloo.
+            connect(world, "gloo")
+        if by_popdist:
+            return Processes(world=world, backend="popdist", per_instance_files=True)
+        return Processes(world=world, backend="gloo" if world.size > 1 else "none")
 
     def loader(
         self, config: Configuration, source: Source, order: str, processes: Processes, purpose: Purpose
