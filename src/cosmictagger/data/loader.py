@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -41,6 +41,44 @@ class Source(Protocol):
 
     def dense_batch(self, entries: Sequence[int] | Array, downsample: int = 0) -> Batch:
         """Events as images."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchForm:
+    """What the batches of a loader look like."""
+
+    downsample: int
+    sparse: bool
+    """Only filled pixels instead of whole images."""
+
+    logarithmic: bool
+    channels_last: bool
+    truths: bool
+    """With the simulation's truth."""
+
+    pixels: int | None
+    """How many pixels an event of a sparse batch has; None if each has its own number."""
+
+    def read(self, source: Source, entries: Array, arrays: ArrayPool) -> AnyBatch:
+        """Read a batch of a source in this form."""
+        batch = self._filled(source, entries) if self.sparse else self._dense(source, entries)
+        if self.truths:
+            batch = replace(batch, truths=truths_of(source, batch, self.downsample))  # type: ignore[arg-type]
+        if self.pixels is None or isinstance(batch, Batch):
+            return batch
+        return padded(batch, self.pixels, arrays.zeros)
+
+    def _filled(self, source: Source, entries: Array) -> SparseBatch:
+        filled = source.batch(entries, self.downsample)
+        if self.logarithmic:
+            np.log1p(filled.charge, out=filled.charge)
+        return filled
+
+    def _dense(self, source: Source, entries: Array) -> Batch:
+        batch = source.dense_batch(entries, self.downsample)
+        if self.logarithmic:
+            np.log1p(batch.image, out=batch.image)
+        return batch.channels_last() if self.channels_last else batch
 
 
 class Loader:
@@ -80,10 +118,18 @@ class Loader:
         prefetch = prefetch if prefetch is not None else workers
         if workers < 1 or prefetch < 1:
             raise DataError(f"workers={workers} and prefetch={prefetch} must both be at least 1.")
-        self._source, self._downsample, self._order = source, downsample, order
-        self._minibatch_size, self._rank, self._size = minibatch_size, rank, size
-        self._sparse, self._log, self._last = sparse, img_transform, data_format == "channels_last"
-        self._prefetch, self._truths, self.pixels = prefetch, truths, pixels
+        self._source, self._order, self._minibatch_size, self._prefetch = source, order, minibatch_size, prefetch
+        share = minibatch_size // size
+        self._own = slice(rank * share, (rank + 1) * share)
+        """This process's part of a minibatch."""
+        self.form = BatchForm(
+            downsample=downsample,
+            sparse=sparse,
+            logarithmic=img_transform,
+            channels_last=data_format == "channels_last",
+            truths=truths,
+            pixels=pixels,
+        )
         # Waiting batches, batches in preparation, and two that the device and its loader still hold.
         self._arrays = ArrayPool(prefetch + workers + 2)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
@@ -123,8 +169,8 @@ class Loader:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Events, planes, rows and columns of this process's dense batch."""
-        height, width = (side >> self._downsample for side in self._source.shape)
-        return self._minibatch_size // self._size, PLANES, height, width
+        height, width = (side >> self.form.downsample for side in self._source.shape)
+        return self._own.stop - self._own.start, PLANES, height, width
 
     def state(self) -> dict[str, int | str]:
         """The position in the sequence, as plain values; prefetched batches do not count."""
@@ -157,28 +203,7 @@ class Loader:
 
     def _prepare(self, number: int) -> AnyBatch:
         every = entries_of(self._order, number, events=self.events, minibatch_size=self._minibatch_size, seed=self.seed)
-        share = self._minibatch_size // self._size
-        entries = every[self._rank * share : (self._rank + 1) * share]
-        batch = self._with_truths(self._read(entries))
-        if self.pixels is None or isinstance(batch, Batch):
-            return batch
-        return padded(batch, self.pixels, self._arrays.zeros)
-
-    def _with_truths(self, batch: Batch | SparseBatch) -> Batch | SparseBatch:
-        if not self._truths:
-            return batch
-        return replace(batch, truths=truths_of(self._source, batch, self._downsample))  # type: ignore[arg-type]
-
-    def _read(self, entries: Array) -> Batch | SparseBatch:
-        if self._sparse:
-            filled = self._source.batch(entries, self._downsample)
-            if self._log:
-                np.log1p(filled.charge, out=filled.charge)
-            return filled
-        batch = self._source.dense_batch(entries, self._downsample)
-        if self._log:
-            np.log1p(batch.image, out=batch.image)
-        return batch.channels_last() if self._last else batch
+        return self.form.read(self._source, every[self._own], self._arrays)
 
 
 def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -102,7 +102,7 @@ class EventFile:
         parts = []
         for position, entry in enumerate(entries):
             positions, charge, label = self._voxels(int(entry))
-            index = self._pixels(positions, downsample)
+            index = _pixels(positions, self.shape, downsample)
             if downsample:
                 index, charge, label = merge(index, charge, label, scale=scale, size=size)
             parts.append((index + position * size, charge, label))
@@ -117,7 +117,8 @@ class EventFile:
         image, label = (self._arrays.zeros(shape, kind) for kind in (np.float32, np.uint8))
         for position, entry in enumerate(entries):
             positions, charge, truth = self._voxels(int(entry))
-            _scatter(image[position], label[position], self._pixels(positions, downsample), charge, truth, downsample)
+            index = _pixels(positions, self.shape, downsample)
+            _scatter(image[position], label[position], index, charge, truth, downsample)
         return Batch(image, label, *self._identity(entries))
 
     def truth(self, entry: int) -> NeutrinoTruth | None:
@@ -144,17 +145,6 @@ class EventFile:
         if len(classes) and (classes.max() > NEUTRINO or not np.array_equal(classes, label)):
             raise self._damaged(entry, "has labels other than 0, 1 and 2")
         return positions, charge, classes
-
-    def _pixels(self, positions: Array, downsample: int) -> Array:
-        """Positions in the flattened downsampled images, which are row-major; files are column-major."""
-        height, width = self.shape
-        # Columns are numbered across planes. Division is several times faster in 32 bits.
-        column = positions.astype(np.int32) // np.int32(height)
-        row = positions.astype(np.int32) - column * np.int32(height)
-        plane = column // np.int32(width)
-        column -= plane * np.int32(width)
-        height, width = height >> downsample, width >> downsample
-        return np.asarray((plane * height + (row >> downsample)) * width + (column >> downsample), np.int64)
 
     def _identity(self, entries: Sequence[int] | Array) -> tuple[Array, Array]:
         chosen = np.asarray(entries, np.int64)
@@ -217,6 +207,18 @@ def _union(positions: Array, charge: Array, label_positions: Array, label: Array
     all_charge[np.searchsorted(every, positions)] = charge
     all_label[np.searchsorted(every, label_positions)] = label
     return every, all_charge, all_label
+
+
+def _pixels(positions: Array, shape: tuple[int, int], downsample: int) -> Array:
+    """Positions in the flattened downsampled images, which are row-major; files are column-major."""
+    height, width = shape
+    # Columns are numbered across planes. Division is several times faster in 32 bits.
+    column = positions.astype(np.int32) // np.int32(height)
+    row = positions.astype(np.int32) - column * np.int32(height)
+    plane = column // np.int32(width)
+    column -= plane * np.int32(width)
+    height, width = height >> downsample, width >> downsample
+    return np.asarray((plane * height + (row >> downsample)) * width + (column >> downsample), np.int64)
 
 
 def _scatter(image: Array, label: Array, index: Array, charge: Array, truth: Array, downsample: int) -> None:

@@ -55,7 +55,7 @@ class PopTorchLoader:
 
     def __next__(self) -> Batch | PaddedBatch:
         arrays = [each.numpy() for each in next(self._batches)]
-        if self._loader.pixels is None:
+        if self._loader.form.pixels is None:
             image, label, entries, event_ids, *truths = arrays
             return Batch(image, label, entries, event_ids, Truths(*truths) if truths else None)
         index, charge, label, entries, event_ids, *truths = arrays
