@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import pilotage
 from cosmictagger.configuration.choices import ConvMode, DistributedMode, ModeKind, Norm
 from cosmictagger.configuration.compute_mode import known, options, precision, present, processes
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.framework import Torch
-from cosmictagger.configuration.members import members
 from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
 from cosmictagger.configuration.root import Configuration
-from cosmictagger.configuration.weights import weights
-from cosmictagger.errors import ConfigurationError
+from cosmictagger.errors import CheckpointError, ConfigurationError
 
 HALVINGS = 7
 """How often downsampling and network together can halve 1280 pixels."""
@@ -36,6 +35,22 @@ def check(config: Configuration, rules: Sequence[Rule] | None = None) -> None:
     for rule in RULES if rules is None else rules:
         for message in rule(config):
             raise ConfigurationError(message)
+
+
+def _members(config: Configuration) -> Iterator[str]:
+    """Refuse fields that contradict the chosen member of their group."""
+    if not config.run.id.strip():
+        yield "run.id is empty. It names the run and its folder: use run.id=NAME."
+    mode, framework, data = config.mode, config.framework, config.data
+    if mode.name is not (wanted := type(mode)().name):
+        yield f"mode.name={mode.name.name} does not fit mode={wanted.name}. Use mode={mode.name.name}."
+    if framework.name != (name := type(framework)().name):
+        yield f"framework.name={framework.name} does not fit framework={name}. Leave it out."
+    if data.synthetic is not isinstance(data, Synthetic):
+        yield (
+            f"data.synthetic={str(data.synthetic).lower()} does not fit the kind of data. "
+            "Use data=synthetic, generated or real."
+        )
 
 
 def _framework(config: Configuration) -> Iterator[str]:
@@ -174,6 +189,23 @@ def _halvings(config: Configuration, path: Path, shape: tuple[int, int]) -> Iter
         )
 
 
+def _weights(config: Configuration) -> Iterator[str]:
+    """Refuse a location without a checkpoint."""
+    from cosmictagger.records.checkpoints import Checkpoints, weights_of_run
+
+    if pilotage.world_here().rank or config.mode.name is ModeKind.iotest:
+        # Only the first process needs to see the folder.
+        return
+    folder, location = Path(config.output_dir), config.mode.weights_location
+    resumes = config.mode.name is ModeKind.train and Checkpoints(folder / "checkpoints").latest() is not None
+    if resumes or not (location or config.mode.name is ModeKind.inference):
+        return
+    try:
+        weights_of_run(location, folder)
+    except CheckpointError as error:
+        yield str(error)
+
+
 def files_used(config: Configuration) -> tuple[str, ...]:
     """Which of ``file`` and ``aux_file`` a run reads."""
     match config.mode.name:
@@ -185,7 +217,7 @@ def files_used(config: Configuration) -> tuple[str, ...]:
             return ("aux_file",)
 
 
-BEFORE_IMPORTS: tuple[Rule, ...] = (members, _framework, _counts, known)
+BEFORE_IMPORTS: tuple[Rule, ...] = (_members, _framework, _counts, known)
 """Rules that need neither torch nor a vendor's package."""
 
 RULES: tuple[Rule, ...] = (
@@ -197,6 +229,6 @@ RULES: tuple[Rule, ...] = (
     _mode,
     _network,
     _files,
-    weights,
+    _weights,
 )
 """All rules, in the order in which they apply."""
