@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -41,11 +41,7 @@ class StaticCalls(TorchFunctionMode):
         }
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Iterable[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call a function."""
         # Every call in forward passes here, so a long capture can be interrupted.
@@ -55,7 +51,7 @@ class StaticCalls(TorchFunctionMode):
         except CaptureError:
             raise
         except Exception as error:
-            explained = refusal(error, func, tuple(args), called_from())
+            explained = refusal(error, func, args, called_from())
             if explained is None:
                 raise
             raise explained from error

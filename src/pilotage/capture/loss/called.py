@@ -6,7 +6,7 @@ unless it is marked. Every loss function of torch is recognised, and so is a mar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -103,18 +103,14 @@ class _LossCalls(TorchFunctionMode):
         self._search = search
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Iterable[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call the function, and record its result if it is a loss or comes after one."""
         result = func(*args, **(kwargs or {}))
         if func in LOSS_FUNCTIONS:
             self._search.found.append(Loss.of(result, current_line()))
         elif self._search.found:
-            self._note(func, tuple(args), result)
+            self._note(func, args, result)
         return result
 
     def _note(self, func: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
