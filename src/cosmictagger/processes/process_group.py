@@ -73,7 +73,7 @@ class Processes:
         if not self.is_distributed:
             return value
         with self.exchanging("receiving from rank 0"):
-            return pilotage.broadcast_value(value)  # type: ignore[no-any-return]
+            return pilotage.broadcast_value(value)
 
     @contextmanager
     def shared_buffers(self, module: nn.Module) -> Iterator[None]:

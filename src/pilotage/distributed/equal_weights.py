@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from pilotage.distributed.values import Value
 from pilotage.errors import DistributedError
 
 
@@ -24,7 +25,7 @@ class CollectiveGroup(Protocol):
         """Wait for all processes, some of which may still be compiling."""
         ...
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """The value of each process."""
         ...
 

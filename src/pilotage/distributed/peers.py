@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -25,7 +24,7 @@ from pilotage.distributed.handshake import authenticate_world, is_authenticated
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.rendezvous import rendezvous
 from pilotage.distributed.shutdown import wait_for_idle_threads
-from pilotage.distributed.values import gather_values
+from pilotage.distributed.values import Value, gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 from pilotage.options.environment import exchange_timeout
@@ -104,13 +103,13 @@ class Peers:
         with self.explain_errors(f"receiving from rank {source}", group=group):
             broadcast_tensors(tensors, process, group)
 
-    def gather(self, value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
+    def gather(self, value: Value, group: dist.ProcessGroup | None = None) -> list[Value]:
         """The value of each instance, by rank: plain values and tensors."""
         group = group or self._instances()
         with self.explain_errors("gathering", group=group):
             return gather_values(value, group)
 
-    def gather_everywhere(self, value: Any) -> list[Any]:
+    def gather_everywhere(self, value: Value) -> list[Value]:
         """The value of each process of all instances, by number: plain values and tensors."""
         self.join()
         with self.explain_errors("gathering"):

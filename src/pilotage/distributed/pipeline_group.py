@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -15,7 +14,7 @@ from torch import Tensor
 from pilotage.distributed.environments import world_from
 from pilotage.distributed.groups import groups_of, new_groups
 from pilotage.distributed.peers import Peers, broadcast_tensors
-from pilotage.distributed.values import gather_values
+from pilotage.distributed.values import Value, gather_values
 from pilotage.distributed.world import World
 from pilotage.options.environment import exchange_timeout
 
@@ -65,7 +64,7 @@ class PipelineGroup:
                 if here is not tensor:
                     tensor.copy_(here)
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Value) -> list[Value]:
         """The value of each stage: plain values and tensors."""
         group = self._group()
         with self.peers.explain_errors("gathering from all stages", group=group):

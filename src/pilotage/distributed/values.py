@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -12,14 +12,17 @@ from pilotage.distributed.value_bytes import from_bytes, to_bytes
 from pilotage.errors import DistributedError
 from pilotage.torch_private import device_types, get_default_group
 
-__all__ = ["broadcast_value", "gather_values"]
+__all__ = ["Value", "broadcast_value", "gather_values"]
+
+Value = TypeVar("Value")
+"""Plain values and tensors, see `value_bytes`; every process exchanges the same kind."""
 
 _MAX_BYTES = 1 << 36
 """The limit of one value; a larger length can only be an error."""
 
 
-def gather_values(value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
-    """The value of each process of a group, in order: plain values and tensors, see `value_bytes`."""
+def gather_values(value: Value, group: dist.ProcessGroup | None = None) -> list[Value]:
+    """The value of each process of a group, in order."""
     device, mine = _device(group), to_bytes(value)
     lengths = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(dist.get_world_size(group))]
     dist.all_gather(lengths, torch.tensor([mine.numel()], device=device), group=group)
@@ -31,7 +34,7 @@ def gather_values(value: Any, group: dist.ProcessGroup | None = None) -> list[An
     return [from_bytes(data[:size].to("cpu")) for data, size in zip(found, sizes, strict=True)]
 
 
-def broadcast_value(value: Any, source: int = 0, group: dist.ProcessGroup | None = None) -> Any:
+def broadcast_value(value: Value, source: int = 0, group: dist.ProcessGroup | None = None) -> Value:
     """The value of one process, in all of them; ``source`` is its number among all processes."""
     device, is_source = _device(group), dist.get_rank() == source
     mine = to_bytes(value if is_source else None).to(device)
@@ -39,7 +42,8 @@ def broadcast_value(value: Any, source: int = 0, group: dist.ProcessGroup | None
     dist.broadcast(length, source, group=group)
     data = mine if is_source else torch.empty(_checked(length), dtype=torch.uint8, device=device)
     dist.broadcast(data, source, group=group)
-    return from_bytes(data.to("cpu"))
+    received: Value = from_bytes(data.to("cpu"))
+    return received
 
 
 def _checked(length: Tensor) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -191,14 +191,13 @@ def _rule_from_data(data: dict[str, Any]) -> UpdateRule:
     if name not in RULES:
         raise ProgramFileError(f"The program uses the unknown update rule {name!r}.")
     given = table(data["choices"], "the choices of an update rule")
-    kind: Any = RULES[name]
-    known = {field.name for field in dataclasses.fields(kind)}
+    kind: Callable[..., UpdateRule] = RULES[name]
+    known = {field.name for field in dataclasses.fields(RULES[name])}  # type: ignore[arg-type]
     if not given.keys() <= known:
         raise invalid_value(
             "a choice of an update rule", sorted(given.keys() - known), f"only {', '.join(sorted(known))}"
         )
-    rule: UpdateRule = kind(**{key: _choice_from_data(value) for key, value in given.items()})
-    return rule
+    return kind(**{key: _choice_from_data(value) for key, value in given.items()})
 
 
 def _choice_from_data(value: Any) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pilotage.distributed.values import Value
 from pilotage.errors import OptionError, ProgramFileError
 from pilotage.runtime.checkpoints.files import (
     CheckpointFile,
@@ -85,7 +86,7 @@ class Checkpoints:
         process = _process(executor)
         remove_unfinished(self.folder, process)
         files = files_in(self.folder, process)
-        own = {
+        own: dict[str, Any] = {
             "process": process,
             "proposed": CheckpointRun.proposed(),
             "keys": [list(file.key) for file in files if file.damage is None],
@@ -222,7 +223,7 @@ def _process(executor: Executor) -> str:
     return instance if executor.pipeline_group is None else f"{instance}-{executor.pipeline_group.stage:02d}"
 
 
-def _of_everyone(executor: Executor, value: Any) -> list[Any]:
+def _of_everyone(executor: Executor, value: Value) -> list[Value]:
     if executor.pipeline_group is not None:
         return executor.pipeline_group.peers.gather_everywhere(value)
     return [value] if executor.peers is None else executor.peers.gather(value)
