@@ -36,6 +36,9 @@ class EagerExecutor:
     the same statistics. ``boundary`` is called after each backward and each update, for devices that collect
     operations until they are told to run them. ``name`` is the device's own name for the report: a card may be
     emulated.
+
+    Large because eager execution does here what other executors leave to a program: it scales losses, exchanges
+    gradients and marks the ends of graphs.
     """
 
     def __init__(

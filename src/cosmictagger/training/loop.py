@@ -48,7 +48,10 @@ class Periods:
 
 @dataclass(kw_only=True)
 class Training:
-    """The state of a training run: everything that a checkpoint restores."""
+    """The state of a training run: everything that a checkpoint restores.
+
+    Large because the loop is where all parts of a run meet: data, device, schedule, records and the other processes.
+    """
 
     executor: Executor
     loader: BatchLoader

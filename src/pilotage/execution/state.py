@@ -28,6 +28,8 @@ class DeviceState:
     """Weights, buffers, optimizer state and pooled gradients of a program on one device.
 
     Replicas that take turns on one device share everything but their buffers.
+
+    Large because steps, strategies, the host's weights and checkpoints each need another view of the same tensors.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class Executor(ProgramView):
     With an optimizer plan the program trains; without one it only infers. The device owns the weights meanwhile, and
     the module's own tensors show the trained values whenever they are read.
 
-    It has more methods and fields than other classes: whatever a door or a drop-in does with a module goes through it.
+    Large because whatever a door or a drop-in does with a module goes through it.
     """
 
     def __init__(

@@ -37,7 +37,10 @@ HOST = torch.device("cpu")
 
 
 class PopTorchExecutor:
-    """A network wrapped with ``poptorch.trainingModel`` and ``poptorch.inferenceModel``."""
+    """A network wrapped with ``poptorch.trainingModel`` and ``poptorch.inferenceModel``.
+
+    Large because it holds two wrapped models of one network, and keeps their weights and the optimizer's state equal.
+    """
 
     def __init__(
         self,
