@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import runpy
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,19 +19,7 @@ CLASSES = torch.tensor([0, 2, 1, 0])
 TARGETS = torch.tensor([[0.2, 0.5, 0.9], [0.1, 0.4, 0.3], [0.7, 0.6, 0.2], [0.5, 0.5, 0.5]])
 SIGNS = torch.tensor([1.0, -1.0, 1.0, -1.0])
 BATCH = torch.linspace(-1, 1, 20).reshape(4, 5)
-
-
-class Layer(nn.Module):
-    """A linear layer whose output is handed to a function that computes the loss and what is returned."""
-
-    def __init__(self, finish):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layer = nn.Linear(5, 3)
-        self.finish = finish
-
-    def forward(self, x):
-        return self.finish(self.layer(x))
+Layer = runpy.run_path(str(Path(__file__).with_name("layers.py")))["Layer"]
 
 
 def trained(finish):

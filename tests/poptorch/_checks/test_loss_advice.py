@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import runpy
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,19 +18,7 @@ BATCH = torch.linspace(-1, 1, 20).reshape(4, 5) ** 3
 TARGETS = torch.linspace(0, 1, 12).reshape(4, 3)
 MASK = torch.tensor([1.0, 0.0, 1.0, 1.0])
 CLASSES = torch.tensor([0, 2, 1, 0])
-
-
-class Layer(nn.Module):
-    """A linear layer whose output is handed to a function that computes what is returned."""
-
-    def __init__(self, finish):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layer = nn.Linear(5, 3)
-        self.finish = finish
-
-    def forward(self, x):
-        return self.finish(self.layer(x))
+Layer = runpy.run_path(str(Path(__file__).parents[1] / "layers.py"))["Layer"]
 
 
 def trainer(finish, tier="graph"):
