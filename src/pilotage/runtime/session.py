@@ -40,7 +40,10 @@ Slots = dict[tuple[str, str], Tensor]
 
 @dataclass(kw_only=True)
 class Session:
-    """What exists from the compilation of a program until it is destroyed."""
+    """What exists from the compilation of a program until it is destroyed.
+
+    Large because calls, checkpoints, files and reports all ask it about the program that runs.
+    """
 
     choice: Choice
     captured: Program
