@@ -1,0 +1,144 @@
+"""A schedule as CUDA graphs: what can be recorded, how it is divided, and that replays equal the walk."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.fx import Graph, GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional
+
+import pilotage
+from pilotage.execution import cuda_graph
+from pilotage.execution.cuda_graph import CudaGraphExecutable, can_be_recorded, nothing_is_done, trying_algorithms
+from pilotage.execution.state import WEIGHTS, DeviceState
+from pilotage.options.batching import Batching
+from pilotage.options.choices import OutputMode
+from pilotage.program.layout import StateLayout
+from pilotage.program.program import Computation
+from pilotage.program.schedule import make_schedule
+
+CPU = torch.device("cpu")
+ON_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+
+
+def computation(function, *inputs):
+    return Computation(sections=(), graph=make_fx(function)(*inputs))
+
+
+def test_a_graph_of_plain_operations_can_be_recorded():
+    assert can_be_recorded(computation(lambda x: (x @ x).relu(), torch.ones(2, 2)), CPU)
+
+
+def test_python_of_the_eager_tier_cannot_be_recorded():
+    assert not can_be_recorded(Computation(sections=()), CPU)
+
+
+def test_an_operation_that_needs_the_host_cannot_be_recorded():
+    library = torch.library.Library("pilotage_tests", "DEF")
+    library.define("on_the_host(Tensor x) -> Tensor", tags=(torch.Tag.cudagraph_unsafe,))
+    graph = Graph()
+    graph.output([graph.call_function(torch.ops.pilotage_tests.on_the_host.default, (graph.placeholder("x"),))])
+    assert not can_be_recorded(Computation(sections=(), graph=GraphModule(nn.Module(), graph)), CPU)
+
+
+def test_a_tensor_that_is_made_on_another_device_cannot_be_recorded():
+    made = computation(lambda x: x + torch.zeros(2, device="cpu"), torch.ones(2))
+    assert can_be_recorded(made, CPU)
+    assert not can_be_recorded(made, torch.device("cuda", 0))
+
+
+def schedule(iterations):
+    return make_schedule(Batching(device_iterations=iterations), trains=False, mode=OutputMode.ALL)
+
+
+@given(st.integers(1, 24), st.integers(0, 20))
+def test_a_call_is_divided_into_a_few_equal_parts_worth_a_copy_each(iterations, size):
+    inputs = [torch.empty(size * cuda_graph._WORTH_A_PART // 2, dtype=torch.uint8)]
+    parts = cuda_graph._parts(schedule(iterations), inputs)
+    assert 1 <= parts <= cuda_graph._PARTS
+    assert iterations % parts == 0
+    assert parts == 1 or parts * cuda_graph._WORTH_A_PART <= inputs[0].nbytes
+    lengths = {len(steps) for steps in schedule(iterations).in_parts(parts)}
+    assert lengths == {iterations // parts}
+
+
+def test_algorithms_are_tried_unless_the_same_ones_are_wanted(monkeypatch):
+    cudnn = torch.backends.cudnn
+    for deterministic, benchmark, expected in ((False, False, True), (True, False, False), (True, True, True)):
+        monkeypatch.setattr(cudnn, "deterministic", deterministic)
+        monkeypatch.setattr(cudnn, "benchmark", benchmark)
+        with trying_algorithms():
+            assert cudnn.benchmark is expected
+        assert cudnn.benchmark is benchmark
+
+
+def test_recording_an_update_leaves_the_state_whole():
+    state = DeviceState(StateLayout(parameters={}, buffers={}), None, CPU, 1, False)
+
+    def interrupted():
+        with nothing_is_done(state):
+            state.begin_update()
+            assert state.torn == {WEIGHTS}
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not state.torn
+
+
+class Network(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.layer, self.norm, self.dropout = nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout(dropout)
+
+    def forward(self, x):
+        output = self.dropout(self.norm(self.layer(x)))
+        return output, functional.mse_loss(output, torch.zeros_like(output))
+
+
+def step_on(module, backend, **options):
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    return pilotage.training(module, optimizer, backend=backend, tier="graph", outputs="all", **options)
+
+
+@ON_CUDA
+@pytest.mark.parametrize(
+    "options", [{}, {"device_iterations": 4}, {"device_iterations": 2, "gradient_accumulation": 2}]
+)
+def test_the_first_recorded_and_replayed_calls_equal_eager(options, twins):
+    mine, theirs = twins(Network)
+    step, reference = step_on(mine, "cuda", **options), step_on(theirs, "cpu", **options)
+    for _ in range(4):
+        batch = torch.randn(16, 3)
+        torch.testing.assert_close(step(batch), reference(batch), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(dict(mine.state_dict()), dict(theirs.state_dict()), rtol=1e-4, atol=1e-5)
+    executable = step._executor.session.strategy.executable
+    assert isinstance(executable, CudaGraphExecutable)
+    assert executable._recorded is not None
+
+
+@ON_CUDA
+def test_every_replay_draws_new_numbers_and_a_seed_repeats_them(twins):
+    def outputs(module):
+        step = step_on(module, "cuda", seed=3)
+        return [step(torch.ones(8, 3))[0] for _ in range(4)]
+
+    mine, theirs = twins(lambda: Network(0.5))
+    first, second = outputs(mine), outputs(theirs)
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+    assert not torch.equal(first[2] == 0, first[3] == 0)
+
+
+@ON_CUDA
+def test_a_new_state_is_recorded_again(twins):
+    mine, theirs = twins(Network)
+    step, reference = step_on(mine, "cuda"), step_on(theirs, "cpu")
+    for number in range(6):
+        if number == 3:
+            step.detach()
+        batch = torch.randn(8, 3)
+        torch.testing.assert_close(step(batch), reference(batch), rtol=1e-4, atol=1e-5)
