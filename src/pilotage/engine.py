@@ -131,6 +131,8 @@ if TYPE_CHECKING:
     from pilotage.torch_private import make_boxed_func as make_boxed_func
     from pilotage.torch_private import register_device_module as register_device_module
     from pilotage.torch_private import schema_of as schema_of
+    from pilotage.torch_private import step_post_hooks as step_post_hooks
+    from pilotage.torch_private import step_pre_hooks as step_pre_hooks
     from pilotage.torch_private import storage_address as storage_address
     from pilotage.torch_private import tree_flatten as tree_flatten
     from pilotage.torch_private import tree_leaves as tree_leaves
@@ -208,8 +210,8 @@ _NAMES = {
     "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass LOCAL_SCALAR "
     "OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd class_name detect_fake_mode "
     "device_constructors disable_current_modes forward_pre_hooks is_profiler_enabled make_boxed_func "
-    "register_device_module schema_of storage_address tree_flatten tree_leaves tree_map_only "
-    "tree_unflatten validates_arguments",
+    "register_device_module schema_of step_post_hooks step_pre_hooks storage_address tree_flatten "
+    "tree_leaves tree_map_only tree_unflatten validates_arguments",
 }
 """The names of each module that a drop-in may import."""
 

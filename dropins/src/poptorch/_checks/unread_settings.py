@@ -11,8 +11,14 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from pilotage.engine import Settings, code_around_steps, is_given_to_a_program, rates_of
-from pilotage.torch_private import step_post_hooks, step_pre_hooks
+from pilotage.engine import (
+    Settings,
+    code_around_steps,
+    is_given_to_a_program,
+    rates_of,
+    step_post_hooks,
+    step_pre_hooks,
+)
 from poptorch._logging import logger
 
 __all__ = ["UnreadSettings"]
