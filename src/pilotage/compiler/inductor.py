@@ -156,6 +156,9 @@ class _Recorder:
             raise NotSelfContained(f"the kernel {kernel.fn.__name__} cannot be launched without its compiler")
         self._grids: dict[tuple[int, ...], tuple[int, int, int]] = {}
         self._kernel: Any = self._launcher.__globals__["runner"].__self__
+        # From torch 2.15 on, the launcher allocates this memory at each launch; older versions refuse such kernels.
+        if getattr(self._kernel, "global_scratch_size", None):
+            raise NotSelfContained(f"the kernel {self._kernel.name} needs scratch memory from its launcher")
         self._observed = _with_runner(self._launcher, self._observe)
         self._seen: tuple[Any, ...] = ()
         code = self._launcher.__code__

@@ -6,10 +6,12 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 
-from pilotage.compiler.inductor import _keep
+from pilotage.compiler.inductor import _keep, _Recorder
+from pilotage.compiler.wrapper import NotSelfContained
 
 RULES = """
 import torch
@@ -95,3 +97,36 @@ def test_recompiled_kernels_are_not_confused_with_loaded_ones(tmp_path):
         program = f"int number(void) {{ return {number}; }}"
         subprocess.run(["gcc", "-shared", "-x", "c", "-", "-o", str(source)], input=program, text=True, check=True)
         assert ctypes.CDLL(str(folder / _keep(source, folder, 0))).number() == number
+
+
+class CardKernel:
+    """What the launcher of torch 2.15 knows about a kernel with one argument."""
+
+    name, num_warps, shared, arg_tys = "triton_0", 4, 0, "O"
+    arg_names, full_constexprs = ["source"], {}
+    has_global_scratch, has_profile_scratch = True, True
+
+    def __init__(self, scratch):
+        self.global_scratch_size = scratch
+
+    def run(self, *launch):
+        """Launch nothing."""
+
+    def tuned(self):
+        """The kernel after tuning, with a launcher like the generated one."""
+        namespace = {"runner": self.run}
+        exec("def launcher(source, *, stream): runner(1, 1, 1, stream, source)", namespace)
+        namespace["launcher"]._is_static = True
+        return types.SimpleNamespace(launchers=[namespace["launcher"]])
+
+
+def test_a_kernel_whose_launcher_allocates_memory_at_each_launch_is_refused():
+    with pytest.raises(NotSelfContained, match="the kernel triton_0 needs scratch memory"):
+        _Recorder(CardKernel(4096).tuned())
+
+
+@pytest.mark.parametrize("scratch", [0, None])
+def test_scratch_arguments_without_memory_are_recorded(scratch):
+    recorder = _Recorder(CardKernel(scratch).tuned())
+    recorder.run("memory", stream=7)
+    assert (recorder.facts().scratch, recorder.facts().positions) == (2, (0,))
