@@ -9,12 +9,14 @@ import signal
 from collections.abc import Callable
 
 import pytest
-import torch
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Two cores are shared with whatever else runs; sums also come out the same in one thread."""
+    # Collecting tests that need no torch takes a tenth of the time without it.
+    import torch
+
     torch.set_num_threads(1)
 
 

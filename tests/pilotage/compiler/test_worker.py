@@ -21,6 +21,12 @@ GRAPH, COMPILED = Way(Tier.GRAPH, channels_last=False), Way(Tier.COMPILED, chann
 STORED = Way(Tier.COMPILED, channels_last=True)
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Compiled code of the programs of this file; some tests use the same program."""
+    return tmp_path_factory.mktemp("cache")
+
+
 class Job:
     must_compile = False
 
@@ -188,7 +194,7 @@ CASES = {
     "case", [*list(CASES)[:2], *(pytest.param(case, marks=pytest.mark.long) for case in list(CASES)[2:])]
 )
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, pytest.param(torch.optim.AdamW, marks=pytest.mark.long)])
-def test_compiled_code_trains_as_the_graph_does(tmp_path, case, optimizer):
+def test_compiled_code_trains_as_the_graph_does(cache, case, optimizer):
     make, options = CASES[case]
     torch.manual_seed(0)
     model, x, y = make()
@@ -200,7 +206,7 @@ def test_compiled_code_trains_as_the_graph_does(tmp_path, case, optimizer):
             optimizer(models[tier].parameters(), lr=0.05),
             backend="cpu",
             tier=tier,
-            cache_directory=tmp_path,
+            cache_directory=cache,
             **options,
         )
         torch.manual_seed(7)
@@ -214,11 +220,11 @@ def test_compiled_code_trains_as_the_graph_does(tmp_path, case, optimizer):
 
 
 @pytest.mark.long
-def test_a_deep_network_in_bfloat16_is_compiled_although_rounding_changes_its_gradients(tmp_path):
+def test_a_deep_network_in_bfloat16_is_compiled_although_rounding_changes_its_gradients(cache):
     torch.manual_seed(0)
     model = Deep().bfloat16()
     trainer = pilotage.training(
-        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=tmp_path
+        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=cache
     )
     x, y = torch.randn(4, 4, 8, 8).bfloat16(), torch.randint(0, 3, (4,))
     expected = float(copy.deepcopy(model)(x, y).detach())
@@ -227,11 +233,11 @@ def test_a_deep_network_in_bfloat16_is_compiled_although_rounding_changes_its_gr
 
 
 @pytest.mark.slow
-def test_compiled_code_checks_what_it_is_given(tmp_path):
+def test_compiled_code_checks_what_it_is_given(cache):
     torch.manual_seed(0)
     model, x, y = perceptron()
     trainer = pilotage.training(
-        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=tmp_path
+        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=cache
     )
     trainer(x, y)
     session = trainer._executor.session
@@ -250,7 +256,7 @@ def test_compiled_code_checks_what_it_is_given(tmp_path):
     assert torch.isfinite(code(*good[:-2], odd, y)[0])
 
 
-def test_a_step_that_must_raise_cannot_be_compiled(tmp_path):
+def test_a_step_that_must_raise_cannot_be_compiled(cache):
     model, x, y = perceptron()
     trainer = pilotage.training(
         model,
@@ -258,17 +264,17 @@ def test_a_step_that_must_raise_cannot_be_compiled(tmp_path):
         backend="cpu",
         tier="compiled",
         nonfinite_loss="raise",
-        cache_directory=tmp_path,
+        cache_directory=cache,
     )
     with pytest.raises(OptionError, match="cannot stop in a step"):
         trainer(x, y)
 
 
 @pytest.mark.slow
-def test_a_loss_that_is_not_finite_is_reported_after_the_update(tmp_path, caplog):
+def test_a_loss_that_is_not_finite_is_reported_after_the_update(cache, caplog):
     model, x, y = perceptron()
     trainer = pilotage.training(
-        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=tmp_path
+        model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="compiled", cache_directory=cache
     )
     trainer(x, y)
     with caplog.at_level("WARNING", logger="pilotage"):
