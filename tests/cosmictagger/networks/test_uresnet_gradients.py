@@ -89,7 +89,9 @@ def errors(plain_network, options, event):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("preset", "downsample"), [("a21", 3), ("a21", 2), ("uresnet", 3)])
+@pytest.mark.parametrize(
+    ("preset", "downsample"), [("a21", 3), pytest.param("a21", 2, marks=pytest.mark.long), ("uresnet", 3)]
+)
 def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(preset, downsample, plain_network):
     options = replace(
         PRESETS[preset], depth=7 - downsample, blocks_deepest_layer=2, blocks_final=min(1, PRESETS[preset].blocks_final)
