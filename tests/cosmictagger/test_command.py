@@ -163,7 +163,7 @@ def test_training_can_continue_with_quantization(run):
 
 
 @pytest.mark.slow
-def test_noise_is_trained_on_without_validation(tmp_path):
+def test_synthetic_data_is_trained_on_without_validation(tmp_path):
     words = [word for word in TINY if "events" not in word]
     assert (
         main([*words, "data=synthetic", "run.id=x", "run.iterations=3", "run.saver=false", f"output_dir={tmp_path}"])
@@ -286,7 +286,7 @@ forced to the disk."""
 
 
 @pytest.mark.long
-def test_kills_during_checkpoints_change_nothing(run, tmp_path, few_events):
+def test_killing_a_run_while_it_saves_does_not_change_results(run, tmp_path, few_events):
     words = ("run.iterations=16", "mode.checkpoint_iteration=1", "run.saver=false")
     whole, _ = run(*words, folder="whole")
     place = [f"output_dir={tmp_path / 'killed'}", "run.id=x", f"data.data_directory={few_events}"]

@@ -103,7 +103,7 @@ def test_unmodified_executables_run_in_the_sandbox(originals, sandbox):
         assert (outcome.said, outcome.violations) == ("run", ())
 
 
-def test_the_sandbox_detects_every_misdeed(tmp_path, sandbox):
+def test_the_sandbox_detects_every_forbidden_action(tmp_path, sandbox):
     """Test the audit hook itself with a function that does everything a file must not."""
     with Sandbox("hostile.misdeeds:do", tmp_path / "empty", tmp_path / "nothing", seconds=2, memory=1 << 30) as watched:
         outcomes = {

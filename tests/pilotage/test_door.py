@@ -24,7 +24,7 @@ def on_the_processor(monkeypatch):
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
 
 
-def test_every_public_name_can_be_had_and_is_listed():
+def test_every_public_name_exists_and_is_listed():
     assert set(pilotage.__all__) < set(dir(pilotage))
     for name in pilotage.__all__:
         assert getattr(pilotage, name).__doc__
@@ -79,7 +79,7 @@ NO_SCALARS = {
 
 @pytest.mark.parametrize("tier", ["eager", "graph"])
 @pytest.mark.parametrize("kind", NO_SCALARS)
-def test_a_loss_that_eager_could_not_go_back_from_is_refused(kind, tier):
+def test_a_loss_that_is_not_a_differentiable_scalar_is_refused(kind, tier):
     loss, words = NO_SCALARS[kind]
     module = nn.Linear(4, 2)
     step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=loss, tier=tier)
@@ -139,7 +139,7 @@ def test_inference_runs_forward_as_it_is(assert_equal):
     assert_equal(pilotage.inference(module)(batch), module(batch).detach())
 
 
-def test_words_and_choices_are_the_same():
+def test_strings_and_enums_are_equivalent():
     assert execution(outputs="sum", reduction="sum", tier="eager", nonfinite_loss="raise") == execution(
         outputs=OutputMode.SUM, reduction=Reduction.SUM, tier=Tier.EAGER, nonfinite_loss=NonFiniteLoss.RAISE
     )
@@ -154,7 +154,7 @@ def test_words_and_choices_are_the_same():
         ("nonfinite_loss", "'warn', 'raise', 'ignore'"),
     ],
 )
-def test_a_wrong_word_is_refused_with_the_right_ones(option, choices):
+def test_an_invalid_string_is_refused_with_the_valid_ones(option, choices):
     with pytest.raises(OptionError, match=f"{option} is 'nonsense'. Choose one of: {choices}"):
         pilotage.inference(nn.Linear(2, 2), **{option: "nonsense"})
 
@@ -176,7 +176,7 @@ def test_the_record_says_where_each_step_ran():
     assert str(model.record) == "1 calls, 0 updates; steps: 3 on cpu (graph)"
 
 
-def test_what_the_optimizer_has_learnt_goes_on_elsewhere():
+def test_the_optimizer_state_can_be_moved_to_another_model():
     batches = [torch.randn(4, 3) for _ in range(6)]
 
     def trainer():
@@ -205,7 +205,7 @@ def test_what_the_optimizer_has_learnt_goes_on_elsewhere():
     assert torch.equal(second.bias, undisturbed.bias)
 
 
-def test_a_process_that_was_started_by_itself_is_alone(monkeypatch):
+def test_the_world_is_one_process_unless_a_launcher_says_otherwise(monkeypatch):
     for name in (
         "RANK",
         "WORLD_SIZE",
@@ -230,7 +230,7 @@ def test_the_record_of_a_wrapped_model_is_found_and_a_bare_one_has_none():
     assert pilotage.record_of(model) is None
 
 
-def test_what_lies_before_a_kept_value_is_computed_again_in_backward():
+def test_values_before_a_kept_one_are_recomputed_in_backward():
     class Model(nn.Module):
         def __init__(self, *, keeps: bool) -> None:
             super().__init__()

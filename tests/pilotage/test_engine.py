@@ -47,6 +47,6 @@ def test_each_name_is_found(name):
     assert getattr(engine, name) is not None
 
 
-def test_a_name_that_is_not_offered_is_not_found():
+def test_an_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match=r"module 'pilotage\.engine' has no attribute 'Session'"):
         _ = engine.Session

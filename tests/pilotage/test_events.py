@@ -33,7 +33,7 @@ def heard(**options):
     return step, events
 
 
-def test_compilation_goes_from_nothing_to_done_exactly_once():
+def test_compilation_progress_goes_from_zero_to_one_once():
     step, events = heard()
     step(torch.ones(2, 3))
     step(torch.ones(2, 3))
@@ -44,7 +44,7 @@ def test_compilation_goes_from_nothing_to_done_exactly_once():
     assert progress[-1].doing == "done"
 
 
-def test_listeners_hear_of_the_chosen_device_and_every_call():
+def test_listeners_get_the_chosen_device_and_every_call():
     step, events = heard(device_iterations=2, gradient_accumulation=3)
     for _ in range(2):
         step(torch.ones(6, 3))
@@ -64,6 +64,6 @@ def test_warnings_are_emitted_at_capture():
     assert kinds.index(BackendChosen) < kinds.index(Warned) < kinds.index(StepsRun)
 
 
-def test_events_do_not_change():
+def test_events_are_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Warned(message="a").message = "b"

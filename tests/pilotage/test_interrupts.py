@@ -34,7 +34,7 @@ def test_a_signal_waits_for_the_end_of_the_block():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_block_inside_of_another_ends_nothing():
+def test_an_inner_block_does_not_deliver_signals():
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
         with INTERRUPTS:
             signal.raise_signal(signal.SIGINT)
@@ -77,7 +77,7 @@ def test_the_users_handler_is_called_once_and_stays(calls):
     assert signal.getsignal(signal.SIGUSR1) is own
 
 
-def test_several_signals_are_all_heard(calls):
+def test_several_signals_are_all_delivered(calls):
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGUSR1)
@@ -126,7 +126,7 @@ def test_other_threads_neither_hold_nor_receive_signals():
     assert is_still_here
 
 
-def test_any_instruction_may_be_interrupted_and_the_handlers_are_back(key_press):
+def test_handlers_are_restored_after_an_interrupt_at_any_instruction(key_press):
     for number in range(1, 400):
         with key_press(number), INTERRUPTS:
             INTERRUPTS.deliver_pending()
@@ -162,6 +162,6 @@ def test_a_child_forked_while_signals_wait_has_its_own_handlers():
     assert ran.stdout.strip() == "[0]", ran.stderr
 
 
-def test_the_process_that_interrupts_itself_is_this_one():
+def test_a_process_can_interrupt_itself():
     with pytest.raises(KeyboardInterrupt), INTERRUPTS:
         os.kill(os.getpid(), signal.SIGINT)

@@ -57,7 +57,7 @@ def test_warnings_are_written_and_progress_is_not(say, capsys):
     assert line.endswith("[pilotage] [warning] mind the gap")
 
 
-def test_of_what_explains_a_run_that_is_written_which_its_user_can_change(say, capsys):
+def test_notes_are_logged_only_if_the_user_can_act_on_them(say, capsys):
     say(Noted(message="the stages share a card"))
     say(Noted(message="there is no compiler", can_be_changed=True))
     (line,) = capsys.readouterr().err.splitlines()
@@ -78,7 +78,7 @@ def test_the_environment_sets_the_level(say, monkeypatch, capsys, level, lines):
     assert len(capsys.readouterr().err.splitlines()) == lines
 
 
-def test_an_application_with_logging_decides_itself(monkeypatch, capsys):
+def test_logging_configured_by_the_application_is_respected(monkeypatch, capsys):
     records = []
     handler = logging.Handler()
     handler.emit = records.append
@@ -92,7 +92,7 @@ def test_an_application_with_logging_decides_itself(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_lines_go_to_standard_error_as_it_is_at_that_moment(say, monkeypatch):
+def test_lines_go_to_the_current_standard_error(say, monkeypatch):
     say(Warned(message="first"))
     elsewhere = io.StringIO()
     monkeypatch.setattr(sys, "stderr", elsewhere)

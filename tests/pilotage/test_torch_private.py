@@ -154,7 +154,7 @@ def test_an_operator_of_inductor_is_found_before_anything_else_of_it():
     assert done.stdout.strip().startswith("prims._low_memory_max_pool_offsets_to_indices"), done.stderr
 
 
-def test_a_name_that_this_module_does_not_have_is_an_ordinary_mistake():
+def test_an_unknown_name_is_an_ordinary_attribute_error():
     with pytest.raises(AttributeError, match="no_such_name"):
         torch_private.no_such_name  # noqa: B018
 

@@ -19,7 +19,7 @@ def in_thread(action):
     return thread
 
 
-def test_one_thread_at_a_time_and_each_as_often_as_it_likes():
+def test_a_turn_excludes_other_threads_and_is_reentrant():
     turn, inside, most = Turn(), [], []
 
     def work():
@@ -35,7 +35,7 @@ def test_one_thread_at_a_time_and_each_as_often_as_it_likes():
     assert set(most) == {1}
 
 
-def test_turns_that_are_joined_are_one_with_all_that_were_joined_before():
+def test_joined_turns_are_one_turn():
     first, second, third = Turn(), Turn(), Turn()
     first.join(second)
     second.join(third)

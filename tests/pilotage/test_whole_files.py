@@ -35,7 +35,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Pat
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_the_file_is_as_readable_as_any_other(tmp_path: Path) -> None:
+def test_the_file_has_the_usual_permissions(tmp_path: Path) -> None:
     (tmp_path / "ordinary").write_bytes(b"")
     write_whole(tmp_path / "file", b"")
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
@@ -82,7 +82,7 @@ def test_a_function_that_fails_half_way_keeps_the_old_file(tmp_path):
     assert path.read_bytes() == b"new"
 
 
-def test_new_folders_are_forced_to_the_disk_too(tmp_path, monkeypatch):
+def test_new_folders_are_synced_too(tmp_path, monkeypatch):
     done, fsync = [], os.fsync
 
     def noted(handle):

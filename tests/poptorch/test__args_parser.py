@@ -34,7 +34,7 @@ def box_is_known():
 
 
 @pytest.mark.usefixtures("box_is_known")
-def test_a_registered_parser_takes_apart_and_puts_together():
+def test_a_registered_parser_flattens_and_rebuilds():
     parser = registered_parsers()[Box]
     content = torch.rand(2)
     assert next(iter(parser.tensors(Box(content)))) is content
@@ -42,7 +42,7 @@ def test_a_registered_parser_takes_apart_and_puts_together():
 
 
 @pytest.mark.usefixtures("box_is_known")
-def test_a_parser_is_replaced_by_the_next_and_removed_by_none():
+def test_a_parser_can_be_replaced_and_removed():
     first = registered_parsers()[Box]
     registerCustomArgParser(Box, BoxParser())
     assert registered_parsers()[Box]._parser is not first._parser
@@ -51,12 +51,12 @@ def test_a_parser_is_replaced_by_the_next_and_removed_by_none():
     assert Box not in registered_parsers()
 
 
-def test_something_else_than_a_parser_is_refused():
+def test_a_parser_of_another_type_is_refused():
     with pytest.raises(Error, match="ICustomArgParser, not int"):
         registerCustomArgParser(Box, 3)
 
 
-def test_a_parser_has_to_know_both_ways():
+def test_a_parser_must_implement_both_methods():
     with pytest.raises(TypeError, match="abstract"):
         ICustomArgParser()
 
@@ -89,7 +89,7 @@ def test_a_parser_registered_after_wrapping_is_found(compiled):
 
 
 @pytest.mark.usefixtures("box_is_known")
-def test_the_exact_type_is_asked_first_and_then_the_types_above_in_order():
+def test_parsers_are_found_by_exact_type_then_by_base_class():
     class Crate(Box):
         pass
 
@@ -117,7 +117,7 @@ def test_without_poptorch_geometric_its_parsers_are_left_out(caplog):
     assert "poptorch_geometric" in caplog.text
 
 
-def test_poptorch_geometric_registers_its_parsers_where_it_is_installed(tmp_path, monkeypatch):
+def test_poptorch_geometric_registers_its_parsers_if_installed(tmp_path, monkeypatch):
     package = tmp_path / "poptorch_geometric"
     package.mkdir()
     (package / "__init__.py").touch()

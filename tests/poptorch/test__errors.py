@@ -30,7 +30,7 @@ def test_an_error_of_the_engine_becomes_one_of_poptorch(name):
     assert caught.value.message == "what happened"
 
 
-def test_unequal_buffers_are_refused_in_the_words_that_programs_know():
+def test_unequal_buffers_are_refused_with_poptorchs_message():
     with pytest.raises(Error, match=r"using poptorch\.Options\.broadcastBuffers\(False\)"), translated():
         raise errors.BufferBroadcastError("forward writes to the buffer 'mean'")
 
@@ -54,7 +54,7 @@ def test_other_errors_pass_through_unchanged(kept):
     assert caught.value is kept
 
 
-def test_a_function_can_be_translated_as_a_whole():
+def test_errors_of_a_decorated_function_are_translated():
     @translated()
     def fail():
         raise errors.CaptureError("no graph")

@@ -55,17 +55,17 @@ def test_other_tensors_have_no_id(value):
         _impl.getIpuTensorId(value)
 
 
-def test_what_is_done_otherwise_here_says_how():
+def test_unsupported_functions_name_their_replacement():
     with pytest.raises(Error, match="implementCustomOp"):
         _impl.accessAttributes("7")
     with pytest.raises(Error, match=r"poptorch\.load"):
         _impl.importPoptorchMetadataFromFile("model.poptorch")
 
 
-def test_there_is_nothing_to_do_at_exit():
+def test_the_exit_function_does_nothing():
     assert _impl.poptorchAtExit() is None
 
 
-def test_an_error_of_the_python_layer_is_made_and_not_raised():
+def test_an_error_of_the_python_layer_is_returned():
     error = _impl.createPoptorchError("something")
     assert (str(error), error.type) == ("'poptorch_py_error': something", "poptorch_py_error")

@@ -38,7 +38,7 @@ def test_a_line_has_time_logger_level_and_text(capsys):
         (5, "trace"),
     ],
 )
-def test_the_level_is_in_small_letters(number, name, capsys):
+def test_the_level_is_in_lower_case(number, name, capsys):
     setLogLevel("TRACE")
     logger.log(number, "text")
     assert f"[{name}] text" in capsys.readouterr().err
@@ -67,7 +67,7 @@ def test_colours_appear_only_on_a_terminal(monkeypatch):
     assert "\033[33;1mwarning\033[0m" in terminal.getvalue()
 
 
-def test_other_listeners_hear_the_messages_too(caplog):
+def test_other_handlers_get_the_messages_too(caplog):
     logger.warning("text")
     assert caplog.messages == ["text"]
 
@@ -91,19 +91,19 @@ def test_other_listeners_hear_the_messages_too(caplog):
         (6, 60),
     ],
 )
-def test_levels_are_words_or_numbers(level, number):
+def test_levels_can_be_names_or_numbers(level, number):
     setLogLevel(level)
     assert logger.level == number
     assert _logging.backend_logger.level == number
 
 
 @pytest.mark.parametrize("level", [5, 7, -1, True])
-def test_other_numbers_are_refused(level):
+def test_unknown_level_numbers_are_refused(level):
     with pytest.raises(ValueError, match="Invalid log level integer"):
         setLogLevel(level)
 
 
-def test_other_words_are_refused():
+def test_unknown_level_names_are_refused():
     expected = "^Unknown log level: wibble. Valid values are DEBUG, ERR, INFO, OFF, TRACE and WARN$"
     with pytest.raises(ValueError, match=expected):
         setLogLevel("wibble")
@@ -115,7 +115,7 @@ def test_nothing_is_logged_when_off(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_the_level_of_the_engine_is_a_word(capsys):
+def test_the_level_of_the_engine_must_be_a_name(capsys):
     logging.getLogger("pilotage").handlers.clear()
     for _ in range(2):
         setPopartLogLevel("INFO")

@@ -16,7 +16,7 @@ def test_attributes_are_constant_unless_named():
     assert attributes.constants == {"momentum"}
 
 
-def test_attributes_can_be_marked_either_way():
+def test_attributes_can_be_marked_constant_or_variable():
     attributes = VariableAttributes(["lr"], ["lr", "momentum"])
     attributes.markAsConstant("lr")
     attributes.markAsVariable("momentum")
@@ -51,14 +51,14 @@ def said():
     return []
 
 
-def test_the_first_optimizer_is_what_is_expected(optimizer, said):
+def test_attributes_of_the_first_optimizer_are_expected(optimizer, said):
     optimizer.wings = 2
     optimizer.param_groups[0]["wheels"] = 4
     AttributeTracker().report(optimizer, "SGD2", said.append)
     assert said == []
 
 
-def test_what_comes_later_is_named_once(optimizer, said):
+def test_later_attributes_are_reported_once(optimizer, said):
     tracker = AttributeTracker()
     tracker.report(optimizer, "SGD2", said.append)
     optimizer.param_groups[0]["loss_scaling"] = 2.0
@@ -81,7 +81,7 @@ def test_what_comes_later_is_named_once(optimizer, said):
         lambda optimizer: torch.optim.swa_utils.SWALR(optimizer, 0.1),
     ],
 )
-def test_learning_rate_schedulers_are_expected_guests(optimizer, said, schedule):
+def test_attributes_of_learning_rate_schedulers_are_expected(optimizer, said, schedule):
     tracker = AttributeTracker()
     tracker.report(optimizer, "SGD2", said.append)
     schedule(optimizer)
@@ -89,7 +89,7 @@ def test_learning_rate_schedulers_are_expected_guests(optimizer, said, schedule)
     assert said == []
 
 
-def test_another_kind_of_optimizer_has_expectations_of_its_own(optimizer, said):
+def test_each_kind_of_optimizer_has_its_own_expected_attributes(optimizer, said):
     tracker = AttributeTracker()
     tracker.report(optimizer, "SGD2", said.append)
     tracker.report(torch.optim.Adam(optimizer.param_groups[0]["params"]), "ADAM", said.append)

@@ -46,7 +46,7 @@ def test_a_value_of_another_type_is_refused(change):
         a_group().set(**change)
 
 
-def test_assigning_an_attribute_is_setting_it():
+def test_assigning_an_attribute_sets_the_option():
     group = a_group()
     group.count = 7
     assert group.toDict()["count"] == 7
@@ -56,11 +56,11 @@ def test_assigning_an_attribute_is_setting_it():
         group.nonsense = 7
 
 
-def test_a_number_keeps_no_trace_of_the_enum_it_came_from():
+def test_enum_values_are_stored_as_plain_numbers():
     assert repr(a_group().set(count=OutputMode.All)) == repr(a_group().set(count=2))
 
 
-def test_options_can_be_made_and_removed():
+def test_options_can_be_created_and_removed():
     group = a_group().createOrSet(extra="x", count=3)
     assert group.exists("extra")
     assert (group.extra, group.count) == ("x", 3)
@@ -120,7 +120,7 @@ def test_a_frozen_group_cannot_be_changed(change):
     CHANGES[change](group)
 
 
-def test_parts_are_frozen_with_the_whole():
+def test_nested_groups_are_frozen_too():
     class Whole(OptionsDict):
         def __init__(self):
             self._part = a_group()
@@ -142,7 +142,7 @@ def test_a_copy_is_independent_and_can_be_changed():
     assert group.toDict() == a_group().toDict()
 
 
-def test_pickling_keeps_values_and_frost():
+def test_pickling_keeps_values_and_frozen_state():
     group = a_group().createOrSet(extra=[1])
     group._freeze()
     restored = pickle.loads(pickle.dumps(group))
@@ -166,7 +166,7 @@ def test_the_class_can_be_reassigned(frozen):
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), VALUES), st.randoms())
-def test_the_text_does_not_depend_on_the_order_of_making(values, random):
+def test_the_text_does_not_depend_on_the_order_of_settings(values, random):
     shuffled = list(values.items())
     random.shuffle(shuffled)
     assert repr(a_group().createOrSet(**values)) == repr(a_group().createOrSet(**dict(shuffled)))
@@ -174,7 +174,7 @@ def test_the_text_does_not_depend_on_the_order_of_making(values, random):
 
 
 @given(VALUES, VALUES)
-def test_texts_are_equal_where_values_are(one, other):
+def test_equal_values_have_equal_texts(one, other):
     if canonical(one) == canonical(other):
         assert one == other
     assert canonical(copy.deepcopy(one)) == canonical(one)

@@ -55,7 +55,7 @@ def test_a_model_is_compiled_by_its_first_call_or_by_compile(network):
     assert torch.equal(called(X), compiled(X))
 
 
-def test_compiling_neither_runs_nor_trains(network):
+def test_compiling_does_not_run_or_train(network):
     before = network.layer.weight.detach().clone()
     model = training(network)
     assert model.compile(X, Y) is None
@@ -112,7 +112,7 @@ def test_hooks_run_around_each_compilation_even_one_that_fails(network):
     assert len(said) == 6
 
 
-def test_the_time_of_a_compilation_is_known_where_its_progress_is_shown(network):
+def test_the_compilation_time_is_known_if_progress_is_shown(network):
     shown = poptorch.inferenceModel(network)
     with pytest.raises(poptorch.Error, match="not been compiled"):
         shown.compilationTime()
@@ -178,7 +178,7 @@ def test_a_compiled_model_is_attached(network):
     assert model.isAttachedToDevice()
 
 
-def test_attaching_and_detaching_at_the_wrong_moment_is_refused(network):
+def test_attaching_or_detaching_twice_is_refused(network):
     model = poptorch.inferenceModel(network)
     with pytest.raises(poptorch.Error, match="Model has not been compiled"):
         model.attachToDevice()
@@ -246,7 +246,7 @@ def test_an_offline_model_is_compiled_but_never_run(network, offline, tmp_path):
     assert torch.equal(poptorch.load(str(tmp_path / "model.poptorch"))(X), network(X).detach())
 
 
-def test_a_connection_on_demand_runs(network):
+def test_a_model_connected_on_demand_runs(network):
     options = poptorch.Options().connectionType(poptorch.ConnectionType.OnDemand)
     assert torch.equal(poptorch.inferenceModel(network, options)(X), network(X).detach())
 
@@ -370,6 +370,6 @@ def test_tied_parameters_stay_tied():
     ],
     ids=["one_hot", "bincount", "mask", "branch", "item"],
 )
-def test_what_depends_on_data_is_refused_with_the_users_line(forward):
+def test_data_dependent_code_is_refused_with_the_users_line(forward):
     with pytest.raises(poptorch.Error, match=r"test__poplar_executor\.py:\d+ in <lambda>"):
         poptorch.inferenceModel(forward)(torch.ones(3))

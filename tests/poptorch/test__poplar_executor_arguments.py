@@ -58,7 +58,7 @@ def wrapped(function, **options):
         ((ONE, TWO, None, 5, "plus"), {}),
     ],
 )
-def test_calls_that_mean_the_same_are_the_same(args, kwargs):
+def test_equivalent_calls_are_accepted(args, kwargs):
     model = wrapped(Five())
     assert model(ONE, TWO).tolist() == [15.0]
     assert model(*args, **kwargs).tolist() == [15.0]
@@ -81,7 +81,7 @@ def test_further_positional_and_keyword_arguments_are_passed_on():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_arguments_are_arranged_alike_in_training(training):
+def test_arguments_are_handled_the_same_way_in_training(training):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
@@ -138,7 +138,7 @@ class CellParser(poptorch.ICustomArgParser):
         return Cell(inside, original_structure.name)
 
 
-def test_objects_go_in_and_come_out_by_their_parser():
+def test_objects_with_a_parser_can_be_passed_and_returned():
     poptorch.registerCustomArgParser(Cell, CellParser())
     try:
         model = wrapped(lambda cell: Cell([each * 2 for each in cell.inside], "doubled"))
@@ -222,7 +222,7 @@ def test_a_later_keyword_argument_that_differs_is_named():
         model(ONE, l=ONE)
 
 
-def test_lists_are_held_to_their_tensors():
+def test_lists_must_have_the_compiled_number_of_tensors():
     model = wrapped(lambda items: sum(items))
     model([ONE, ONE])
     assert model([TWO, ONE]).item() == 3.0
@@ -286,13 +286,13 @@ class Seen(nn.Module):
         return poptorch.identity_loss(sum(each.sum() for each in inputs) * self.weight, "none")
 
 
-def test_a_number_passes_unchanged_only_where_a_call_is_one_micro_batch():
+def test_a_scalar_input_needs_a_single_micro_batch():
     assert wrapped(lambda x, k: x * k)(torch.ones(2), torch.tensor(3.0)).tolist() == [3.0, 3.0]
     with pytest.raises(AssertionError, match="Invalid batch dimension"):
         wrapped(lambda x, k: x * k, deviceIterations=2)(torch.ones(2), torch.tensor(3.0))
 
 
-def test_tensors_inside_of_structures_are_cut_too():
+def test_tensors_in_structures_are_split_too():
     model = wrapped(lambda table: table["a"][0].sum() + table["b"].sum(), deviceIterations=2)
     assert model({"a": (torch.ones(4),), "b": torch.ones(2)}).tolist() == [3.0, 3.0]
     with pytest.raises(AssertionError, match=r"Invalid batch dimension.*table\['b'\]"):

@@ -29,7 +29,7 @@ def test_the_optimizer_of_a_ported_script_that_trains_nothing_is_named_once(regr
     assert "poptorch.trainingModel or setOptimizer" in report
 
 
-def test_a_step_of_the_given_optimizer_without_gradients_raises_no_alarm(regression, reports, train_with):
+def test_a_step_of_the_given_optimizer_without_gradients_gives_no_warning(regression, reports, train_with):
     optimizer = poptorch.optim.SGD(regression.parameters(), lr=0.1)
     train = train_with(regression, optimizer)
     for _ in range(3):
@@ -48,7 +48,7 @@ def test_an_optimizer_that_was_handed_over_is_not_reported(regression, reports, 
     assert not reports()
 
 
-def test_training_on_the_host_that_is_copied_to_the_device_is_left_alone(regression, reports, train_with):
+def test_host_training_that_is_copied_to_the_device_is_not_reported(regression, reports, train_with):
     host, train = torch.optim.SGD(regression.parameters(), lr=0.1), train_with(regression)
     for _ in range(3):
         train(X, TARGET)
@@ -59,7 +59,7 @@ def test_training_on_the_host_that_is_copied_to_the_device_is_left_alone(regress
     assert not reports()
 
 
-def test_what_the_host_trains_without_copying_is_lost_and_reported(regression, reports, train_with):
+def test_host_training_that_is_not_copied_is_reported(regression, reports, train_with):
     host, train = torch.optim.SGD(regression.parameters(), lr=0.1), train_with(regression)
     train(X, TARGET)
     regression(X, TARGET)[1].backward()

@@ -86,7 +86,7 @@ def test_losses_of_sequences_and_pictures_are_found(dimensions):
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean", "none"])
-def test_a_loss_of_ones_own_is_marked(reduction):
+def test_a_custom_loss_can_be_marked(reduction):
     def own(x):
         return poptorch.identity_loss((x - TARGETS).abs() ** 3, reduction)
 
@@ -100,7 +100,7 @@ def test_an_unknown_reduction_is_refused():
         trained(lambda x: poptorch.identity_loss(x, "median"))
 
 
-def test_without_a_loss_there_is_nothing_to_train():
+def test_a_model_without_a_loss_is_refused():
     with pytest.raises(poptorch.Error, match="Couldn't find a loss in graph"):
         trained(lambda x: (x - TARGETS).abs().mean())
 
@@ -127,7 +127,7 @@ def test_a_failed_compilation_leaves_the_model_ready_for_another_try():
     assert model.isCompiled()
 
 
-def test_losses_that_feed_the_last_one_are_no_rivals():
+def test_losses_that_feed_the_last_one_are_allowed():
     def feeding(x):
         total = functional.mse_loss(x, TARGETS) + 2 * functional.l1_loss(x, TARGETS)
         return poptorch.identity_loss(total, "none")
@@ -157,14 +157,14 @@ def summed_up(x):
 
 
 @pytest.mark.parametrize("finish", [scaled, scaled_in_place, summed_up], ids=lambda function: function.__name__)
-def test_what_is_done_to_a_loss_afterwards_does_not_reach_the_gradients(finish):
+def test_operations_after_a_loss_do_not_affect_the_gradients(finish):
     module, result = trained(finish)
     assert_trained_alike(module, eagerly(lambda x: functional.mse_loss(x, TARGETS)))
     torch.testing.assert_close(result, Layer(finish)(BATCH).detach(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("finish", [scaled, scaled_in_place, summed_up], ids=lambda function: function.__name__)
-def test_unless_the_result_is_marked(finish):
+def test_operations_after_a_loss_affect_the_gradients_if_marked(finish):
     def marked(x):
         return poptorch.identity_loss(finish(x), "none")
 
@@ -187,7 +187,7 @@ def test_the_seed_of_the_gradients_is_ones_over_the_whole_loss():
     assert_trained_alike(module, eagerly(lambda x: functional.mse_loss(x, TARGETS, reduction="none")))
 
 
-def test_losses_are_no_matter_in_inference():
+def test_inference_needs_no_loss():
     module = Layer(lambda x: (functional.mse_loss(x, TARGETS), functional.l1_loss(x, TARGETS)))
     assert len(poptorch.inferenceModel(module)(torch.ones(4, 5))) == 2
 
@@ -232,7 +232,7 @@ def test_gradients_are_pooled_over_accumulation_and_replicas(reduction, iteratio
         torch.testing.assert_close(one, another, rtol=0, atol=1e-6)
 
 
-def test_the_mean_is_what_is_left_alone():
+def test_gradients_are_averaged_by_default():
     options = poptorch.Options()
     assert options.Training.accumulation_and_replication_reduction_type is poptorch.ReductionType.Mean
 
@@ -246,7 +246,7 @@ def test_a_call_leaves_no_gradients_and_needs_no_step():
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_batch_norm_sees_the_micro_batch_only(replicas):
+def test_batch_norm_uses_only_the_micro_batch(replicas):
     class Normed(nn.Module):
         def __init__(self):
             super().__init__()

@@ -65,7 +65,7 @@ def test_moving_a_wrapped_model_raises_with_the_remedy(prepared, method, args):
     assert prepared.model.layer.weight.dtype == before
 
 
-def test_that_error_is_a_runtime_error_and_the_model_still_runs(prepared):
+def test_moving_raises_a_runtime_error_and_the_model_still_runs(prepared):
     with pytest.raises(RuntimeError):
         prepared = prepared.to("cpu")
     prepared(X, Y)
@@ -98,7 +98,7 @@ def test_a_compiled_model_refuses_another_type(model, method):
     model(X, Y)
 
 
-def test_half_precision_asked_of_the_wrapper_is_what_runs():
+def test_a_wrapper_converted_to_half_runs_in_half():
     module = nn.Linear(3, 2)
     model = poptorch.inferenceModel(module).half()
     out = model(X.half())
@@ -127,7 +127,7 @@ def test_methods_that_return_something_else_are_passed_on(model):
     assert next(iter(model.children())) is model.model.layer
 
 
-def test_the_mode_is_changed_by_the_wrapper_and_the_model_captured_anew():
+def test_changing_the_mode_of_the_wrapper_captures_the_model_again():
     torch.manual_seed(0)
     module = Network()
     model = poptorch.inferenceModel(module)
@@ -140,7 +140,7 @@ def test_the_mode_is_changed_by_the_wrapper_and_the_model_captured_anew():
     assert model(X).abs().max().item() == 0.0
 
 
-def test_a_trainer_that_changes_its_mode_keeps_what_its_optimizer_has_learnt():
+def test_a_trainer_that_changes_its_mode_keeps_the_optimizer_state():
     torch.manual_seed(0)
     module, twin = nn.Linear(3, 2), nn.Linear(3, 2)
     twin.load_state_dict(module.state_dict())

@@ -86,7 +86,7 @@ def test_recurrent_cells_run_on_a_card(cell):
 
 
 @pytest.mark.parametrize("partials", [torch.float, torch.half])
-def test_half_products_are_summed_up_as_asked_on_a_card(partials):
+def test_half_precision_products_accumulate_in_the_requested_type_on_a_card(partials):
     torch.manual_seed(0)
     options = poptorch.Options().runOn("cuda")
     options.Precision.setPartialsType(partials)

@@ -174,7 +174,7 @@ def test_every_combination_returns_what_its_mode_says(mode, iterations, accumula
             check(Setting(mode, period, iterations, accumulation, replicas, group, grouping, 2), training)
 
 
-def test_with_all_each_output_stands_where_its_input_stood():
+def test_output_mode_all_keeps_the_order_of_the_inputs():
     options = poptorch.Options().deviceIterations(2).replicationFactor(2)
     options.Training.gradientAccumulation(3)
     options.outputMode(OutputMode.All)
@@ -193,7 +193,7 @@ def test_with_all_each_output_stands_where_its_input_stood():
 
 @pytest.mark.parametrize("mode", [OutputMode.All, OutputMode.Final, OutputMode.Sum])
 @pytest.mark.parametrize(("iterations", "replicas"), [(1, 1), (3, 1), (1, 2), (3, 2)])
-def test_a_number_becomes_a_list_only_where_there_are_several(mode, iterations, replicas):
+def test_a_scalar_output_becomes_a_vector_only_if_there_are_several(mode, iterations, replicas):
     options = poptorch.Options().deviceIterations(iterations).replicationFactor(replicas).outputMode(mode)
     result = poptorch.inferenceModel(lambda x: x.sum(), options)(torch.ones(iterations * replicas, 4))
     several = iterations * replicas if mode is OutputMode.All else replicas
@@ -201,7 +201,7 @@ def test_a_number_becomes_a_list_only_where_there_are_several(mode, iterations, 
 
 
 @pytest.mark.parametrize("mode", [OutputMode.All, OutputMode.Final, OutputMode.Sum])
-def test_a_constant_is_not_multiplied_in_the_eager_tier_either(mode):
+def test_a_constant_output_is_returned_once_in_the_eager_tier_too(mode):
     outside = torch.tensor([7.0, 8.0])
     options = poptorch.Options().deviceIterations(3).replicationFactor(2).outputMode(mode).runOn(tier="eager")
     varying, never_computed, made = poptorch.inferenceModel(lambda x: (x, outside, torch.ones(2)), options)(
@@ -213,7 +213,7 @@ def test_a_constant_is_not_multiplied_in_the_eager_tier_either(mode):
 
 
 @pytest.mark.parametrize("mode", [OutputMode.All, OutputMode.Final, OutputMode.Sum])
-def test_a_constant_is_not_multiplied(mode):
+def test_a_constant_output_is_returned_once(mode):
     outside = torch.tensor([7.0, 8.0])
     options = poptorch.Options().deviceIterations(3).replicationFactor(2).outputMode(mode)
     model = poptorch.inferenceModel(lambda x: (x, outside, torch.ones(2)), options)
@@ -280,7 +280,7 @@ def test_a_subclass_of_dict_comes_back_as_itself():
     assert result.loss.item() == 2.0
 
 
-def test_outputs_are_not_the_memory_of_the_program():
+def test_outputs_do_not_share_memory_with_the_program():
     class Counting(nn.Module):
         def __init__(self):
             super().__init__()

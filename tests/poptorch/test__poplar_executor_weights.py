@@ -93,7 +93,7 @@ def _elsewhere(module):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_whatever_way_the_module_is_read_it_shows_the_trained_weights(way, expected):
+def test_every_way_of_reading_the_module_shows_the_trained_weights(way, expected):
     module = Network()
     model = training(module)
     for _ in range(2):
@@ -104,7 +104,7 @@ def test_whatever_way_the_module_is_read_it_shows_the_trained_weights(way, expec
         torch.testing.assert_close(found[name].detach(), tensor, rtol=0, atol=1e-6)
 
 
-def test_the_trained_module_runs_natively(expected):
+def test_the_trained_module_runs_in_plain_pytorch(expected):
     module = Network()
     model = training(module)
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_neither_the_class_of_the_module_nor_of_its_tensors_changes():
 
 
 @pytest.mark.slow
-def test_what_is_saved_loads_where_nothing_of_ours_is_installed(tmp_path):
+def test_a_saved_state_loads_without_pilotage(tmp_path):
     module = Network()
     training(module)(X, Y)
     torch.save(module.state_dict(), tmp_path / "weights.pt")
@@ -207,7 +207,7 @@ def test_a_loaded_state_reaches_the_device_at_once(wrap):
     assert torch.equal(module.layer.weight, other.layer.weight)
 
 
-def test_a_state_can_be_loaded_before_there_is_a_device():
+def test_a_state_can_be_loaded_before_the_first_call():
     module, other = Network().eval(), Network().eval()
     zero(other)
     model = poptorch.inferenceModel(module)
@@ -262,14 +262,14 @@ def test_only_named_buffers_are_sent():
     assert [each.item() for each in model(torch.zeros(1))] == [3.0, 5.0]
 
 
-def test_without_names_there_is_nothing_to_send():
+def test_without_names_no_buffers_can_be_sent():
     model = poptorch.inferenceModel(Counting())
     model(torch.zeros(1))
     with pytest.raises(poptorch.Error, match="updatableNamedBuffers"):
         model.copyNamedBuffersToDevice()
 
 
-def test_names_of_no_buffer_fail_at_the_first_call():
+def test_unknown_buffer_names_fail_at_the_first_call():
     model = poptorch.inferenceModel(Counting(), poptorch.Options().updatableNamedBuffers(["shift", "wrong"]))
     with pytest.raises(poptorch.Error, match="wrong"):
         model(torch.zeros(1))
@@ -295,7 +295,7 @@ def test_replicas_with_equal_buffers_may_not_write_them(replicas, broadcast, tra
     torch.testing.assert_close(model(X), expected.detach(), rtol=0, atol=1e-6)
 
 
-def test_each_replica_keeps_its_own_buffers_and_the_first_ones_come_home():
+def test_each_replica_keeps_its_own_buffers_and_those_of_the_first_are_fetched():
     module = nn.BatchNorm1d(3)
     options = poptorch.Options().replicationFactor(2).broadcastBuffers(False)
     model = poptorch.inferenceModel(module, options)

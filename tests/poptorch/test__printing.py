@@ -44,7 +44,7 @@ def test_without_blocks_a_model_looks_as_torch_shows_it():
         assert _printing.module_repr(model) == repr(model)
 
 
-def test_a_block_is_shown_before_the_part_that_begins_it():
+def test_a_block_is_shown_before_the_submodule_that_begins_it():
     model = nn.Sequential(BeginBlock(nn.Linear(1, 2), ipu_id=1), nn.Sequential(BeginBlock(nn.ReLU(), "a")))
     assert _printing.module_repr(model) == (
         "Sequential(\n"
@@ -70,7 +70,7 @@ def test_printing_a_module_shows_it_with_blocks_and_plain(capsys):
     assert capsys.readouterr().out == "BeginBlock(user_id=a, ipu_id=None) ReLU()\nReLU()\n"
 
 
-def test_printing_anything_else_is_pythons_print(capsys):
+def test_printing_anything_else_uses_pythons_print(capsys):
     _printing.print("a", torch.tensor(1), sep="-", end="!")
     _printing.print()
     assert capsys.readouterr().out == "a-tensor(1)!\n"

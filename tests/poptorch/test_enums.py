@@ -47,7 +47,7 @@ def test_these_enums_are_whole_numbers(name):
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_these_enums_are_words(name):
+def test_these_enums_are_strings(name):
     kind = getattr(enums, name)
     assert issubclass(kind, Enum)
     assert not issubclass(kind, int)

@@ -9,7 +9,7 @@ from poptorch.options import Options, PipelinedExecution, SerialPhasedExecution,
 from poptorch.poptorch_core import Error, RecoverableError, UnrecoverableError, _validateOptions
 
 
-def test_the_tree_has_one_root():
+def test_all_errors_derive_from_one_class():
     assert issubclass(RecoverableError, Error)
     assert issubclass(UnrecoverableError, Error)
     assert issubclass(Error, Exception)
@@ -54,7 +54,7 @@ def test_a_name_that_no_backend_knows_is_refused():
 
 
 @pytest.mark.parametrize("value", [torch.zeros(1), object(), [torch.zeros(1)], {"a": torch.zeros(1)}])
-def test_a_value_that_no_backend_can_hold_is_refused(value):
+def test_a_value_of_an_unsupported_type_is_refused(value):
     with pytest.raises(Error, match=r"Unknown value type .* for option cachePath"):
         _validateOptions({"cachePath": value})
 

@@ -21,13 +21,13 @@ def has_tensors(value):
 
 
 @given(nested)
-def test_a_value_is_close_to_its_like(value):
+def test_equal_values_are_close(value):
     assert allclose(value, shifted(value, 0.0))
     assert allclose(value, shifted(value, 1e-9))
 
 
 @given(nested)
-def test_a_value_is_not_close_to_a_shifted_one(value):
+def test_shifted_values_are_not_close(value):
     assert allclose(value, shifted(value, 1.0)) is not has_tensors(value)
 
 

@@ -74,11 +74,11 @@ def test_trap_02_the_first_dimension_of_outputs_follows_the_mode(mode, period, m
     assert loss.shape == (multiplier,)
 
 
-def test_trap_02_a_scalar_stays_one_where_nothing_multiplies_it():
+def test_trap_02_a_scalar_stays_a_scalar_if_there_is_one_result():
     assert training(Network(), options(deviceIterations=2))(X, Y)[1].shape == ()
 
 
-def test_trap_03_defaults_differ_and_are_decided_on_a_private_copy():
+def test_trap_03_output_modes_have_different_defaults_resolved_in_a_copy():
     made = options(deviceIterations=2)
     trainer, model = training(Network(), made), poptorch.inferenceModel(Network(), made)
     assert trainer.options.output_mode == OutputMode.Final
@@ -90,7 +90,7 @@ def test_trap_03_defaults_differ_and_are_decided_on_a_private_copy():
         made.deviceIterations(3)
 
 
-def test_trap_04_the_loader_drops_what_does_not_fill_a_call():
+def test_trap_04_the_loader_drops_an_incomplete_last_batch():
     dataset = TensorDataset(torch.arange(10.0))
     made = options(deviceIterations=2)
     assert [len(batch) for (batch,) in poptorch.DataLoader(made, dataset, batch_size=2)] == [4, 4]
@@ -172,7 +172,7 @@ def test_trap_06_stages_are_changes_of_the_ipu(ipus, stages):
             model(torch.ones(iterations, 3))
 
 
-def test_trap_07_the_users_module_shows_the_trained_weights_by_whatever_route():
+def test_trap_07_the_users_module_always_shows_the_trained_weights():
     module, twin = Network(), Network()
     training(module)(X, Y)
     twin(X, Y)[1].backward()
@@ -242,7 +242,7 @@ def test_trap_10_gradients_are_averaged_and_each_iteration_updates_once():
     torch.testing.assert_close(module.layer.weight, twin.layer.weight, rtol=0, atol=1e-6)
 
 
-def test_trap_11_wide_outputs_come_back_narrow_inputs_are_written_back_and_backward_raises():
+def test_trap_11_outputs_have_32_bits_inputs_are_written_back_and_backward_raises():
     def forward(x, wide):
         x.add_(1)
         return x.argmax(dim=1), wide * 2, x.sum()
@@ -308,7 +308,7 @@ def test_trap_14_each_misuse_raises_its_own_type(kind, cause):
         cause()
 
 
-def test_trap_15_a_wrapped_model_never_leaves_its_device_in_silence():
+def test_trap_15_moving_a_wrapped_model_raises():
     module = Network()
     model = training(module)
     for move in (

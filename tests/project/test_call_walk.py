@@ -61,7 +61,7 @@ def test_the_page_changes_only_between_its_marks(call_walk, monkeypatch, tmp_pat
     assert page.read_text() == f"before\n{call_walk.BEGIN}\nnew\n{call_walk.END}\nafter\n"
 
 
-def test_a_page_without_marks_is_left_alone(call_walk, monkeypatch, tmp_path):
+def test_a_page_without_marks_is_not_changed(call_walk, monkeypatch, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing here\n")
     monkeypatch.setattr(call_walk, "PAGE", page)

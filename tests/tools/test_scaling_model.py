@@ -46,7 +46,7 @@ def test_more_instances_never_make_an_update_faster_and_overlap_never_slower(cou
     assert Scaling(**parts | {"overlap": 1}).seconds(count) <= model.seconds(count)
 
 
-def test_an_exchange_that_is_fully_overlapped_costs_nothing():
+def test_a_fully_overlapped_exchange_takes_no_time():
     assert Scaling(compute=0.1, exchange=0.05, overlap=0.6).seconds(1000) == 0.1
     assert Scaling(compute=0.1, exchange=0.05).seconds(1000) == pytest.approx(0.14995)
 

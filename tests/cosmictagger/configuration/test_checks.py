@@ -80,14 +80,14 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("words", "message"), REFUSED, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
-def test_what_cannot_be_is_refused_in_one_line(words, message):
+def test_invalid_settings_are_refused_in_one_line(words, message):
     with pytest.raises(ConfigurationError, match=re.escape(message)) as refused:
         check(configured(words))
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
-def test_a_card_that_is_absent_is_refused():
+def test_a_missing_card_is_refused():
     with pytest.raises(ConfigurationError, match=r"run\.compute_mode=CPU"):
         check(configured(["run.compute_mode=GPU"]))
 
@@ -104,7 +104,7 @@ def test_a_card_that_is_absent_is_refused():
         ["mode=iotest", "data=synthetic"],
     ],
 )
-def test_what_can_be_passes(words):
+def test_valid_settings_pass(words):
     check(configured(words))
 
 

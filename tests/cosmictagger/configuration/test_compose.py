@@ -11,7 +11,7 @@ from cosmictagger.errors import ConfigurationError
 pytestmark = pytest.mark.slow
 
 
-def test_the_defaults_are_not_hostile():
+def test_the_defaults_are_one_cpu_process_on_generated_data():
     config = configuration(["run.id=x"])
     assert config.framework.name == "torch"
     assert not config.run.distributed
@@ -21,13 +21,13 @@ def test_the_defaults_are_not_hostile():
     assert (config.run.lazy_mode, config.run.num_replicas) == (False, 1)
 
 
-def test_compute_modes_have_their_numbers():
+def test_compute_modes_have_the_numbers_of_the_original():
     numbers = {mode.name: mode.value for mode in ComputeMode}
     assert numbers == {"CPU": 0, "GPU": 1, "DPCPP": 2, "XPU": 3, "HPU": 4, "IPU": 5}
     assert configuration(["run.id=x", "run.compute_mode=5"]).run.compute_mode is ComputeMode.IPU
 
 
-def test_words_may_be_given_by_number():
+def test_choices_may_be_given_by_number():
     assert configuration(["run.id=x", "run.precision=2"]).run.precision is Precision.bfloat16
     assert configuration(["run.id=x", "network.connections=1"]).network.connections is Connection.sum
 
@@ -57,7 +57,7 @@ def test_every_recipe_composes(recipe):
     assert configuration(["run.id=x"], recipe).run.id == "x"
 
 
-def test_the_recipes_are_the_originals():
+def test_the_recipes_match_the_originals():
     deterministic = configuration(["run.id=x"], "a21-deterministic")
     assert (deterministic.data.seed, deterministic.framework.seed) == (12345, 54321)
     assert (deterministic.run.minibatch_size, deterministic.run.iterations) == (32, 5000)

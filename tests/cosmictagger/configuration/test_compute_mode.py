@@ -43,7 +43,7 @@ def test_under_poprun_replicas_come_from_poprun(monkeypatch):
     assert "network of its own" in refusals(compute_mode=ComputeMode.CPU, minibatch_size=8)[0]
 
 
-def test_stages_stay_in_one_process(monkeypatch):
+def test_stages_need_a_single_process(monkeypatch):
     set_variables(monkeypatch, POPRUN)
     assert "needs one process so far" in refusals(compute_mode=ComputeMode.IPU, minibatch_size=8, stages=2)[0]
 

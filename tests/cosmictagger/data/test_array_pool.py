@@ -34,7 +34,7 @@ def test_an_array_in_use_is_not_reused():
     assert address(canvases.zeros(SHAPE, np.uint8)) not in used
 
 
-def test_shapes_and_types_are_kept_apart():
+def test_arrays_are_reused_only_for_the_same_shape_and_type():
     canvases = ArrayPool()
     canvases.zeros(SHAPE, np.uint8)
     assert canvases.zeros((30, 20, 3), np.uint8).shape == (30, 20, 3)

@@ -27,7 +27,7 @@ def blocks(image, factor):
 
 @settings(max_examples=40, deadline=None)
 @given(st.tuples(planes(), planes(), planes()), DOWNSAMPLES)
-def test_charge_is_the_mean_of_its_block_and_the_label_its_highest(three, downsample):
+def test_charge_is_averaged_and_the_highest_label_is_kept(three, downsample):
     event = SparseEvent(SHAPE, three)
     image, label = event.dense()
     coarse_image, coarse_label = downsample_event(event, downsample).dense()
@@ -51,7 +51,7 @@ def test_charges_are_added_one_by_one_in_single_precision(plane, downsample):
 
 @settings(max_examples=40, deadline=None)
 @given(planes(), st.integers(0, 2), st.integers(0, 2))
-def test_two_halvings_are_one_quartering(plane, first, second):
+def test_halving_twice_equals_quartering(plane, first, second):
     event = SparseEvent(SHAPE, (plane,) * 3)
     twice = downsample_event(downsample_event(event, first), second)
     once = downsample_event(event, first + second)
@@ -73,7 +73,7 @@ def test_no_downsampling_returns_the_same_event():
     assert downsample_event(event, 0) is event
 
 
-def test_nothing_merges_to_nothing():
+def test_an_empty_event_stays_empty():
     empty = np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint8)
     assert [len(part) for part in merge(*empty, scale=0.25, size=4)] == [0, 0, 0]
 

@@ -48,7 +48,7 @@ def test_prefetched_batches_do_not_count_as_seen(generated):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_number_of_threads_changes_nothing(generated, workers):
+def test_the_number_of_threads_does_not_change_results(generated, workers):
     with Loader(generated, minibatch_size=1, downsample=4, seed=5, workers=workers, prefetch=workers) as loader:
         images = [batch.image for batch in take(loader, 6)]
     with Loader(generated, minibatch_size=1, downsample=4, seed=5, workers=2) as loader:

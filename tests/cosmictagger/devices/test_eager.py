@@ -95,7 +95,7 @@ def test_an_executor_continues_from_the_state_of_another():
     assert found == expected
 
 
-def test_evaluation_leaves_no_trace():
+def test_evaluation_does_not_change_the_state():
     device = plain()
     before = device.state()["state_dict"]
     device.evaluate(batch(0))
@@ -103,7 +103,7 @@ def test_evaluation_leaves_no_trace():
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_the_placement_says_what_was_actually_done():
+def test_the_placement_reports_what_was_run():
     device = plain(OptimizerKind.rmsprop, Precision.bfloat16)
     losses(device, 2)
     placement = device.placement()

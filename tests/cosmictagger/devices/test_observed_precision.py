@@ -7,7 +7,7 @@ from cosmictagger.devices.observed_precision import ObservedPrecision
 from cosmictagger.training.precision import NUMBER_TYPES
 
 
-def test_the_requested_types_are_no_problem(small):
+def test_the_requested_types_are_accepted(small):
     net = small.network(Precision.bfloat16)
     seen = ObservedPrecision(net, NUMBER_TYPES[Precision.bfloat16])
     assert seen.precision.endswith("(not run)")

@@ -15,7 +15,7 @@ def test_no_pixel_is_lost_by_pooling(height, width, factor):
     assert small.shape == (-(-height // factor), -(-width // factor))
 
 
-def test_classes_are_told_apart_from_empty_pixels():
+def test_classes_differ_from_empty_pixels():
     image, classes = np.array([[0.0, 6.0, 6.0, 0.0]]), np.array([[0, 0, 1, 2]], np.uint8)
     assert class_map(image, classes).tolist() == [[0, 1, 2, 3]]
 
@@ -26,7 +26,7 @@ def test_disagreement_about_the_neutrino_is_marked():
     assert agreement_map(image, label, prediction).tolist() == [[3, 4, 5, 2]]
 
 
-def test_overlap_of_nothing_is_whole():
+def test_the_overlap_of_two_empty_sets_is_one():
     label, prediction = np.array([0, 1, 1]), np.array([0, 1, 0])
     assert overlap(label, prediction, 1) == 0.5
     assert overlap(label, prediction, 2) == 1.0

@@ -10,7 +10,7 @@ from cosmictagger.displays.windows import window_around
     st.lists(st.tuples(st.integers(0, 319), st.integers(0, 511)), max_size=20),
     st.none() | st.tuples(st.integers(0, 1279), st.integers(0, 2047)),
 )
-def test_a_window_lies_within_its_image(pixels, vertex):
+def test_a_window_is_within_its_image(pixels, vertex):
     classes = np.zeros((320, 512), np.uint8)
     for row, column in pixels:
         classes[row, column] = 2

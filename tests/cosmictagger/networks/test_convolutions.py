@@ -11,7 +11,7 @@ KINDS = {"deepest": (256, 5), "widest": (112, 3), "ordinary": (32, 3)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_terms_are_added_as_accurately_as_with_contiguous_tensors(kind):
+def test_convolutions_with_many_terms_are_as_accurate_as_contiguous_ones(kind):
     channels, size = KINDS[kind]
     torch.manual_seed(0)
     convolution = nn.Conv2d(channels, channels, size, padding=size // 2, bias=False)
@@ -23,7 +23,7 @@ def test_many_terms_are_added_as_accurately_as_with_contiguous_tensors(kind):
     assert (found - exact).norm() <= 2 * (contiguous - exact).norm()
 
 
-def test_few_terms_keep_channels_last():
+def test_convolutions_with_few_terms_keep_channels_last():
     convolution = nn.Conv2d(8, 8, 3, padding=1).to(memory_format=torch.channels_last)
     assert convolution.weight[0].numel() < MANY_TERMS
     found = convolve(convolution, torch.randn(3, 8, 6, 4).contiguous(memory_format=torch.channels_last), None)

@@ -83,7 +83,7 @@ def test_the_names_of_the_weights_are_the_originals():
     assert "net_core.down_blocks.blocks.0.conv.weight" in UResNet(replace(SMALL, residual=False)).state_dict()
 
 
-def test_images_start_from_xaviers_weights_without_bias():
+def test_weights_are_initialised_by_xavier_without_bias():
     network = UResNet(SMALL)
     weight = network.initial_convolution.conv.weight
     bound = (6 / (25 + 25 * 4)) ** 0.5
@@ -100,7 +100,7 @@ def gradients(network, outputs):
 
 
 @pytest.mark.parametrize("fields", OPTIONS, ids=lambda fields: ",".join(fields) or "uresnet")
-def test_stacked_planes_compute_what_one_plane_after_another_would(fields, plain_network):
+def test_stacked_planes_equal_separate_planes(fields, plain_network):
     options = replace(SMALL, **fields)
     torch.manual_seed(0)
     ours = build(options).double()

@@ -49,7 +49,7 @@ def test_unfinished_files_are_ignored_and_removed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "model-1.ckpt"]
 
 
-def test_an_instance_sweeps_only_its_own_files(tmp_path):
+def test_an_instance_removes_only_its_own_files(tmp_path):
     names = {f".model-2-{number}.ckpt.0a1b2c3d.part" for number in range(2)}
     names |= {".checkpoint.0a1b2c3d.part", ".checkpoint-1.0a1b2c3d.part"}
     for name in names:

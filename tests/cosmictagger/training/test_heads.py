@@ -40,7 +40,7 @@ def sure_of(cell, offsets=(0.5, 0.5)):
     return values
 
 
-def test_a_vertex_that_is_found_costs_nothing():
+def test_a_correct_vertex_has_no_loss():
     vertex = torch.tensor([[[5.0, 3.0]] * 3])
     loss, numbers = found(sure_of((1, 0), (0.25, 0.75)), vertex)
     assert float(loss) == pytest.approx(0.0, abs=1e-4)
@@ -56,7 +56,7 @@ def test_a_vertex_in_another_cell_counts_its_distance_in_pixels():
     assert float(loss) > 1
 
 
-def test_offsets_cost_their_squares():
+def test_offsets_have_a_squared_loss():
     vertex = torch.tensor([[[5.0, 3.0]] * 3])
     loss, _ = found(sure_of((1, 0), (0.5, 0.75)), vertex)
     assert float(loss) == pytest.approx(0.3 * 3 * 0.25**2, rel=1e-3)

@@ -22,5 +22,5 @@ EPOCH = 100
         (60 * EPOCH, 1e-4),
     ],
 )
-def test_the_rate_warms_up_stays_and_decays(step, rate):
+def test_the_learning_rate_warms_up_stays_and_decays(step, rate):
     assert SCHEDULE.rate(step) == pytest.approx(rate)

@@ -38,7 +38,7 @@ def test_beside_a_cuda_card_the_device_is_registered_only_when_used(monkeypatch,
 
 
 @pytest.mark.slow
-def test_with_off_libraries_find_no_gaudi(alone):
+def test_emulation_can_be_switched_off(alone):
     def program():
         import pytest
         import torch

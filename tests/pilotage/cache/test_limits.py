@@ -73,7 +73,7 @@ def test_an_entry_in_use_stays(tmp_path):
     assert unused not in names(store)
 
 
-def test_folders_of_others_stay(tmp_path):
+def test_folders_of_other_tools_stay(tmp_path):
     store = Store(tmp_path)
     for number, manifest in enumerate((None, "{}", '{"name": "another tool"}')):
         folder = tmp_path / (str(number) * 32)
@@ -90,7 +90,7 @@ def test_folders_of_others_stay(tmp_path):
     size=st.none() | st.integers(0, 500),
     age=st.none() | st.floats(0, 200),
 )
-def test_no_more_is_removed_than_the_limits_require(items, size, age):
+def test_only_as_much_is_removed_as_the_limits_require(items, size, age):
     things = [
         Item(path=Path(f"/cache/{number}"), state=state, size=length, used=NOW - old * DAY)
         for number, (length, old, state) in enumerate(items)

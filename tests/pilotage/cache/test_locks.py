@@ -54,7 +54,7 @@ def test_an_obstacle_with_the_name_of_a_lock_file_is_removed(tmp_path, obstacle)
     assert target.exists() == (obstacle == "link")
 
 
-def test_a_build_folder_is_abandoned_once_its_builder_has_let_go(tmp_path):
+def test_a_build_folder_without_a_lock_counts_as_abandoned(tmp_path):
     with BuildFolder.new(tmp_path, ".build.") as build:
         assert build.path.stat().st_mode & 0o777 == 0o700
         with abandoned(build.path) as is_free:

@@ -24,7 +24,7 @@ def test_a_directory_that_others_can_write_to_is_refused(tmp_path, rights):
         private_directory(shared)
 
 
-def test_so_is_one_inside_of_such_a_directory(tmp_path):
+def test_a_directory_inside_a_writable_one_is_refused(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
@@ -40,7 +40,7 @@ def test_a_sticky_parent_directory_is_accepted(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_somebody_elses_directory_is_refused(tmp_path):
+def test_a_directory_of_another_user_is_refused(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     os.chown(other, 12345, 12345)

@@ -52,7 +52,7 @@ def test_only_entries_that_are_not_in_use_are_removed(tmp_path):
     assert list(store.root.iterdir()) == []
 
 
-def test_finding_an_entry_notes_its_use(tmp_path):
+def test_finding_an_entry_records_its_use(tmp_path):
     store = built(tmp_path)
     manifest = store.folder(NAME) / "manifest.json"
     os.utime(manifest, (1000, 1000))
@@ -124,7 +124,7 @@ def test_only_the_builds_of_dead_processes_are_removed(tmp_path):
     assert list(store.root.iterdir()) == []
 
 
-def test_only_names_of_ours_are_leftovers(tmp_path):
+def test_only_folders_with_our_names_are_leftovers(tmp_path):
     store = Store(tmp_path, leftovers="tmp[a-z]{2}")
     for name in ("data", ".git", "tmpab", f".{NAME}.abc", f"{NAME}.lock", f"{NAME}.123", f"{NAME}.txt", "tmpabc"):
         (tmp_path / name).mkdir()

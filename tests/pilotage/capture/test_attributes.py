@@ -106,7 +106,7 @@ def test_an_input_kept_in_a_torch_module_is_reported(fake_tensors, warned):
     assert fake_tensors(module) == []
 
 
-def test_forward_may_keep_notes_that_it_reads_itself(twins, assert_same_state, fake_tensors, warned):
+def test_forward_may_set_attributes_that_it_reads_itself(twins, assert_same_state, fake_tensors, warned):
     class Noting(Network):
         def touch(self, x):
             self.features = self.layer(x).relu()
@@ -237,7 +237,7 @@ def test_unchanged_attributes_give_no_warning(warned):
     assert warned.messages == []
 
 
-def test_the_eager_tier_lets_python_go_on_counting(warned):
+def test_the_eager_tier_keeps_counting_in_python(warned):
     module = module_with(set_to("count", lambda self, x: self.count + 1), count=0)
     train(module, warned, steps=3, tier="eager")
     assert module.count == 3

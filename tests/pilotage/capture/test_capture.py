@@ -87,7 +87,7 @@ def test_a_program_knows_what_it_writes():
     assert capture(request(module)).written_buffers == ()
 
 
-def test_uncaptured_programs_run_no_forward_until_they_are_asked_to():
+def test_uncaptured_programs_do_not_run_forward_before_a_call():
     Network.runs = 0
     program = uncaptured(request(Network()))
     assert Network.runs == 0
@@ -240,7 +240,7 @@ class Squared(nn.Module):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds_of_layers_train_as_in_eager(kind, twins, eager, assert_equal, assert_same_state):
+def test_many_kinds_of_layers_train_as_in_eager(kind, twins, eager, assert_equal, assert_same_state):
     build, draw = KINDS[kind]
     mine, theirs = twins(lambda: Squared(build()))
     step = pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=0.1, momentum=0.9))

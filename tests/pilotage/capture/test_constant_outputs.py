@@ -58,7 +58,7 @@ def test_constant_and_varying_outputs_are_distinguished(case):
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("mode", ["all", "final", "sum"])
-def test_a_constant_comes_back_once_and_everything_else_by_the_schedule(case, mode, tier):
+def test_a_constant_is_returned_once_and_other_outputs_by_the_schedule(case, mode, tier):
     values, constant = case
     step = pilotage.inference(Returning(values), device_iterations=3, outputs=mode, tier=tier)
     sums, value = step(torch.ones(3, 2))

@@ -28,6 +28,6 @@ def test_gradients_that_overflowed_become_zero(bad):
     assert [gradient.tolist() for gradient in kept] == [[0.0, 0.0], [0.0]]
 
 
-def test_the_scale_stays_between_one_and_its_highest():
+def test_the_loss_scale_stays_within_its_limits():
     assert adjusted(HIGHEST / 2, 2.0, torch.ones(1))[0] == HIGHEST / 2
     assert adjusted(0.5, 2.0, torch.tensor([float("inf")]))[0] == 0.5

@@ -95,7 +95,7 @@ def test_forward_no_longer_runs_once_it_has_raised():
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_a_program_keeps_the_modes_of_its_parts_and_the_modules_own_stay(tier, assert_equal):
+def test_a_program_keeps_the_modes_of_its_submodules(tier, assert_equal):
     module = nn.Sequential(nn.Dropout(0.9), nn.Dropout(0.9))
     module[1].eval()
     modes = modes_of(module)

@@ -31,7 +31,7 @@ def training(module, **options):
     return pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.5), **options)
 
 
-def test_state_that_is_overwritten_trains_as_with_a_copy_of_it(assert_equal, assert_same_state):
+def test_overwritten_state_trains_like_a_copy(assert_equal, assert_same_state):
     torch.manual_seed(0)
     mine, theirs = Remembering(copies=False), Remembering(copies=True)
     theirs.load_state_dict(mine.state_dict())

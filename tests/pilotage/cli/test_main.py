@@ -28,7 +28,7 @@ def test_an_unknown_command_is_refused_and_the_known_ones_are_named(capsys):
     assert "doctor" in capsys.readouterr().err
 
 
-def test_an_error_of_ours_becomes_one_line_and_a_failing_exit_code(monkeypatch, capsys):
+def test_a_pilotage_error_becomes_one_line_and_a_failing_exit_code(monkeypatch, capsys):
     def fail(arguments: Namespace) -> int:
         raise BackendError("No backend named 'tpu'. Choose one of: cpu.")
 
@@ -46,7 +46,7 @@ def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == "pilotage try: interrupted\n"
 
 
-def test_the_module_answers_as_the_command_does_and_quickly_because_help_needs_no_torch():
+def test_python_m_pilotage_shows_the_help_quickly_without_torch():
     program = "import sys; sys.modules['torch'] = None; sys.argv = ['pilotage', '--version']; "
     program += "import runpy; runpy.run_module('pilotage', run_name='__main__')"
     answered = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

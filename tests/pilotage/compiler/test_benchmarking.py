@@ -28,7 +28,7 @@ def test_a_busy_machine_does_not_change_the_best_time():
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("quick_at", [1, 2])
-def test_each_way_is_timed_with_its_best_number_of_threads(quick_at):
+def test_each_candidate_is_timed_with_its_best_number_of_threads(quick_at):
     def one():
         time.sleep(QUICK if torch.get_num_threads() == quick_at else SLOW)
 

@@ -29,14 +29,14 @@ def filled(root, fingerprint=HERE):
     return cache
 
 
-def test_what_was_built_is_found(tmp_path):
+def test_a_built_entry_is_found(tmp_path):
     cache = filled(tmp_path)
     entry = cache.find(HERE)
     assert entry.tuning == TUNING
     assert entry.folder == cache.folder(HERE)
 
 
-def test_what_was_not_built_is_not(tmp_path):
+def test_an_entry_that_was_not_built_is_not_found(tmp_path):
     assert filled(tmp_path).find(Fingerprint({"operations": "other"})) is None
 
 

@@ -56,7 +56,7 @@ def test_an_entry_for_fewer_parts_is_refused(cache):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("place", ["manifest.json", LIBRARY, "train", "train/more.so", ""])
-def test_a_fifo_in_any_place_never_blocks(cache, place):
+def test_a_fifo_anywhere_in_the_cache_does_not_block(cache, place):
     path = cache.folder(RELU) / place
     if path.is_dir():
         swap(path, _other(path))
@@ -75,14 +75,14 @@ def _other(path):
 
 @pytest.mark.parametrize("place", ["", "train", LIBRARY, "manifest.json"])
 @pytest.mark.parametrize("rights", [0o777, 0o770])
-def test_what_others_can_write_to_is_refused(cache, place, rights):
+def test_files_that_others_can_write_to_are_refused(cache, place, rights):
     (cache.folder(RELU) / place).chmod(rights)
     refused(cache, RELU, r"not used: .*can be written to by others \(mode 07")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("place", ["", "train", LIBRARY, "manifest.json"])
-def test_what_belongs_to_another_user_is_refused(cache, place):
+def test_files_of_another_user_are_refused(cache, place):
     os.chown(cache.folder(RELU) / place, 12345, 12345)
     refused(cache, RELU, r"belongs to another user \(uid 12345\)")
 
@@ -106,7 +106,7 @@ def test_a_changed_manifest_is_noticed_even_if_all_files_are_right(cache):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
-def test_what_we_write_ourselves_is_private_whatever_the_umask(tmp_path, mask):
+def test_written_files_are_private_whatever_the_umask(tmp_path, mask):
     before = os.umask(mask)
     try:
         cache = NativeCache(tmp_path / "users" / "cache")

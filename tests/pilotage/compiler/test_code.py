@@ -43,7 +43,7 @@ def misaligned(values):
     return place.copy_(values)
 
 
-def test_arguments_are_changed_in_place_wherever_they_lie(adding):
+def test_arguments_are_changed_in_place_at_any_address(adding):
     for place in (torch.clone, misaligned):
         total = place(torch.ones(4, 3))
         for expected in (2.0, 3.0):

@@ -74,13 +74,13 @@ def test_pools_of_any_size_are_zeroed_in_place_by_a_compiled_kernel():
 
 
 @pytest.mark.slow
-def test_what_is_compiled_for_a_card_is_rewritten_before():
+def test_graphs_for_a_card_are_rewritten_before_compilation():
     done = subprocess.run([sys.executable, "-c", REWRITING], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["cuda"], done.stderr
 
 
 @pytest.mark.slow
-def test_draws_stay_whole_on_every_device_and_gradients_of_pooling_on_cards():
+def test_dropout_is_never_decomposed_and_pooling_gradients_not_on_cards():
     done = subprocess.run([sys.executable, "-c", RULES], capture_output=True, text=True, check=True)
     cpu, cuda = (line.split() for line in done.stdout.splitlines())
     assert "native_dropout" not in {*cpu, *cuda}

@@ -26,7 +26,7 @@ class Encoder(nn.Module):
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="There is no CUDA device.")
 @pytest.mark.parametrize("device_iterations", [1, 3])
-def test_masks_of_dropout_are_those_of_the_graph(tmp_path, device_iterations):
+def test_dropout_masks_are_those_of_the_graph(tmp_path, device_iterations):
     torch.manual_seed(0)
     model = Encoder()
     batch = [torch.randn(4 * device_iterations, 32, 64) for _ in range(2)]

@@ -42,6 +42,6 @@ print(source.count("std::pow("))
 
 
 @pytest.mark.slow
-def test_compiled_code_takes_a_power_once_for_all_parameters():
+def test_compiled_code_computes_a_power_once_for_all_parameters():
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "1"

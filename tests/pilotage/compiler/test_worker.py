@@ -46,7 +46,7 @@ class Insisting(Job):
         ({GRAPH: 1.0}, Insisting, GRAPH),
     ],
 )
-def test_the_fastest_way_is_taken_if_it_gains_enough(seconds, job, chosen):
+def test_the_fastest_candidate_is_used_if_it_gains_enough(seconds, job, chosen):
     assert _choose(seconds, job) == chosen
 
 
@@ -68,7 +68,7 @@ def test_cpu_timing_runs_in_the_thread_with_normal_priority():
 
 
 @pytest.mark.parametrize(("shown_later", "kept"), [(0.5, [GRAPH, COMPILED]), (0.0, [GRAPH])])
-def test_more_noise_is_tried_before_a_way_is_refused(monkeypatch, shown_later, kept):
+def test_more_noise_is_tried_before_a_candidate_is_refused(monkeypatch, shown_later, kept):
     right = torch.arange(100.0)
 
     class Result:
@@ -233,7 +233,7 @@ def test_a_deep_network_in_bfloat16_is_compiled_although_rounding_changes_its_gr
 
 
 @pytest.mark.slow
-def test_compiled_code_checks_what_it_is_given(cache):
+def test_compiled_code_checks_its_arguments(cache):
     torch.manual_seed(0)
     model, x, y = perceptron()
     trainer = pilotage.training(

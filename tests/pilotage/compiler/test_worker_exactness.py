@@ -58,7 +58,7 @@ def pictures(size):
 
 
 @pytest.mark.slow
-def test_a_layout_whose_kernel_adds_naively_is_refused_however_fast_it_is(tmp_path, monkeypatch):
+def test_a_layout_with_an_inaccurate_kernel_is_refused_even_if_it_is_fast(tmp_path, monkeypatch):
     torch.manual_seed(0)
     job = job_of(Scaled(nn.BatchNorm2d(16)), pictures(256), tmp_path)
     tuning = tuned(job, tmp_path, monkeypatch)

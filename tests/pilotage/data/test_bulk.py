@@ -44,13 +44,13 @@ def test_a_bulk_read_is_what_collation_gives_bit_by_bit(shape, dtype, rows, data
     assert_the_very_same(reader(indices), collated(dataset, indices))
 
 
-def test_a_subset_is_read_through_to_its_whole():
+def test_a_subset_is_read_in_bulk_from_its_dataset():
     whole = TensorDataset(torch.rand(20, 3), torch.arange(20))
     subset = Subset(Subset(whole, range(0, 20, 2)), [3, 1, 4, 1, 5])
     assert_the_very_same(bulk_reader(subset, default_collate)([4, 0, 2]), collated(subset, [4, 0, 2]))
 
 
-def test_an_index_beyond_the_end_is_an_index_error_as_ever():
+def test_an_index_beyond_the_end_raises_index_error():
     with pytest.raises(IndexError, match="out of"):
         bulk_reader(TensorDataset(torch.rand(5)), default_collate)([0, 5])
 

@@ -65,7 +65,7 @@ def test_concatenating_does_not_change_the_batches():
     assert torch.equal(first["x"], rows(1))
 
 
-def test_lists_of_names_are_joined_end_to_end():
+def test_lists_of_names_are_concatenated():
     assert concatenate([["cat", "dog"], ["owl"]]) == ["cat", "dog", "owl"]
 
 
@@ -79,7 +79,7 @@ def test_values_that_cannot_be_concatenated_are_named():
         concatenate([{"classes": 10}, {"classes": 11}])
 
 
-def test_batches_of_different_make_are_refused():
+def test_batches_of_different_structures_are_refused():
     with pytest.raises(InputError, match="the same keys"):
         concatenate([{"a": rows(1)}, {"b": rows(1)}])
     with pytest.raises(InputError, match=r"equally many members, not \[1, 2\]"):

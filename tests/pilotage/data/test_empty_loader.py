@@ -49,7 +49,7 @@ def test_the_error_shows_how_a_combined_batch_is_computed():
         iter(loader)
 
 
-def test_a_dataset_without_items_is_refused_whatever_becomes_of_incomplete_batches():
+def test_an_empty_dataset_is_refused_with_and_without_drop_last():
     for drop_last in (True, False):
         with pytest.raises(OptionError, match="0 items"):
             iter(Loader(Nothing(), batch_size=2, drop_last=drop_last))

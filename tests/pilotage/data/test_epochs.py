@@ -99,11 +99,11 @@ def test_a_later_run_resumes_as_if_never_interrupted(make, seen, later):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seen", [0, 3, 5, 7])
-def test_with_workers_too(seen):
+def test_a_run_with_workers_resumes_as_if_never_interrupted(seen):
     goes_on_as_if_nothing_had_happened(with_workers, seen, 6)
 
 
-def test_a_position_of_a_position_is_one_too():
+def test_a_position_taken_after_restoring_one_can_be_restored():
     seed(1)
     undisturbed = tensors(islice(iter(Epochs(shuffled())), 14))
     position = None
@@ -126,7 +126,7 @@ def test_epochs_and_batches_are_counted():
     assert counts == [(0, number) for number in range(1, 7)] + [(1, 1), (1, 2)]
 
 
-def test_no_batch_at_all_is_refused():
+def test_an_empty_epoch_is_refused():
     for kind in (Loader, DataLoader):
         with pytest.raises(OptionError, match=rf"has {len(Noisy())} items, and one combined batch takes 99\."):
             next(iter(Epochs(kind(Noisy(), batch_size=99, drop_last=True))))

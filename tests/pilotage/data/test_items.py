@@ -47,7 +47,7 @@ def test_a_dictionary_keeps_the_order_of_its_names():
     assert arrived["a"] is A
 
 
-def test_dictionaries_of_the_same_names_are_alike_in_any_order():
+def test_dictionaries_with_the_same_keys_match_in_any_order():
     tensors, structure = flatten_item({"b": B, "a": A}, {})
     others, other = flatten_item({"a": A, "b": B}, {})
     assert structure == other
@@ -59,7 +59,7 @@ def test_a_structure_contains_no_tensors():
     assert structure.template == {"b": None}
 
 
-def test_an_object_with_a_parser_arrives_as_what_it_is():
+def test_an_object_with_a_parser_keeps_its_type():
     arrived = sent(Graph(A, B, "ring"), {Graph: GraphParser()})
     assert isinstance(arrived, Graph)
     assert arrived.edges is B

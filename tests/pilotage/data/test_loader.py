@@ -148,7 +148,7 @@ def test_batches_of_a_sampler_keep_their_structure():
     assert loader.combined_batch_size is None
 
 
-def test_a_sampler_without_a_length_is_iterated_all_the_same():
+def test_a_sampler_without_a_length_is_iterated():
     loader = Loader(Numbers(8), Batching(replicas=2), batch_sampler=iter([[0, 1], [2, 3]]))
     assert numbers_of(loader) == [0, 1, 2, 3]
     with pytest.raises(TypeError):
@@ -181,9 +181,7 @@ def test_without_a_batch_size_samples_are_yielded_unchanged():
     drop_last=st.booleans(),
     shuffle=st.booleans(),
 )
-def test_over_all_processes_no_sample_is_lost_or_doubled(
-    samples, batch_size, iterations, processes, drop_last, shuffle
-):
+def test_processes_load_every_sample_exactly_once(samples, batch_size, iterations, processes, drop_last, shuffle):
     loaders = [
         Loader(
             Numbers(max(samples, 1)),
@@ -223,7 +221,7 @@ def test_data_that_cannot_be_divided_among_processes_is_refused(arguments, messa
         Loader(**{"dataset": Numbers(10)} | arguments, shard=Shard(process=0, processes=2))
 
 
-def test_pieces_are_yielded_for_someone_else_to_put_together():
+def test_pieces_are_yielded_for_later_rebatching():
     loader = Loader(Numbers(20), Batching(device_iterations=4), batch_size=2, piece_size=3)
     assert [len(numbers) for _, numbers in loader] == [3] * 6 + [2]
     assert loader.combined_batch_size == 8

@@ -16,7 +16,7 @@ def normalised(images: torch.Tensor) -> torch.Tensor:
     return images.float().div(255).sub(0.5).div(0.5)
 
 
-def test_it_is_what_torchvision_does_to_the_last_bit():
+def test_normalisation_is_bitwise_identical_to_torchvision():
     wrapped = pilotage.inference(pilotage.Normalized(nn.Identity()), backend="cpu")
     assert torch.equal(wrapped(BYTES), normalised(BYTES))
 
@@ -43,5 +43,5 @@ def test_numbers_are_refused():
         pilotage.Normalized(nn.Identity())(BYTES.float())
 
 
-def test_the_state_of_the_model_is_all_there_is():
+def test_the_state_dictionary_is_that_of_the_model():
     assert set(pilotage.Normalized(nn.Linear(2, 2)).state_dict()) == {"module.weight", "module.bias"}

@@ -52,7 +52,7 @@ def test_tensors_start_aligned():
     assert all(tensor.data_ptr() % 64 == 0 for chunk in range(2) for tensor in ring.read(chunk, (3, 5)))
 
 
-def test_a_shorter_item_is_read_as_short_as_it_was():
+def test_a_shorter_item_keeps_its_number_of_rows():
     writer, reader = ring_for([torch.rand(4, 3)])
     rows = writer.write(0, [torch.ones(2, 3)])
     assert torch.equal(reader.read(0, rows)[0], torch.ones(2, 3))

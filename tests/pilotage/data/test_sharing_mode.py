@@ -23,7 +23,7 @@ def test_each_way_of_sharing_has_its_start_method():
     }
 
 
-def test_a_started_process_is_at_the_other_end():
+def test_a_started_process_is_connected_by_the_channel():
     process, connection = start_process(SharingMode.FORK, say_who_it_is, "task", preload=[], name="who")
     assert connection.recv() == ("task", process.pid, os.getpid())
     with pytest.raises(EOFError):
@@ -33,7 +33,7 @@ def test_a_started_process_is_at_the_other_end():
     connection.close()
 
 
-def test_tensors_by_value_cost_no_descriptor_and_share_nothing():
+def test_tensors_sent_by_value_use_no_descriptor_and_share_no_memory():
     tensors = [torch.rand(3) for _ in range(5)]
     before = len(os.listdir("/proc/self/fd"))
     carried = pickle.loads(ForkingPickler.dumps(by_value(tensors)))

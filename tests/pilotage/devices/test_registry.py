@@ -15,13 +15,13 @@ def no_environment(monkeypatch):
     monkeypatch.delenv("PILOTAGE_BACKEND", raising=False)
 
 
-def test_the_processor_is_the_last_resort_and_always_there():
+def test_the_cpu_is_always_available_and_chosen_last():
     assert [*backends()] == ["cuda", "hpu", "cpu"]
     assert backends()["cpu"].problem() is None
 
 
 @pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device here")
-def test_without_a_wish_the_best_present_is_taken_and_the_others_are_explained():
+def test_without_a_request_the_best_available_backend_is_chosen_and_others_are_explained():
     choice = choose()
     assert (choice.capabilities.name, choice.tier) == ("cpu", Tier.GRAPH)
     assert choice.reason.startswith("the best device present (no cuda: ")
@@ -49,7 +49,7 @@ def test_the_option_chooses_over_the_environment(monkeypatch):
 
 
 @pytest.mark.skipif(HAS_CUDA, reason="there is a CUDA device here")
-def test_an_absent_card_is_refused_with_words(monkeypatch):
+def test_an_absent_card_is_refused_with_an_explanation(monkeypatch):
     with pytest.raises(OptionError, match=r"the backend option is 'cuda', but .*CUDA.* Choose one of: cpu\."):
         choose("cuda")
     monkeypatch.setenv("PILOTAGE_BACKEND", "cuda")
@@ -57,7 +57,7 @@ def test_an_absent_card_is_refused_with_words(monkeypatch):
         choose()
 
 
-def test_an_absent_gaudi_is_refused_with_words(monkeypatch):
+def test_an_absent_gaudi_is_refused_with_an_explanation(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r"'hpu', but habana_frameworks.torch is not installed"):
         choose("hpu")

@@ -35,7 +35,7 @@ def prove_with_keys(store: str, keys: list[bytes]):
     return before, is_authenticated(), int(total)
 
 
-def test_processes_with_the_key_of_the_job_go_on_together(world, tmp_path):
+def test_processes_with_the_key_of_the_job_are_accepted(world, tmp_path):
     key = bytes(32)
     for found in world(prove_with_keys, 3, store=str(tmp_path / "store"), keys=[key] * 3):
         assert found == (False, True, 3)

@@ -39,7 +39,7 @@ def test_an_unreadable_host_list_is_shown_with_the_right_form(text):
         expand_hosts(text)
 
 
-def test_a_host_stands_once():
+def test_a_host_may_be_listed_only_once():
     with pytest.raises(OptionError, match="names a1 more than once"):
         expand_hosts("a[0-2],a1")
 
@@ -57,12 +57,12 @@ def test_a_host_stands_once():
     ],
     ids=lambda text: text[:30],
 )
-def test_slips_in_a_range_are_refused_at_once(text, message):
+def test_invalid_ranges_are_refused_at_once(text, message):
     with pytest.raises(OptionError, match=message) as refused:
         expand_hosts(text)
     assert len(str(refused.value)) < 1000
 
 
-def test_the_largest_list_is_read_in_a_moment():
+def test_the_largest_list_is_read_quickly():
     assert len(expand_hosts("node[00000-65535]")) == 65_536
     assert len(expand_hosts(",".join(f"n{number}" for number in range(65_536)))) == 65_536

@@ -63,7 +63,7 @@ def test_the_directory_of_another_user_is_refused():
             JobDirectory.at(str(made.path))
 
 
-def test_a_key_that_is_cut_off_is_refused():
+def test_a_truncated_key_is_refused():
     with JobDirectory.make() as made:
         (made.path / "key").write_bytes(b"short")
         with pytest.raises(DistributedError, match="has 5 bytes instead of 32"):

@@ -30,7 +30,7 @@ def test_each_instance_takes_the_next_card_and_too_few_cards_are_shared(host, ra
     assert take_own_card(host(rank, 6)) is None
 
 
-def test_a_process_by_itself_sees_all_cards(host):
+def test_a_single_process_sees_all_cards(host):
     assert take_own_card(host(0, 1)) is None
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 

@@ -113,7 +113,7 @@ def compile_for_long():
     return True
 
 
-def test_one_that_compiles_is_waited_for_beyond_the_timeout(world):
+def test_a_compiling_peer_is_waited_for_beyond_the_timeout(world):
     assert world(compile_for_long, 2) == [True, True]
 
 
@@ -122,7 +122,7 @@ def test_without_a_rendezvous_address_the_error_says_which_variables_to_set():
         Peers(world=World(rank=1, size=2, launcher="OpenMPI")).join()
 
 
-def test_a_port_that_is_taken_is_named():
+def test_a_port_in_use_is_named():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -74,7 +74,7 @@ def train_both_ways(folder):
     }
 
 
-def test_shared_out_state_gives_the_same_weights_and_the_same_state_together(world, tmp_path):
+def test_a_sharded_optimizer_state_gives_the_same_weights_and_state(world, tmp_path):
     for found in world(train_both_ways, 2, folder=tmp_path):
         for (expected_weights, expected_state, complete), (weights, state, held) in found.values():
             assert all(torch.equal(weights[name], expected_weights[name]) for name in expected_weights)

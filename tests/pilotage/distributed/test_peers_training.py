@@ -239,7 +239,7 @@ def draw_masks(**options):
 
 
 @pytest.mark.slow
-def test_no_two_replicas_of_the_world_draw_the_same_and_a_second_run_draws_the_same_again(world):
+def test_all_replicas_draw_different_numbers_and_runs_are_repeatable(world):
     runs = [torch.cat(world(draw_masks, 2, replicas=2, seed=11)) for _ in range(2)]
     assert torch.equal(*runs)
     assert len({tuple(mask.tolist()) for mask in runs[0]}) == 4
@@ -263,7 +263,7 @@ def train_with_pooling(pooling: str, instances: int, replicas: int, accumulation
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pooling", [pooling.value for pooling in Pooling])
-def test_whenever_the_mean_is_taken_it_is_that_of_all_instances(world, pooling):
+def test_the_mean_is_over_all_instances_for_every_pooling(world, pooling):
     reference = train_with_pooling(pooling, 1, 4, 2)
     for state in world(train_with_pooling, 2, pooling=pooling, instances=2, replicas=2, accumulation=2):
         assert_close(state, reference)

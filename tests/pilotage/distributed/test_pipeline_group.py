@@ -193,7 +193,7 @@ def test_training_resumes_from_checkpoints_of_all_stages_as_if_never_stopped(see
         assert names == ["checkpoint-00000003-0000-00.pilotage", "checkpoint-00000003-0000-01.pilotage"]
 
 
-def test_every_stage_learns_of_a_nonfinite_loss_and_stops_before_the_update_if_asked(seen):
+def test_every_stage_sees_a_nonfinite_loss_and_stops_before_the_update_on_request(seen):
     for each in seen:
         warnings, error, before, after = each["overflow"]
         (warning,) = warnings
@@ -210,11 +210,11 @@ def test_all_stages_refuse_what_stages_in_processes_do_not_support(seen):
         assert "Choose one of: '1f1b', 'gpipe', 'sharded'" in refusals["unknown"]
 
 
-def test_weights_can_be_read_changed_and_sent_and_programs_detached_and_captured_anew(seen):
+def test_weights_can_be_changed_and_programs_detached_and_captured_again(seen):
     reference = train_again()
     for each in seen:
         same(each["again"], reference)
 
 
-def test_one_instance_has_no_peers_however_many_processes_it_is(seen):
+def test_one_instance_of_several_processes_has_no_peers(seen):
     assert [each["peers"] for each in seen] == [None, None]

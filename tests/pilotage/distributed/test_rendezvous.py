@@ -37,7 +37,7 @@ def look_around():
     return listening(), peers.world.port, is_authenticated(), type(dist.distributed_c10d._get_default_store()).__name__
 
 
-def test_on_one_host_nothing_listens_but_gloo_on_the_loopback_and_members_are_proved(world):
+def test_on_one_host_only_gloo_listens_on_loopback_and_members_are_authenticated(world):
     for places, port, proved, store in world(look_around, 2):
         assert places
         assert {address for address, _ in places} == {"0100007F"}
@@ -70,7 +70,7 @@ def use_a_group_of_the_script(directory: str):
     return Peers(world=known).gather(world.rank), is_authenticated()
 
 
-def test_a_group_that_the_script_has_made_is_proved_too(world, tmp_path):
+def test_a_group_created_by_the_script_is_authenticated_too(world, tmp_path):
     with JobDirectory.make() as made:
         assert world(use_a_group_of_the_script, 2, directory=str(made.path)) == [([0, 1], True)] * 2
 

@@ -9,11 +9,11 @@ from pilotage.distributed.single_instance import SingleInstance, is_instance, lo
 from pilotage.distributed.world import World
 
 
-def test_a_process_by_itself_speaks():
+def test_a_single_process_logs():
     assert is_instance(0, {})
 
 
-def test_one_instance_speaks_and_of_its_stages_the_first():
+def test_only_the_first_stage_of_one_instance_logs():
     worlds = [World(rank=rank, size=2, stages_per_replica=2, stage=stage) for rank in (0, 1) for stage in (0, 1)]
     speaking = [is_instance(instance, poprun_variables(world)) for instance in (0, 1) for world in worlds]
     assert speaking == [True, False, False, False, False, False, True, False]

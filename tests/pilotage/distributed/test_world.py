@@ -9,7 +9,7 @@ from pilotage.errors import OptionError
 
 
 @given(size=st.integers(1, 64), replicas=st.integers(1, 8))
-def test_the_replicas_of_all_instances_are_counted_through_without_gap(size, replicas):
+def test_replicas_are_numbered_consecutively_over_all_instances(size, replicas):
     worlds = [World(rank=rank, size=size, replicas_per_instance=replicas) for rank in range(size)]
     numbers = [world.first_replica + replica for world in worlds for replica in range(replicas)]
     assert numbers == list(range(worlds[0].replicas))

@@ -123,7 +123,7 @@ DOORS = pytest.mark.parametrize("door", ["pilotage", "poptorch"])
 
 
 @DOORS
-def test_an_interrupt_in_a_call_leaves_whole_updates_and_training_goes_on(door, key_press, assert_equal):
+def test_an_interrupted_call_leaves_complete_updates_and_training_continues(door, key_press, assert_equal):
     model, truth = Trained(door), Undisturbed(door=door)
     model.train()
     numbers = how_many(key_press, model.train)
@@ -147,7 +147,7 @@ def test_an_interrupt_in_a_call_leaves_whole_updates_and_training_goes_on(door, 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @DOORS
-def test_an_interrupt_before_any_instruction_of_a_call_leaves_whole_updates(door, key_press, assert_equal):
+def test_an_interrupt_at_any_instruction_of_a_call_leaves_complete_updates(door, key_press, assert_equal):
     model, truth = Trained(door), Undisturbed(door=door)
     model.train()
     for number in range(1, how_many(key_press, model.train) + 1):
@@ -170,7 +170,7 @@ def test_a_long_call_can_be_interrupted_between_updates(key_press):
 
 
 @DOORS
-def test_an_interrupt_in_a_read_leaves_the_hosts_memory_old_or_new(door, key_press, assert_equal):
+def test_an_interrupted_read_leaves_old_or_new_weights(door, key_press, assert_equal):
     model, truth = Trained(door), Undisturbed(door=door)
     model.train()
     places = [(t.data_ptr(), t.nbytes) for t in (*model.module.parameters(), *model.module.buffers())]
@@ -189,7 +189,7 @@ def test_an_interrupt_in_a_read_leaves_the_hosts_memory_old_or_new(door, key_pre
 
 
 @DOORS
-def test_a_read_after_an_interrupted_call_that_followed_a_read_is_right(door, key_press, assert_equal):
+def test_a_read_after_an_interrupted_call_is_up_to_date(door, key_press, assert_equal):
     model, truth = Trained(door), Undisturbed(door=door)
     model.train()
     numbers = how_many(key_press, model.train)
@@ -293,7 +293,7 @@ def test_an_interrupt_while_a_program_is_attached_or_detached_loses_no_optimizer
         number += max(1, numbers // 12)
 
 
-def test_a_program_that_handles_ctrl_c_itself_has_its_handler_called_once_and_goes_on(key_press, assert_equal):
+def test_a_users_handler_is_called_once_and_training_continues(key_press, assert_equal):
     model, truth, calls = Trained(), Undisturbed(), []
     model.train()
     before = signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))

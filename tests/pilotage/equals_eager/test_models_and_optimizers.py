@@ -70,7 +70,7 @@ def test_every_batching_mode_and_reduction_equals_eager_loops(
 
 @pytest.mark.long
 @pytest.mark.parametrize("batching", BATCHINGS, ids=name_of)
-def test_every_model_trains_by_every_optimizer_in_every_batching(assert_equals_eager, model, optimizer, batching):
+def test_every_model_trains_with_every_optimizer_and_batching(assert_equals_eager, model, optimizer, batching):
     """Output modes and reductions, which the test above crosses with all batchings, take turns here."""
     mode, reduction = TURNS[zlib.crc32(f"{model} {optimizer} {name_of(batching)}".encode()) % len(TURNS)]
     assert_equals_eager(model, optimizer, calls=2, reduction=reduction, **batching, **mode_for(batching, mode))

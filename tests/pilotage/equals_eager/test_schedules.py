@@ -83,7 +83,7 @@ def follow(mine, theirs, make, schedule, eager, *, micro_batches=1, **options):
 
 @settings(max_examples=8, deadline=None)
 @given(optimizer=st.sampled_from(sorted(OPTIMIZERS)), schedule=st.sampled_from(sorted(SCHEDULES)))
-def test_a_schedule_needs_only_its_own_step(eager, twins, assert_equal, assert_same_state, optimizer, schedule):
+def test_a_schedule_is_followed_without_other_calls(eager, twins, assert_equal, assert_same_state, optimizer, schedule):
     mine, theirs = twins(Regression)
     losses = follow(mine, theirs, OPTIMIZERS[optimizer], SCHEDULES[schedule], eager, tier="graph")
     assert_equal([one for one, _ in losses], [other for _, other in losses])

@@ -170,9 +170,7 @@ def test_a_float64_model_trains_bitwise_like_eager(options, eager, twins, assert
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 2e-2), (torch.float16, 2e-3)])
-def test_a_model_of_half_precision_trains_within_its_rounding(
-    eager, twins, assert_equal, assert_same_state, dtype, tolerance
-):
+def test_a_half_precision_model_trains_within_rounding(eager, twins, assert_equal, assert_same_state, dtype, tolerance):
     mine, theirs = twins(lambda: Regression().to(dtype))
     step, reference = pilotage.training(mine, sgd(mine)), eager(theirs, sgd(theirs))
     for batch in batches(3, dtype=dtype):
@@ -238,7 +236,7 @@ class Complex(nn.Module):
         return output, functional.mse_loss(output, target)
 
 
-def test_complex_parameters_train_where_nothing_is_pooled(eager, twins, assert_equal, assert_same_state):
+def test_complex_parameters_train_if_nothing_is_pooled(eager, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Complex)
     step, reference = pilotage.training(mine, sgd(mine)), eager(theirs, sgd(theirs))
     for batch in batches(3):
@@ -247,7 +245,7 @@ def test_complex_parameters_train_where_nothing_is_pooled(eager, twins, assert_e
 
 
 @pytest.mark.parametrize("option", ["gradient_accumulation", "replicas"])
-def test_complex_parameters_are_refused_where_gradients_are_pooled(option):
+def test_complex_parameters_are_refused_if_gradients_are_pooled(option):
     module = Complex()
     with pytest.raises(pilotage.PilotageError, match="parameter 'weight' is complex"):
         pilotage.training(module, sgd(module), **{option: 2})(*batches(1)[0])

@@ -96,7 +96,7 @@ def test_first_calls_of_different_models_do_not_disturb_each_other(door, fake_te
 
 @DOORS
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_calls_of_one_model_return_what_they_return_alone(door, tier, assert_equal):
+def test_concurrent_calls_return_what_single_calls_return(door, tier, assert_equal):
     module = network()
     model = inference(module, door, tier)
     batches = [torch.randn(4, 6) for _ in range(40)]

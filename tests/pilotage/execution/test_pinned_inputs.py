@@ -28,7 +28,7 @@ def test_a_copy_has_the_values_of_its_source(dtype, form, rows, columns):
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
-def test_small_ones_are_copied_by_one_thread_and_large_ones_by_all(monkeypatch, most):
+def test_small_tensors_are_copied_by_one_thread_and_large_ones_by_all(monkeypatch, most):
     monkeypatch.setattr(staging, "_WORTH_THREADS", most)
     source = torch.arange(1000.0)
     moved = []

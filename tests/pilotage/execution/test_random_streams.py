@@ -24,7 +24,7 @@ def test_without_seeds_the_stream_is_torchs_own():
     assert torch.rand(4).tolist() == first
 
 
-def test_a_seeded_stream_goes_on_where_it_was_and_leaves_torchs_own_alone():
+def test_a_seeded_stream_continues_and_does_not_affect_torchs_generator():
     streams = RandomStreams(CPU, [5])
     assert not streams.shared
     torch.manual_seed(1)
@@ -35,7 +35,7 @@ def test_a_seeded_stream_goes_on_where_it_was_and_leaves_torchs_own_alone():
     assert [torch.rand(4).tolist(), torch.rand(4).tolist()] == [first, second]
 
 
-def test_replicas_have_streams_of_their_own_whatever_order_they_draw_in():
+def test_replicas_have_independent_streams():
     one, other = RandomStreams(CPU, [5, 6]), RandomStreams(CPU, [5, 6])
     assert [drawn(one, 0), drawn(one, 1), drawn(one, 0)] == [
         drawn(other, 0),
@@ -43,7 +43,7 @@ def test_replicas_have_streams_of_their_own_whatever_order_they_draw_in():
     ]
 
 
-def test_a_stream_stands_still_where_something_is_raised():
+def test_a_stream_does_not_advance_if_an_error_is_raised():
     streams = RandomStreams(CPU, [5])
     torch.manual_seed(1)
     outside = torch.get_rng_state()
@@ -61,7 +61,7 @@ def test_a_stream_stands_still_where_something_is_raised():
 
 
 @pytest.mark.parametrize("seeds", [[], [5], [5, 6]])
-def test_states_can_be_kept_and_put_back(seeds):
+def test_stream_states_can_be_saved_and_restored(seeds):
     streams = RandomStreams(CPU, seeds)
     states = streams.states
     first = [drawn(streams, replica) for replica in range(max(1, len(seeds)))]
@@ -70,7 +70,7 @@ def test_states_can_be_kept_and_put_back(seeds):
 
 
 @given(st.integers(-(2**40), 2**63 - 1), st.integers(1, 64))
-def test_replicas_get_different_seeds_that_torch_takes_and_the_first_ones_is_the_users(seed, replicas):
+def test_replicas_get_different_valid_seeds_and_the_first_is_the_users(seed, replicas):
     seeds = seeds_for(seed, replicas)
     assert len(set(seeds)) == len(seeds) == replicas
     assert seeds[0] % 2**63 == seed % 2**63

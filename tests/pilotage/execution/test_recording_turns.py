@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pilotage.execution.recording_turns import RecordingTurns
 
 
-def test_calls_run_side_by_side():
+def test_calls_run_concurrently():
     turns, together = RecordingTurns(), threading.Barrier(3)
 
     def call():
@@ -20,7 +20,7 @@ def test_calls_run_side_by_side():
             future.result()
 
 
-def test_nothing_runs_beside_a_recording():
+def test_no_call_runs_during_a_recording():
     turns, calls, recordings, seen = RecordingTurns(), [], [], []
 
     def work(number):

@@ -39,13 +39,13 @@ def test_replicas_share_weights_and_have_buffers_of_their_own():
     assert state.arguments(sections, 0) is first
 
 
-def test_the_optimizer_starts_from_nothing(assert_equal):
+def test_the_optimizer_state_starts_at_zero(assert_equal):
     state, _ = state_of(nn.Linear(3, 2))
     assert state.counter.item() == 0
     assert all(not slot.any() for slot in state.slots.values())
 
 
-def test_values_are_exact_and_can_be_taken_anew():
+def test_values_are_exact_and_can_be_reloaded():
     module = nn.Linear(3, 2)
     state, plan = state_of(module)
     values = dict(zip(state.layout.values, state.arguments((Section.VALUES,), 0), strict=True))

@@ -21,7 +21,7 @@ class Classifier(nn.Module):
         return output, functional.cross_entropy(output, labels)
 
 
-def test_made_up_inputs_are_the_same_at_each_call_whatever_the_host_sends():
+def test_synthetic_inputs_are_the_same_at_each_call():
     batch = [torch.tensor([4, 9]), torch.full((2, 3), torch.nan), torch.tensor([-7, 99]), torch.tensor([True, True])]
     executor = Executor(Classifier(), execution=Execution(synthetic_inputs=True))
     output, loss = executor(*batch)
@@ -30,7 +30,7 @@ def test_made_up_inputs_are_the_same_at_each_call_whatever_the_host_sends():
     assert torch.equal(output, again)
 
 
-def test_outputs_follow_from_the_made_up_inputs_and_have_the_shape_of_real_ones():
+def test_outputs_are_computed_from_synthetic_inputs_of_the_real_shape():
     executor = Executor(
         nn.Identity(), execution=Execution(synthetic_inputs=True, batching=Batching(device_iterations=3))
     )
@@ -41,7 +41,7 @@ def test_outputs_follow_from_the_made_up_inputs_and_have_the_shape_of_real_ones(
     assert not given.any()
 
 
-def test_what_forward_writes_into_its_inputs_stays_on_the_device():
+def test_writes_to_synthetic_inputs_stay_on_the_device():
     class Counting(nn.Module):
         def forward(self, x):
             x.add_(1)
@@ -52,7 +52,7 @@ def test_what_forward_writes_into_its_inputs_stays_on_the_device():
     assert not given.any()
 
 
-def test_making_inputs_up_leaves_torchs_random_numbers_as_they_are():
+def test_synthetic_inputs_do_not_advance_torchs_generator():
     before = torch.get_rng_state()
     SyntheticInputs().instead_of([torch.ones(3)], torch.device("cpu"))
     assert torch.equal(torch.get_rng_state(), before)
@@ -61,7 +61,7 @@ def test_making_inputs_up_leaves_torchs_random_numbers_as_they_are():
 @pytest.mark.parametrize(
     "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64, torch.int8, torch.bool]
 )
-def test_every_type_can_be_made_up(dtype):
+def test_synthetic_inputs_can_have_any_type(dtype):
     (made,) = SyntheticInputs().instead_of([torch.ones(2, 3, dtype=dtype)], torch.device("cpu"))
     assert (made.dtype, made.shape) == (dtype, (2, 3))
     assert bool(made.any()) is (dtype.is_floating_point or dtype.is_complex)

@@ -21,7 +21,7 @@ def settled(tuner, seconds_of):
 
 
 @given(available=st.integers(2, 64), times=st.dictionaries(st.integers(1, 64), st.floats(0.1, 10)))
-def test_it_stays_with_the_fastest_or_with_what_torch_would_take(available, times):
+def test_the_fastest_thread_count_or_torchs_default_is_used(available, times):
     def seconds_of(count):
         return times.get(count, 1.0)
 
@@ -34,7 +34,7 @@ def test_it_stays_with_the_fastest_or_with_what_torch_would_take(available, time
         assert seconds_of(tuner.chosen) == min(map(seconds_of, tried))
 
 
-def test_the_first_call_does_not_count():
+def test_the_first_call_is_not_timed():
     tuner = ThreadTuner(2)
     slow_start = iter([1000.0])
     settled(tuner, lambda count: next(slow_start, 1.0 if count == 2 else 2.0))
@@ -54,7 +54,7 @@ QUIET = {1: 0.02, 2: 0.01}
 BUSY = {1: 0.03, 2: 0.3}
 
 
-def test_it_looks_again_when_others_take_the_cores_and_when_they_are_gone(monkeypatch):
+def test_thread_counts_are_tried_again_when_the_load_of_the_machine_changes(monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (1.0, 1.0, 1.0))
     tuner = ThreadTuner(2)
     settled(tuner, QUIET.get)
@@ -68,7 +68,7 @@ def test_it_looks_again_when_others_take_the_cores_and_when_they_are_gone(monkey
     assert set(run(tuner, 500, QUIET.get)) == {2}
 
 
-def test_on_a_machine_that_stays_busy_looking_takes_ever_less_of_the_time(monkeypatch):
+def test_on_a_busy_machine_trying_takes_less_and_less_time(monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (5.0, 5.0, 5.0))
     tuner, seconds = ThreadTuner(2), {1: 0.03, 2: 0.3}
     settled(tuner, seconds.get)
@@ -77,7 +77,7 @@ def test_on_a_machine_that_stays_busy_looking_takes_ever_less_of_the_time(monkey
     assert had[-4_000:].count(2) <= 32
 
 
-def test_now_and_then_it_looks_again_on_a_quiet_machine(monkeypatch):
+def test_on_a_quiet_machine_thread_counts_are_tried_again_now_and_then(monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (1.0, 1.0, 1.0))
     tuner = ThreadTuner(2)
     settled(tuner, {1: 0.1, 2: 0.2}.get)  # somebody passed by
@@ -86,31 +86,31 @@ def test_now_and_then_it_looks_again_on_a_quiet_machine(monkeypatch):
     assert tuner.chosen == 2
 
 
-def test_a_few_calls_that_take_long_count(monkeypatch):
+def test_occasional_long_calls_count(monkeypatch):
     tuner, calls = ThreadTuner(2), iter(range(1_000))
     settled(tuner, lambda count: 1.5 if count == 1 else (10.0 if next(calls) % 4 == 0 else 1.0))
     assert tuner.chosen == 1
 
 
-def test_what_runs_another_way_is_not_taken_for_slow():
+def test_slower_code_does_not_restart_the_trials():
     tuner = ThreadTuner(2)
     settled(tuner, QUIET.get)
     tuner.forget_speed()
     assert set(run(tuner, 100, {2: 0.05}.get)) == {2}
 
 
-def test_one_core_leaves_nothing_to_try():
+def test_with_one_core_nothing_is_tried():
     assert ThreadTuner(1).chosen == 1
 
 
-def test_what_was_found_on_a_busy_machine_is_not_kept(tmp_path, monkeypatch):
+def test_results_from_a_busy_machine_are_not_saved(tmp_path, monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (20.0, 1.0, 1.0))
     kept = tmp_path / "program.threads"
     settled(ThreadTuner(8, kept), float)
     assert not kept.exists()
 
 
-def test_what_was_found_is_kept_for_the_next_run(tmp_path, monkeypatch):
+def test_results_are_saved_for_the_next_run(tmp_path, monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (1.0, 9.0, 9.0))
     kept = tmp_path / "program.threads"
     settled(ThreadTuner(8, kept), float)
@@ -123,19 +123,19 @@ def test_what_was_found_is_kept_for_the_next_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"available": 8}', '{"available": 8, "threads": 77}'])
-def test_a_damaged_file_is_looked_over(tmp_path, content):
+def test_a_damaged_file_is_ignored(tmp_path, content):
     kept = tmp_path / "program.threads"
     kept.write_text(content)
     assert ThreadTuner(8, kept).chosen is None
 
 
-def test_a_place_that_cannot_be_written_to_costs_nothing(tmp_path):
+def test_an_unwritable_directory_is_ignored(tmp_path):
     tuner = ThreadTuner(8, tmp_path / "missing" / "program.threads")
     settled(tuner, float)
     assert tuner.chosen == 1
 
 
-def test_the_users_own_number_comes_back():
+def test_the_users_thread_count_is_restored():
     before = torch.get_num_threads()
 
     def fail_in_two_threads():

@@ -72,7 +72,7 @@ def test_a_breakpoint_in_the_eager_tier_sees_numbers():
     assert step.record.updates == 1
 
 
-def test_bits_are_joined_by_or_where_outputs_are_summed(assert_equal):
+def test_booleans_are_combined_by_or_if_outputs_are_summed(assert_equal):
     class Positive(nn.Module):
         def forward(self, x):
             return x > 0, x, (x > 0).sum()
@@ -85,7 +85,7 @@ def test_bits_are_joined_by_or_where_outputs_are_summed(assert_equal):
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_a_call_that_fails_leaves_no_gradients_for_the_next_one(tier, eager, twins, assert_equal, assert_same_state):
+def test_a_failed_call_leaves_no_gradients(tier, eager, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Network)
     step = training(mine, tier=tier, gradient_accumulation=2, nonfinite_loss="raise")
     reference = eager(theirs, torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=0.9), gradient_accumulation=2)
@@ -102,7 +102,7 @@ def test_a_call_that_fails_leaves_no_gradients_for_the_next_one(tier, eager, twi
     assert_same_state(mine, theirs)
 
 
-def test_errors_of_the_users_own_come_through_the_eager_tier_as_they_are():
+def test_user_errors_pass_through_the_eager_tier_unchanged():
     class Raising(Network):
         def forward(self, x):
             if x.sum() > 0:

@@ -42,7 +42,7 @@ def test_all_programs_of_a_living_process_are_found_in_all_directories(tmp_path,
     assert not announced.notes
 
 
-def test_a_killed_process_is_gone_and_so_are_its_files(tmp_path, announcement):
+def test_files_of_a_killed_process_are_removed(tmp_path, announcement):
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     process = ProcessIdentity(pid=child.pid, started=process_state(child.pid).started, namespace=current_namespace())
     text = announcement().as_text()
@@ -56,7 +56,7 @@ def test_a_killed_process_is_gone_and_so_are_its_files(tmp_path, announcement):
     child.wait()
 
 
-def test_a_recycled_number_is_not_mistaken(tmp_path, this, announcement):
+def test_a_reused_pid_is_not_mistaken_for_the_old_process(tmp_path, this, announcement):
     before = put(tmp_path / "run", replace(this, started=this.started - 1), announcement().as_text())
     assert not read_announcements([tmp_path / "run"]).programs
     assert not before.exists()
@@ -74,7 +74,7 @@ def test_announcements_of_another_machine_are_counted_and_kept_for_a_day(tmp_pat
     assert not file.exists()
 
 
-def test_a_cut_file_hides_nothing_else(tmp_path, this, announcement):
+def test_a_truncated_file_does_not_hide_others(tmp_path, this, announcement):
     text = announcement().as_text()
     put(tmp_path / "run", this, text)
     cut = put(tmp_path / "run", this, text[:-5], token="89abcdef")
@@ -84,13 +84,13 @@ def test_a_cut_file_hides_nothing_else(tmp_path, this, announcement):
     assert cut.exists()
 
 
-def test_a_process_of_which_nothing_can_be_read_is_not_made_up(tmp_path, this):
+def test_an_unreadable_process_is_not_listed(tmp_path, this):
     put(tmp_path / "run", this, b"\xff" * 10)
     assert not read_announcements([tmp_path / "run"]).programs
 
 
 @given(st.binary(max_size=200), st.text("0123456789abcdef-.jsonpart/", max_size=40))
-def test_no_rubbish_makes_it_fail(content, name):
+def test_invalid_files_are_ignored(content, name):
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "run"
         directory.mkdir(mode=0o700)
@@ -136,7 +136,7 @@ def test_a_directory_that_others_can_reach_is_not_trusted(tmp_path, this, announ
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_somebody_elses_announcements_are_not_shown(tmp_path, this, announcement):
+def test_announcements_of_another_user_are_not_shown(tmp_path, this, announcement):
     put(tmp_path / "run", this, announcement().as_text())
     os.chown(tmp_path / "run", 12345, 12345)
     announced = read_announcements([tmp_path / "run"])
@@ -144,5 +144,5 @@ def test_somebody_elses_announcements_are_not_shown(tmp_path, this, announcement
     assert "belongs to another user" in announced.notes[0]
 
 
-def test_switched_off_it_says_so():
+def test_a_switched_off_directory_is_reported():
     assert read_announcements(()).notes == ("PILOTAGE_RUN_DIR is off, so processes are not listed.",)

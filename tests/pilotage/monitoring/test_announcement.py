@@ -42,20 +42,20 @@ def test_a_written_announcement_is_read_back(said):
 
 
 @given(st.binary() | st.text())
-def test_rubbish_is_refused_and_does_no_harm(text):
+def test_invalid_texts_are_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - any of its kinds will do
         Announcement.from_text(text)
 
 
 @given(announcements, st.data())
-def test_a_text_that_is_cut_is_refused(said, data):
+def test_a_truncated_text_is_refused(said, data):
     text = said.as_text()
     with pytest.raises(ValueError):  # noqa: PT011
         Announcement.from_text(text[: data.draw(st.integers(0, len(text) - 1))])
 
 
 @given(announcements, st.sampled_from([field.name for field in fields(Announcement)]), rubbish)
-def test_a_field_with_rubbish_in_it_is_refused_or_is_of_the_right_kind(said, name, value):
+def test_an_invalid_field_is_refused_or_has_the_right_type(said, name, value):
     text = json.dumps({**json.loads(said.as_text()), name: value})
     try:
         read = Announcement.from_text(text)
@@ -65,18 +65,18 @@ def test_a_field_with_rubbish_in_it_is_refused_or_is_of_the_right_kind(said, nam
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "NaN", "{}", "null", "9" * 10_000])
-def test_texts_that_upset_readers_of_json_are_refused(text):
+def test_texts_that_break_json_readers_are_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011
         Announcement.from_text(text)
 
 
-def test_a_long_silent_program_is_idle(announcement):
+def test_a_program_without_recent_calls_is_idle(announcement):
     said = announcement(moment=100.0, period=0.1)
     assert said.activity_at(102.9) is Activity.RUNNING
     assert said.activity_at(103.1) is Activity.IDLE
 
 
-def test_long_calls_are_waited_for(announcement):
+def test_a_program_with_long_calls_is_not_idle(announcement):
     said = announcement(moment=100.0, period=20.0)
     assert said.activity_at(159.0) is Activity.RUNNING
     assert said.activity_at(161.0) is Activity.IDLE

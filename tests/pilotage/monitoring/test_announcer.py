@@ -106,12 +106,12 @@ def test_several_devices_are_split_and_identified(run_directory):
     assert said(run_directory).hardware == ("one", "two")
 
 
-def test_the_comma_in_the_name_of_an_emulated_device_divides_nothing(announcer, run_directory):
+def test_a_comma_in_a_device_name_does_not_split_it(announcer, run_directory):
     announcer.note(call(device="hpu (Gaudi, emulated on the CPU)"))
     assert said(run_directory).devices == ("hpu (Gaudi, emulated on the CPU)",)
 
 
-def test_a_program_that_leaves_is_gone_and_the_next_call_brings_it_back(announcer, run_directory, clock):
+def test_a_detached_program_is_withdrawn_until_its_next_call(announcer, run_directory, clock):
     announcer.note(call())
     since = said(run_directory).since
     announcer.leave()
@@ -141,7 +141,7 @@ def test_a_deleted_program_is_withdrawn(run_directory):
     assert not list(run_directory.iterdir())
 
 
-def test_a_process_that_ends_leaves_nothing_behind(run_directory):
+def test_a_process_that_ends_removes_its_file(run_directory):
     ran = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
     assert ran.stdout == "1\n", ran.stderr
     assert not list(run_directory.iterdir())

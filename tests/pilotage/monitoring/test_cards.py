@@ -18,7 +18,7 @@ class Way:
         return self.answer
 
 
-def test_the_first_way_that_answers_counts():
+def test_the_first_source_that_answers_is_used():
     ways = [Way(LibraryError("pynvml is not installed")), Way([CARD]), Way(CommandError("never asked"))]
     found = find_cards("NVIDIA", ways, 1)
     assert (found.devices, found.note) == ((CARD,), None)

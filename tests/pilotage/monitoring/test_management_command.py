@@ -61,7 +61,7 @@ def test_a_command_that_cannot_be_started_does_not_crash(tmp_path, monkeypatch):
         NVIDIA[1].devices()
 
 
-def test_rubbish_lines_are_left_out(tmp_path, monkeypatch):
+def test_invalid_lines_are_left_out(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "nvidia-smi", "#!/bin/sh\nprintf 'a, b\\n\\n,,,\\n'\n")
     assert NVIDIA[1].devices() == []
 

@@ -62,7 +62,7 @@ def test_a_card_with_a_missing_value_is_shown(monkeypatch):
     assert device.pids == frozenset()
 
 
-def test_gaudis_library_tells_the_boards_temperature_too(monkeypatch):
+def test_gaudis_library_also_gives_the_boards_temperature(monkeypatch):
     library = install(
         monkeypatch,
         "hlml",
@@ -83,7 +83,7 @@ def test_a_library_that_does_not_answer_does_not_crash(monkeypatch, function):
         library.devices()
 
 
-def test_what_a_library_prints_about_itself_is_not_shown(monkeypatch, capsys):
+def test_output_of_a_library_is_not_shown(monkeypatch, capsys):
     library = install(monkeypatch, "hlml", Init=lambda: print("Failed to load libhlml"), DeviceGetCount=lambda: 0)
     assert library.devices() == []
     assert capsys.readouterr().out == ""

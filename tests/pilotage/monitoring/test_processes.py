@@ -55,13 +55,13 @@ def test_a_strange_program_name_causes_no_confusion(tmp_path):
 
 
 @given(st.text() | st.from_regex(r"[\d-]+[0-9a-f-]*", fullmatch=True))
-def test_any_name_is_that_of_a_process_or_is_not(name):
+def test_any_file_name_is_parsed_or_rejected(name):
     process = ProcessIdentity.from_name(name)
     assert process is None or name.startswith(f"{name.split('-')[0]}-")
     assert process is None or isinstance(process.is_alive(), bool)
 
 
-def test_this_process_belongs_to_this_user_and_has_been_there_for_a_while():
+def test_this_process_belongs_to_this_user_and_has_an_age():
     assert user_of(os.getpid()) == pwd.getpwuid(os.geteuid()).pw_name
     assert 0 <= seconds_of(os.getpid()) < 24 * 60 * 60
 

@@ -33,7 +33,7 @@ def test_name_memory_clock_and_temperature_are_read(tmp_path):
     assert (device.clock, device.temperature, device.power) == (2500.0, 53.5, None)
 
 
-def test_the_load_is_that_since_the_last_look(tmp_path):
+def test_the_load_is_measured_since_the_last_reading(tmp_path):
     tree(tmp_path, proc__stat="cpu  10 0 10 80 0 0 0 0 0 0\n")
     processor = Processor(tmp_path, interval=0.0)
     assert processor.read().utilisation is None

@@ -15,7 +15,7 @@ def test_a_created_directory_is_private(tmp_path):
     prepare_run_directory(tmp_path / "run")
 
 
-def test_one_that_is_open_to_others_is_refused_with_the_remedy(tmp_path):
+def test_a_directory_open_to_others_is_refused_with_the_remedy(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run").chmod(0o750)
     with pytest.raises(PermissionError, match=r"open to others: chmod 700 "):
@@ -41,7 +41,7 @@ def test_a_directory_that_others_could_replace_is_refused(tmp_path):
 
 
 @needs_root
-def test_somebody_elses_is_refused_though_root_could_write_there(tmp_path):
+def test_a_directory_of_another_user_is_refused_even_for_root(tmp_path):
     (tmp_path / "run").mkdir(mode=0o700)
     os.chown(tmp_path / "run", 12345, 12345)
     with pytest.raises(PermissionError, match="belongs to another user"):

@@ -44,7 +44,7 @@ def test_a_device_without_a_number_is_the_first(announcement):
     assert survey.devices == (CPU, card)
 
 
-def test_an_emulated_device_is_added_and_labelled_and_not_taken_for_a_real_one(announcement):
+def test_an_emulated_device_is_added_and_labelled_as_emulated(announcement):
     real = Device(id="hpu:0", maker="Gaudi", name="HL-225")
     said = announcement(devices=("hpu (Gaudi, emulated on the CPU)",))
     survey = assemble([CPU, real], {os.getpid(): [said]}, [], NOW)
@@ -59,7 +59,7 @@ def test_a_device_that_only_its_process_knows_is_shown(announcement):
     assert not survey.devices[-1].is_emulated
 
 
-def test_instances_of_a_job_stand_together_in_their_order(announcement, children):
+def test_instances_of_a_job_are_listed_together_in_order(announcement, children):
     first, second, third = children
     programs = {
         first: [announcement(since=50.0, job="poprun at here:1", instance=1, instances=2)],
@@ -84,7 +84,7 @@ def test_processes_that_have_just_ended_are_left_out(announcement):
     assert assemble([CPU], {gone.pid: [announcement()]}, [], NOW).processes == ()
 
 
-def test_only_a_program_at_work_has_a_pace(announcement):
+def test_only_a_running_program_has_a_rate(announcement):
     said = [
         announcement(since=1.0, rate=125.0),
         announcement(since=2.0, moment=50.0),

@@ -33,7 +33,7 @@ hyperparameters = st.fixed_dictionaries(
     seed=st.integers(0, 99),
 )
 @settings(max_examples=40, deadline=None)
-def test_it_equals_torch_to_the_last_bit(race, kind, hyperparameters, learning_rates, variable, seed):
+def test_updates_are_bitwise_identical_to_torch(race, kind, hyperparameters, learning_rates, variable, seed):
     run = race(lambda p: kind(p, **hyperparameters), variable=frozenset(variable), captured=False)
     run.run(learning_rates, seed)
     run.assert_equal()
@@ -42,7 +42,7 @@ def test_it_equals_torch_to_the_last_bit(race, kind, hyperparameters, learning_r
 @pytest.mark.slow
 @given(kind=kinds, hyperparameters=hyperparameters, learning_rates=rates, variable=st.sampled_from([VALUES, {"lr"}]))
 @settings(max_examples=10, deadline=None)
-def test_its_captured_graph_equals_torch_to_the_last_bit(race, kind, hyperparameters, learning_rates, variable):
+def test_the_captured_update_is_bitwise_identical_to_torch(race, kind, hyperparameters, learning_rates, variable):
     run = race(lambda p: kind(p, **hyperparameters), variable=frozenset(variable), captured=True)
     run.run(learning_rates, 0)
     run.assert_equal()
@@ -74,7 +74,7 @@ def test_half_precision_stays_within_its_rounding_of_torch(race, variable):
     run.assert_close(2e-2)
 
 
-def test_without_bias_correction_the_moments_are_taken_as_they_are(race):
+def test_without_bias_correction_the_moments_are_used_unchanged(race):
     refinements = Refinements(constants=frozenset(), bias_correction=False)
     run = race(lambda p: torch.optim.AdamW(p), variable=VALUES, captured=True, refinements=refinements)
     weights = run.parameters[0].double()
@@ -101,7 +101,7 @@ def test_each_moment_is_stored_in_its_own_type(race):
     assert not torch.equal(run.parameters[0], run.theirs[0])
 
 
-def test_wide_moments_train_half_precision_weights_that_narrow_ones_would_ruin():
+def test_float32_moments_train_half_precision_weights_that_float16_moments_would_not():
     weights, gradients = torch.ones(4, dtype=torch.float16), torch.full((4,), 1e-5, dtype=torch.float16)
     values = {"lr": 0.5, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
     rule = AdamRule(first_moment_dtype=torch.float32, second_moment_dtype=torch.float32)

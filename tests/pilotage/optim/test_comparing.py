@@ -59,7 +59,7 @@ def test_all_changes_are_named_at_once():
     assert len(changed_constants(PLAN, wanted)) == 3
 
 
-def test_new_values_leave_the_division_into_constants_and_variables_as_compiled():
+def test_new_values_do_not_turn_constants_into_variables():
     wanted = replace(with_group(values=VALUES | {"lr": 0.2}, constants=frozenset()), loss_scaling=8.0)
     updated = with_values_of(PLAN, wanted)
     assert updated.groups[0].values["lr"] == 0.2

@@ -28,7 +28,7 @@ def test_every_rule_in_the_folder_is_registered():
     assert {family.rule for family in FAMILIES} == set(RULES.values())
 
 
-def test_no_family_hides_behind_one_of_a_base_class():
+def test_every_family_is_found_before_its_base_class():
     for family in FAMILIES:
         optimizer = family.optimizer([nn.Parameter(torch.zeros(1))])
         assert family_of(optimizer) is family

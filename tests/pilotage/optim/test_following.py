@@ -35,7 +35,7 @@ def freeze(module, optimizer):
 
 
 @pytest.mark.parametrize("change", [append, replace, freeze])
-def test_other_parameters_in_a_group_are_refused_until_they_are_taken_back(change):
+def test_other_parameters_in_a_group_are_refused_until_they_are_restored(change):
     module = Network()
     optimizer = torch.optim.SGD(module.second.parameters(), lr=0.1)
     step = pilotage.training(module, optimizer, tier="graph")

@@ -47,7 +47,7 @@ def scalar_lamb(weights, gradients, learning_rates, *, betas, eps, weight_decay,
 
 @given(hyperparameters=hyperparameters, learning_rates=rates, seed=st.integers(0, 99))
 @settings(max_examples=25, deadline=None)
-def test_it_follows_the_definition(hyperparameters, learning_rates, seed):
+def test_updates_follow_the_definition(hyperparameters, learning_rates, seed):
     torch.manual_seed(seed)
     weights = torch.nn.Parameter(torch.randn(9, dtype=torch.float64))
     gradients = torch.randn(20, 9, dtype=torch.float64)
@@ -117,7 +117,7 @@ def test_a_copy_continues_where_the_original_stopped(copied):
     assert twin.bias_correction is False
 
 
-def test_a_learning_rate_schedule_moves_it():
+def test_a_learning_rate_schedule_is_followed():
     parameter = torch.nn.Parameter(torch.ones(3))
     optimizer = Lamb([parameter], lr=1.0)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)

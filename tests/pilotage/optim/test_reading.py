@@ -110,7 +110,7 @@ def test_refinements_reach_rules_and_plan(module):
 
 
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, Lamb])
-def test_bias_correction_can_be_refined_away(module, kind):
+def test_bias_correction_can_be_switched_off(module, kind):
     refinements = Refinements(bias_correction=False)
     plan = read_optimizer(kind(module.parameters()), names_of(module), refinements=refinements)
     assert plan.groups[0].rule.bias_correction is False

@@ -32,7 +32,7 @@ def variables(hyperparameters, all_of_them):
 @pytest.mark.slow
 @given(hyperparameters=hyperparameters, learning_rates=rates, all_vary=st.booleans(), seed=st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
-def test_it_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, all_vary, seed):
+def test_updates_are_bitwise_identical_to_torch(race, hyperparameters, learning_rates, all_vary, seed):
     variable = variables(hyperparameters, all_vary)
     run = race(lambda p: torch.optim.RMSprop(p, **hyperparameters), variable=variable, captured=False)
     run.run(learning_rates, seed)
@@ -42,7 +42,7 @@ def test_it_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, 
 @pytest.mark.slow
 @given(hyperparameters=hyperparameters, learning_rates=rates, all_vary=st.booleans())
 @settings(max_examples=10, deadline=None)
-def test_its_captured_graph_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, all_vary):
+def test_the_captured_update_is_bitwise_identical_to_torch(race, hyperparameters, learning_rates, all_vary):
     variable = variables(hyperparameters, all_vary)
     run = race(lambda p: torch.optim.RMSprop(p, **hyperparameters), variable=variable, captured=True)
     run.run(learning_rates, 0)
@@ -98,7 +98,7 @@ def tensorflow_rmsprop(run, learning_rates, *, alpha, eps, weight_decay, momentu
     return weights
 
 
-def test_averages_are_stored_in_the_types_asked_for(race):
+def test_averages_are_stored_in_the_requested_types(race):
     refinements = Refinements(
         constants=frozenset(), first_moment_dtype=torch.float16, second_moment_dtype=torch.float32
     )

@@ -30,7 +30,7 @@ hyperparameters = st.fixed_dictionaries(
     seed=st.integers(0, 99),
 )
 @settings(max_examples=40, deadline=None)
-def test_it_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, variable, seed):
+def test_updates_are_bitwise_identical_to_torch(race, hyperparameters, learning_rates, variable, seed):
     run = race(lambda p: torch.optim.SGD(p, lr=1.0, **hyperparameters), variable=frozenset(variable), captured=False)
     run.run(learning_rates, seed)
     run.assert_equal()
@@ -38,7 +38,7 @@ def test_it_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, 
 
 @given(hyperparameters=hyperparameters, learning_rates=rates, variable=st.sampled_from([VALUES, {"lr"}]))
 @settings(max_examples=10, deadline=None)
-def test_its_captured_graph_equals_torch_to_the_last_bit(race, hyperparameters, learning_rates, variable):
+def test_the_captured_update_is_bitwise_identical_to_torch(race, hyperparameters, learning_rates, variable):
     run = race(lambda p: torch.optim.SGD(p, lr=1.0, **hyperparameters), variable=frozenset(variable), captured=True)
     run.run(learning_rates, 0)
     run.assert_equal()
@@ -89,7 +89,7 @@ def test_a_variable_momentum_of_zero_has_no_effect(race):
     run.assert_equal()
 
 
-def test_a_constant_zero_costs_nothing(race, captured_graph):
+def test_a_constant_zero_momentum_adds_no_operations(race, captured_graph):
     weights, gradients = torch.zeros(3), torch.zeros(3)
     values = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0}
     step = torch.zeros((), dtype=torch.float64)
@@ -101,7 +101,7 @@ def test_a_constant_zero_costs_nothing(race, captured_graph):
     assert [str(node.target) for node in graph.nodes if node.op == "call_function"] == ["aten._foreach_add_.List"]
 
 
-def test_a_narrow_momentum_buffer_is_rounded_after_each_update(race):
+def test_a_float16_momentum_buffer_is_rounded_after_each_update(race):
     refinements = Refinements(constants=frozenset(), first_moment_dtype=torch.float16)
     run = race(
         lambda p: torch.optim.SGD(p, lr=1.0, momentum=0.9), variable=VALUES, captured=True, refinements=refinements
@@ -118,7 +118,7 @@ def test_a_narrow_momentum_buffer_is_rounded_after_each_update(race):
     torch.testing.assert_close(run.parameters[0], weights)
 
 
-def test_a_wide_momentum_buffer_serves_half_precision_weights(race):
+def test_a_float32_momentum_buffer_works_with_half_precision_weights(race):
     refinements = Refinements(constants=frozenset(), first_moment_dtype=torch.float32)
     run = race(
         lambda p: torch.optim.SGD(p, lr=1.0, momentum=0.9),

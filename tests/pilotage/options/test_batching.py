@@ -14,7 +14,7 @@ NAMES = ["device_iterations", "gradient_accumulation", "replicas", "replicas_per
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(1, 5))
-def test_a_call_consumes_what_its_loops_multiply_to(iterations, accumulation, feeds, shared):
+def test_a_call_consumes_the_product_of_its_loops(iterations, accumulation, feeds, shared):
     batching = Batching(
         device_iterations=iterations,
         gradient_accumulation=accumulation,
@@ -27,7 +27,7 @@ def test_a_call_consumes_what_its_loops_multiply_to(iterations, accumulation, fe
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [0, -1, 1.0, "2", None, True])
-def test_only_whole_numbers_from_one_on_are_counts(name, value):
+def test_counts_are_whole_numbers_of_at_least_one(name, value):
     with pytest.raises(OptionError, match=f"{name} is {value!r}. It has to be a whole number of at least 1"):
         Batching(**{name: value})
 
@@ -38,7 +38,7 @@ def test_replicas_have_to_fill_their_groups():
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.sampled_from(ReplicaGrouping))
-def test_each_group_has_as_many_members_as_it_should(groups, members, grouping):
+def test_each_group_has_the_same_number_of_members(groups, members, grouping):
     replicas = groups * members
     places = [group_of(replica, replicas, members, grouping) for replica in range(replicas)]
     assert all(places.count(group) == members for group in range(groups))
@@ -46,6 +46,6 @@ def test_each_group_has_as_many_members_as_it_should(groups, members, grouping):
     assert neighbours or grouping is ReplicaGrouping.ORTHOGONAL
 
 
-def test_a_batching_does_not_change():
+def test_a_batching_is_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Batching().replicas = 2

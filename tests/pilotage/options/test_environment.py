@@ -21,7 +21,7 @@ def test_an_empty_variable_counts_as_unset(monkeypatch, ask, name):
     assert ask() == "something"
 
 
-def test_the_level_of_the_log(monkeypatch):
+def test_the_log_level_is_read(monkeypatch):
     assert environment.log_level() == "INFO"
     monkeypatch.setenv("PILOTAGE_LOG_LEVEL", "warning")
     assert environment.log_level() == "WARNING"
@@ -64,7 +64,7 @@ def test_the_run_directory_can_be_chosen_and_switched_off(monkeypatch, tmp_path)
     assert environment.run_directories() == ()
 
 
-def test_the_limits_of_the_cache(monkeypatch):
+def test_the_limits_of_the_cache_are_read(monkeypatch):
     assert environment.cache_size() == 10 * 2**30
     assert environment.cache_age() == 90 * 86400
     for name, ask in (("SIZE", environment.cache_size), ("AGE", environment.cache_age)):

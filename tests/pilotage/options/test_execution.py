@@ -8,7 +8,7 @@ from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction
 from pilotage.options.execution import Execution
 
 
-def test_unset_options():
+def test_unset_options_have_defaults():
     execution = Execution()
     assert execution.batching == Batching()
     assert execution.output_mode is None

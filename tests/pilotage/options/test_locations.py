@@ -13,7 +13,7 @@ def test_a_location_is_a_number_of_elements_or_none(field):
         Locations(**{field: -1})
 
 
-def test_sharing_out_needs_no_host():
+def test_sharding_the_optimizer_does_not_use_the_host():
     assert not Locations(shared_optimizer=1).uses_host
     assert Locations(activations=1).uses_host
     assert Locations(optimizer=1).uses_host

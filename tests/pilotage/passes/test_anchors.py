@@ -44,7 +44,7 @@ def batch():
     return torch.randn(4, 3), torch.randn(4, 2)
 
 
-def test_everything_that_can_be_anchored_has_a_name(batch):
+def test_every_value_that_can_be_anchored_has_a_name(batch):
     executor = executor_of(Network())
     executor.compile(*batch)
     names = tensor_names(executor.session.program)
@@ -92,7 +92,7 @@ def test_anchors_follow_the_outputs_and_equal_eager(batch, assert_equal):
     assert executor.session.program.output_ranks == (2, 0, 0, 2, 2, 2, 2, 2, 1, 1)
 
 
-def test_anchors_change_nothing_else(batch, assert_same_state):
+def test_anchors_do_not_change_other_outputs(batch, assert_same_state):
     torch.manual_seed(0)
     module, other = Network(), Network()
     other.load_state_dict(module.state_dict())
@@ -127,7 +127,7 @@ def test_an_unknown_name_is_refused_with_the_closest_names(batch):
     assert str(refused.value).count(", ") == 4
 
 
-def test_the_eager_tier_has_nothing_to_anchor(batch):
+def test_anchors_are_refused_in_the_eager_tier(batch):
     with pytest.raises(CaptureError, match="eager tier"):
         executor_of(Network(), "loss", tier=Tier.EAGER).compile(*batch)
 

@@ -87,13 +87,13 @@ def test_results_are_the_same(model):
         (nn.Sequential(nn.Linear(3, 1)), (torch.randn(2, 3),), False),
     ],
 )
-def test_only_programs_with_convolutions_have_it(model, batch, expected):
+def test_only_programs_with_convolutions_are_converted(model, batch, expected):
     inference = pilotage.inference(model, backend="cpu", tier="graph")
     inference.compile(*batch)
     assert has_channels_last(inference._executor.session.captured) is expected
 
 
-def test_a_stride_dependent_program_does_not_have_it():
+def test_a_stride_dependent_program_is_not_converted():
     class Strided(nn.Module):
         def __init__(self):
             super().__init__()

@@ -96,7 +96,7 @@ def test_each_value_is_copied_to_the_host_and_back_once(program):
     assert all(map(torch.equal, trained(waiting, module), trained(captured, module)))
 
 
-def test_small_values_and_views_of_the_state_stay(program):
+def test_small_values_and_views_of_the_state_stay_on_the_device(program):
     captured, _ = program
     assert ways(offloaded(captured, 10_000)) == (0, 0)
     graph = offloaded(captured, 1).computations[Action.TRAIN].graph.graph

@@ -34,7 +34,7 @@ def test_tied_tensors_are_kept_once_and_frozen_ones_are_not_trained():
     assert set(layout.slots) == {Slot(slot, name) for slot in ("exp_avg", "exp_avg_sq") for name in layout.trained}
 
 
-def test_inference_keeps_no_optimizer():
+def test_inference_has_no_optimizer_state():
     layout = StateLayout.of(Tied(), None)
     assert (layout.trained, dict(layout.slots), layout.values) == ((), {}, ())
 
@@ -52,7 +52,7 @@ def test_pooled_gradients_have_the_type_of_the_pool_and_no_gaps():
     assert (piece.shape, piece.stride, piece.dtype) == ((4, 3), (3, 1), torch.float32)
 
 
-def test_values_that_may_change_are_numbers_of_the_plan():
+def test_variable_values_are_those_of_the_plan():
     module = Tied()
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     optimizer = torch.optim.SGD(

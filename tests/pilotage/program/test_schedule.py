@@ -51,7 +51,7 @@ def kept(batching, mode, period, iteration, accumulation):
 
 
 @given(batchings(), st.booleans(), st.sampled_from(OutputMode), counts)
-def test_a_schedule_is_the_loops_written_out(batching, trains, mode, period):
+def test_a_schedule_lists_the_steps_of_all_loops(batching, trains, mode, period):
     schedule = make_schedule(batching, trains=trains, mode=mode, period=period)
     pools = batching.gradient_accumulation * batching.replicas > 1
     expected, place = [], 0

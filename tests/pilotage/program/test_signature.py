@@ -50,7 +50,7 @@ def bind(forward, *args, **kwargs):
         (with_everything, (1, 2, 3, 4), {"scale": 9}, ((1, 2, 3, 4), {"scale": 9})),
     ],
 )
-def test_a_call_is_brought_into_its_normal_form(forward, args, kwargs, normal):
+def test_arguments_are_bound_to_a_canonical_form(forward, args, kwargs, normal):
     assert bind(forward, *args, **kwargs) == normal
 
 

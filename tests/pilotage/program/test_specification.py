@@ -20,7 +20,7 @@ def test_a_tensor_made_from_a_specification_matches_it(shape, dtype):
 
 
 @given(shapes)
-def test_packed_strides_are_torchs(shape):
+def test_contiguous_strides_equal_torchs(shape):
     assert contiguous_strides(shape) == torch.zeros(shape).stride()
 
 

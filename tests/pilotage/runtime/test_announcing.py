@@ -66,7 +66,7 @@ def test_the_first_call_is_announced_when_it_returns(directory):
     assert announced.steps == sum(step.record.steps.values())
 
 
-def test_a_program_in_its_first_call_is_there_already(directory):
+def test_a_program_is_announced_during_its_first_call(directory):
     step = trained()
     step.compile(torch.ones(8, 4), torch.zeros(8, 3))
     (announced,) = said(directory)
@@ -82,7 +82,7 @@ def test_each_program_is_announced_with_its_replicas_and_its_kind(directory):
     assert kinds == {True: 2, False: 1}
 
 
-def test_a_program_that_leaves_its_device_is_gone_until_it_is_called_again(directory):
+def test_a_detached_program_is_not_announced_until_its_next_call(directory):
     step = trained()
     for leave in (step.detach, step.destroy):
         call(step)
@@ -91,7 +91,7 @@ def test_a_program_that_leaves_its_device_is_gone_until_it_is_called_again(direc
         assert said(directory) == []
 
 
-def test_a_program_that_nobody_holds_is_gone(directory):
+def test_a_deleted_program_is_not_announced(directory):
     step = trained()
     call(step)
     del step
@@ -110,7 +110,7 @@ def test_a_module_that_cannot_be_captured_is_not_announced(directory):
     assert said(directory) == []
 
 
-def test_training_goes_on_where_it_cannot_be_announced(tmp_path, monkeypatch):
+def test_training_continues_if_it_cannot_be_announced(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "file/run"))
     announced = trained()
@@ -121,7 +121,7 @@ def test_training_goes_on_where_it_cannot_be_announced(tmp_path, monkeypatch):
     assert torch.equal(announced.module.weight, silent.module.weight)
 
 
-def test_an_inference_in_an_instance_of_a_job_is_known_as_one_of_it(directory, monkeypatch):
+def test_inference_in_a_job_is_announced_with_its_instance(directory, monkeypatch):
     variables = {
         "POPDIST_NUM_TOTAL_REPLICAS": "4",
         "POPDIST_NUM_LOCAL_REPLICAS": "2",
@@ -137,7 +137,7 @@ def test_an_inference_in_an_instance_of_a_job_is_known_as_one_of_it(directory, m
     assert (announced.instance, announced.instances, announced.job) == (1, 2, "poprun at 127.0.0.1:29500")
 
 
-def test_variables_of_a_launcher_that_make_no_sense_stop_no_program(directory, monkeypatch):
+def test_invalid_launcher_variables_do_not_stop_inference(directory, monkeypatch):
     monkeypatch.setenv("RANK", "first")
     monkeypatch.setenv("WORLD_SIZE", "2")
     infer = pilotage.inference(nn.Linear(4, 3))
@@ -145,13 +145,13 @@ def test_variables_of_a_launcher_that_make_no_sense_stop_no_program(directory, m
     assert [announced.instances for announced in said(directory)] == [1]
 
 
-def test_the_processor_has_no_name_of_its_own():
+def test_the_cpu_is_announced_without_an_identity():
     for device in ("cpu", "hpu (Gaudi, emulated on the CPU)", "rubbish", ""):
         assert hardware_of(device) == ""
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA card")
-def test_a_card_says_who_it_is():
+def test_a_card_is_announced_with_its_identity():
     assert hardware_of("cuda:0")
     assert hardware_of("cuda:0") == str(torch.cuda.get_device_properties(0).uuid)
 
@@ -185,7 +185,7 @@ def monitored() -> list[dict]:
 
 
 @pytest.mark.slow
-def test_a_training_is_shown_from_its_first_step_on_and_is_gone_when_it_was_killed(training, directory):
+def test_training_is_shown_from_its_first_step_until_it_is_killed(training, directory):
     child = training(device_iterations=2, tier="graph")
     (process,) = monitored()
     assert (process["pid"], process["devices"]) == (child.pid, ["cpu"])

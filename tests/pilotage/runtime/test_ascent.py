@@ -60,7 +60,7 @@ def until_over(wrapped):
 
 
 @pytest.mark.slow
-def test_the_first_step_waits_for_no_compiler_and_a_later_one_changes_over(tmp_path):
+def test_the_first_step_does_not_wait_for_the_compiler_and_a_later_one_switches(tmp_path):
     plain_model, plain, _ = trainer(None, tier="graph")
     model, wrapped, heard = trainer(tmp_path)
     wrapped(*BATCH)
@@ -81,7 +81,7 @@ def test_the_first_step_waits_for_no_compiler_and_a_later_one_changes_over(tmp_p
 
 
 @pytest.mark.slow
-def test_compiled_code_is_found_again_and_where_it_is_damaged_compiled_again(tmp_path):
+def test_compiled_code_is_reused_and_compiled_again_if_damaged(tmp_path):
     _, first, heard = trainer(tmp_path, tier="compiled")
     first(*BATCH)
     assert changes(heard) == ["compiled"]
@@ -107,7 +107,7 @@ def test_a_pinned_tier_stays(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_compiler_the_program_stays_on_the_graph_and_says_so(tmp_path, monkeypatch):
+def test_without_a_compiler_training_stays_in_the_graph_tier_and_warns(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     _, wrapped, heard = trainer(tmp_path)
     wrapped(*BATCH)
@@ -140,7 +140,7 @@ def test_destroying_the_model_ends_the_compiler(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_however_the_run_ends_the_compiler_ends_with_it(tmp_path, ends, ending):
+def test_the_compiler_ends_with_the_run_however_it_ends(tmp_path, ends, ending):
     program = f"""
 import sys, time
 sys.path[:0] = {sys.path!r}
@@ -204,13 +204,13 @@ def policy(tier=None, *, strategy=None, has_peers=False, **settings):
     return compile_policy(choose("cpu", tier), Execution(**settings), strategy or Choosing(), has_peers=has_peers)
 
 
-def test_a_program_is_compiled_at_once_where_the_tier_is_pinned_to_it_and_later_otherwise(tmp_path):
+def test_a_program_is_compiled_at_once_if_the_tier_is_pinned_and_later_otherwise(tmp_path):
     assert policy(Tier.COMPILED).is_required
     assert policy() == CompilePolicy(is_required=False, after_seconds=60.0)
     assert policy(cache_directory=tmp_path) == CompilePolicy(is_required=False, after_seconds=0.0)
 
 
-def test_a_program_stays_as_captured_where_it_has_to(tmp_path):
+def test_some_programs_are_never_compiled(tmp_path):
     assert policy(Tier.GRAPH) is None
     assert policy(Tier.EAGER) is None
     assert policy(has_peers=True) is None

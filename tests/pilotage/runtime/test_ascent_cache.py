@@ -48,7 +48,7 @@ def infer(cache, tier=None):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_programs_whose_entries_were_swapped_still_compute_their_own_functions(tmp_path):
+def test_swapped_cache_entries_are_not_used(tmp_path):
     differences, _ = infer(tmp_path, "compiled")
     assert all(difference < 1e-6 for difference in differences.values())
     one, other = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -89,7 +89,7 @@ def trains(wrapped):
     return last < first
 
 
-def test_without_a_place_to_write_to_the_program_trains_on_the_graph_and_says_so(tmp_path):
+def test_without_a_writable_cache_training_stays_in_the_graph_tier_and_warns(tmp_path):
     wrapped, heard = trainer("/proc/nowhere")
     assert trains(wrapped)
     assert any(
@@ -99,7 +99,7 @@ def test_without_a_place_to_write_to_the_program_trains_on_the_graph_and_says_so
         trainer("/proc/nowhere", tier="compiled")[0](*BATCH)
 
 
-def test_a_cache_that_can_only_be_read_is_read_and_nothing_is_compiled(tmp_path):
+def test_a_read_only_cache_is_used_and_nothing_is_compiled(tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o500)
     if os.access(cache, os.W_OK):
@@ -114,7 +114,7 @@ def test_a_cache_that_can_only_be_read_is_read_and_nothing_is_compiled(tmp_path)
         trainer(cache, tier="compiled")[0](*BATCH)
 
 
-def test_without_room_for_the_compilers_files_the_program_trains_on_the_graph_and_says_so(tmp_path, monkeypatch):
+def test_without_disk_space_training_stays_in_the_graph_tier_and_warns(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     wrapped, heard = trainer(tmp_path / "cache")
     assert trains(wrapped)
@@ -123,7 +123,7 @@ def test_without_room_for_the_compilers_files_the_program_trains_on_the_graph_an
 
 
 @pytest.mark.parametrize(("name", "value"), [("SIZE", "ten"), ("AGE", "90")])
-def test_a_limit_that_means_nothing_is_named(tmp_path, monkeypatch, name, value):
+def test_an_invalid_cache_limit_is_named(tmp_path, monkeypatch, name, value):
     monkeypatch.setenv(f"PILOTAGE_CACHE_{name}", value)
     wrapped, heard = trainer(tmp_path)
     assert trains(wrapped)
@@ -160,7 +160,7 @@ def test_code_that_the_loader_refuses_is_compiled_again(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["gone", "cut", "unloadable"])
-def test_code_that_cannot_be_used_once_it_is_compiled_leaves_the_program_on_the_graph(tmp_path, damage):
+def test_a_program_stays_in_the_graph_tier_if_its_compiled_code_cannot_be_used(tmp_path, damage):
     wrapped, heard = trainer(tmp_path)
     wrapped(*BATCH)
     # The compiler finds that somebody else was faster, and ends.
@@ -180,7 +180,7 @@ def test_code_that_cannot_be_used_once_it_is_compiled_leaves_the_program_on_the_
 
 
 @pytest.mark.timeout(60)
-def test_a_fifo_in_the_place_of_what_was_noted_about_threads_does_not_block(tmp_path):
+def test_a_fifo_instead_of_the_thread_counts_does_not_block(tmp_path):
     wrapped, _ = trainer(tmp_path)
     wrapped(*BATCH)
     note = NativeCache(tmp_path).store.threads_file(wrapped._executor.session.ascent.fingerprint.digest)
@@ -192,7 +192,7 @@ def test_a_fifo_in_the_place_of_what_was_noted_about_threads_does_not_block(tmp_
     again.destroy()
 
 
-def test_what_a_killed_run_and_its_compiler_left_goes_and_what_others_work_on_stays(tmp_path, monkeypatch):
+def test_leftovers_of_a_killed_run_are_removed_and_running_builds_stay(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     dead = tmp_path / "pilotage-compiling-dead"
     dead.mkdir()

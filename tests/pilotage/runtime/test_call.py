@@ -53,7 +53,7 @@ class Shapes(nn.Module):
 )
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("iterations", [1, 2])
-def test_nested_values_go_in_and_come_out_as_they_are(value, tier, iterations):
+def test_nested_inputs_and_outputs_keep_their_structure(value, tier, iterations):
     program = pilotage.inference(Seeing(), tier=tier, device_iterations=iterations)
     for _ in range(2):
         result = program(value)
@@ -70,14 +70,14 @@ def test_nested_values_go_in_and_come_out_as_they_are(value, tier, iterations):
         {"device_iterations": 1, "replicas": 3},
     ],
 )
-def test_forward_sees_its_share_of_every_tensor(options):
+def test_forward_sees_one_micro_batch_of_every_tensor(options):
     parts = options.get("device_iterations", 1) * options.get("replicas", 1)
     seen = pilotage.inference(Shapes(), **options)(torch.ones(12, 2), torch.ones(2 * parts))
     assert seen.shape == (parts, 2)
     assert {tuple(row) for row in seen.tolist()} == {(12 // parts, 2)}
 
 
-def test_accumulation_cuts_the_batch_too(network):
+def test_accumulation_splits_the_batch_too(network):
     seen = []
 
     class Looking(network):
@@ -97,7 +97,7 @@ def test_one_micro_batch_takes_any_shape():
 
 
 @pytest.mark.parametrize("batch", [torch.ones(5, 2), torch.ones(()), torch.ones(3)], ids=["odd", "scalar", "few"])
-def test_a_batch_that_cannot_be_cut_is_refused_by_name(batch):
+def test_a_batch_that_cannot_be_split_is_refused_by_name(batch):
     program = pilotage.inference(Seeing(), device_iterations=4)
     with pytest.raises(
         BatchDimensionError, match=r"Invalid batch dimension: In the input x, .* must be a multiple of 4"
@@ -106,7 +106,7 @@ def test_a_batch_that_cannot_be_cut_is_refused_by_name(batch):
     assert program(torch.ones(4)).shape == (4,)
 
 
-def test_the_tensor_that_cannot_be_cut_is_named_as_the_user_would_write_it():
+def test_the_tensor_that_cannot_be_split_is_named_as_the_user_would_write_it():
     program = pilotage.inference(Seeing(), device_iterations=4)
     with pytest.raises(BatchDimensionError, match=r"In the input x\['a'\]\[1\], the batch dimension \(3\)"):
         program({"a": [torch.ones(4), torch.ones(3)]})
@@ -131,7 +131,7 @@ class Arguments(nn.Module):
         (((1,), {"a": 5, "b": 6}), ((1,), {"b": 6, "a": 5})),
     ],
 )
-def test_calls_that_mean_the_same_are_the_same(first, second):
+def test_equivalent_calls_are_accepted(first, second):
     program = pilotage.inference(Arguments())
     results = []
     for args, kwargs in (first, second):
@@ -163,7 +163,7 @@ ONE = torch.ones(2)
         ((ONE,), {"other": 1}, "Unexpected arguments: other"),
     ],
 )
-def test_a_later_call_that_differs_is_refused_and_the_program_runs_on(args, kwargs, said):
+def test_a_different_later_call_is_refused_and_the_program_still_runs(args, kwargs, said):
     program = pilotage.inference(Arguments())
     expected = program(ONE).tolist()
     with pytest.raises(InputError, match=said):
@@ -187,7 +187,7 @@ class Difference(nn.Module):
         ((ONE, ONE), {"y": ONE}, "passed twice"),
     ],
 )
-def test_later_calls_of_tensors_alone_are_looked_at_as_well(args, kwargs, said):
+def test_later_calls_with_only_tensors_are_checked_too(args, kwargs, said):
     program, three = pilotage.inference(Difference()), 3 * ONE
     program(ONE, ONE)
     assert program(three, ONE).tolist() == program(y=ONE, x=three).tolist() == program(three, y=ONE).tolist() == [2, 2]

@@ -60,7 +60,7 @@ def test_the_first_difference_is_named(first, later, said):
         compare(first, later)
 
 
-def test_calls_that_differ_in_the_values_of_tensors_alone_are_the_same():
+def test_calls_that_differ_only_in_tensor_values_are_equal():
     compare(((ONE, {"a": [TWO], "b": 3}), {"k": None}), ((ONE + 1, {"b": 3, "a": [TWO - 1]}), {"k": None}))
 
 

@@ -69,7 +69,7 @@ def test_a_program_gets_its_strategy_by_options_and_by_its_stages(compilation, n
     assert session.captured.trains
 
 
-def test_what_happens_is_told_in_order(compilation):
+def test_events_are_emitted_in_order(compilation):
     compiled, call, events = compilation(Plain(), X, TARGET)
     compiled.session(*call)
     progress = [event for event in events if isinstance(event, CompilationProgress)]

@@ -50,7 +50,7 @@ def sgd(module):
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("kind", [Logarithm, Dropping])
 @pytest.mark.parametrize("action", ["warn", "ignore"])
-def test_unless_it_is_told_to_stop_training_goes_on_exactly_as_eager_does(
+def test_by_default_training_continues_after_nan_as_in_eager(
     action, kind, tier, eager, twins, assert_equal, assert_same_state, warned
 ):
     mine, theirs = twins(kind)
@@ -85,7 +85,7 @@ def test_the_warning_names_the_update_the_operation_and_the_line(accumulation, l
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_told_to_stop_it_stops_before_anything_is_changed(tier, twins, assert_equal, assert_same_state):
+def test_on_request_training_stops_before_the_update(tier, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Logarithm)
     step = pilotage.training(mine, sgd(mine), nonfinite_loss="raise", tier=tier)
     optimizer = sgd(theirs)
@@ -110,7 +110,7 @@ def test_told_to_stop_it_stops_before_anything_is_changed(tier, twins, assert_eq
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_within_a_call_the_updates_before_are_kept_counted_and_shown(tier, twins, assert_same_state):
+def test_earlier_updates_of_the_call_are_kept(tier, twins, assert_same_state):
     mine, theirs = twins(Logarithm)
     step = pilotage.training(mine, sgd(mine), nonfinite_loss="raise", device_iterations=3, tier=tier)
     optimizer = sgd(theirs)
@@ -126,7 +126,7 @@ def test_within_a_call_the_updates_before_are_kept_counted_and_shown(tier, twins
         assert step.record.updates == update - 1
 
 
-def test_random_streams_stand_still_at_a_step_that_is_refused(assert_equal):
+def test_random_streams_do_not_advance_in_a_refused_step(assert_equal):
     torch.manual_seed(0)
     module = Dropping()
     state = {name: tensor.clone() for name, tensor in module.state_dict().items()}
@@ -158,7 +158,7 @@ def test_infinity_is_named_before_the_nan_that_it_becomes(line_of, warned):
     assert re.search(rf"NaN first appears in aten.\w+(\.\w+)? \({re.escape(line_of('quotient'))}\)", message)
 
 
-def test_trouble_in_the_data_is_called_so(warned):
+def test_nonfinite_inputs_are_reported_as_such(warned):
     module = Logarithm()
     bad = GOOD.clone()
     bad[1, 1] = float("nan")
@@ -166,14 +166,14 @@ def test_trouble_in_the_data_is_called_so(warned):
     assert "NaN first appears in the inputs or weights of the step" in warned.messages[0]
 
 
-def test_the_eager_tier_says_that_it_does_not_look(warned):
+def test_the_eager_tier_does_not_name_the_operation(warned):
     module = Logarithm()
     pilotage.training(module, sgd(module), listeners=[warned], tier="eager")(BAD.clone())
     assert "run the graph tier" in warned.messages[0]
 
 
 @pytest.mark.parametrize("output", [float("inf"), float("-inf"), float("nan")])
-def test_every_kind_of_not_finite_is_noticed(output):
+def test_every_nonfinite_value_is_detected(output):
     class Constant(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -216,7 +216,7 @@ except pilotage.PilotageError as error:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_too_little_memory_names_the_operation_the_line_and_what_to_try(tier, tmp_path):
+def test_an_out_of_memory_error_names_the_operation_the_line_and_remedies(tier, tmp_path):
     assert resource.RLIMIT_AS
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(MEMORY_SCRIPT))

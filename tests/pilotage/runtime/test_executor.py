@@ -11,7 +11,7 @@ from pilotage.errors import AttachmentError, InputError, NotCompiledError
 pytestmark = pytest.mark.slow
 
 
-def test_forward_runs_once_however_often_the_program_does(pair):
+def test_forward_runs_once_for_many_calls(pair):
     trained = pair(device_iterations=2, gradient_accumulation=2)
     for _ in range(25):
         trained.step(trained.batch(16))
@@ -42,7 +42,7 @@ def test_forward_runs_once_in_inference(network):
     assert module.runs.count == 1
 
 
-def test_compiling_trains_nothing(pair, assert_same_state):
+def test_compiling_does_not_train(pair, assert_same_state):
     trained = pair()
     trained.step.compile(trained.batch())
     assert trained.executor.is_compiled
@@ -61,7 +61,7 @@ def test_compiling_trains_nothing(pair, assert_same_state):
     ],
     ids=["sgd", "adam", "rmsprop"],
 )
-def test_detaching_keeps_what_the_optimizer_has_learnt_to_the_last_bit(make, pair, assert_equal, assert_same_state):
+def test_detaching_keeps_the_optimizer_state_bitwise(make, pair, assert_equal, assert_same_state):
     trained = pair(make=make)
     for _ in range(4):
         mine, theirs = trained.train()
@@ -73,7 +73,7 @@ def test_detaching_keeps_what_the_optimizer_has_learnt_to_the_last_bit(make, pai
         assert trained.plain_again()
 
 
-def test_a_device_cannot_be_taken_twice_or_left_twice(pair):
+def test_attaching_or_detaching_twice_is_refused(pair):
     trained = pair()
     for method in (trained.executor.attach, trained.step.detach):
         with pytest.raises(NotCompiledError):
@@ -86,7 +86,7 @@ def test_a_device_cannot_be_taken_twice_or_left_twice(pair):
         trained.step.detach()
 
 
-def test_destroying_starts_the_optimizer_anew_and_keeps_the_weights(pair, assert_equal, assert_same_state):
+def test_destroying_resets_the_optimizer_and_keeps_the_weights(pair, assert_equal, assert_same_state):
     trained = pair()
     trained.train(2)
     trained.step.destroy()
@@ -116,7 +116,7 @@ def test_after_destroy_another_kind_of_call_is_compiled(network):
     assert infer(torch.randn(5, 4)).shape == (5, 2)
 
 
-def test_a_change_of_mode_keeps_what_the_optimizer_has_learnt(pair, assert_equal, assert_same_state):
+def test_a_change_of_mode_keeps_the_optimizer_state(pair, assert_equal, assert_same_state):
     trained = pair()
     for _ in range(2):
         mine, theirs = trained.train(2)
@@ -130,7 +130,7 @@ def test_a_change_of_mode_keeps_what_the_optimizer_has_learnt(pair, assert_equal
     assert_same_state(trained.module, trained.plain)
 
 
-def test_a_mode_that_changes_nothing_captures_nothing(pair):
+def test_setting_the_same_mode_does_not_capture_again(pair):
     trained = pair()
     trained.train()
     trained.step.train()
@@ -141,7 +141,9 @@ def test_a_mode_that_changes_nothing_captures_nothing(pair):
 @pytest.mark.parametrize("surroundings", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("when", ["first", "later", "always"])
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_a_program_trains_whatever_surrounds_its_calls(tier, surroundings, when, pair, assert_equal, assert_same_state):
+def test_a_program_trains_under_no_grad_and_inference_mode(
+    tier, surroundings, when, pair, assert_equal, assert_same_state
+):
     trained = pair(tier=tier)
     for number in range(3):
         batch = trained.batch()
@@ -168,7 +170,7 @@ def test_recurrent_layers_infer_under_no_grad(kind, assert_equal):
     assert_equal(infer(batch), expected, 1e-6)
 
 
-def test_an_interrupted_call_shows_the_updates_that_it_did(twins, assert_equal):
+def test_an_interrupted_call_shows_its_completed_updates(twins, assert_equal):
     class Interrupted(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -210,7 +212,7 @@ def test_an_executor_without_a_program_has_no_session(pair):
         _ = pair().executor.session
 
 
-def test_a_function_of_structures_comes_back_as_forward_returns_it(assert_equal):
+def test_outputs_have_the_structure_that_forward_returns(assert_equal):
     class Nested(nn.Module):
         def forward(self, batch, *, scale=2, names=("a", "b")):
             first, second = names

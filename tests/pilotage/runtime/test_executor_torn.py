@@ -23,7 +23,7 @@ def break_off(executor, monkeypatch, *, after_writing):
     monkeypatch.setitem(walked._calls, action, fail)
 
 
-def test_an_update_that_was_broken_off_is_refused_until_a_checkpoint_is_restored(
+def test_after_an_incomplete_update_calls_are_refused_until_a_checkpoint_is_restored(
     pair, monkeypatch, assert_same_state, tmp_path
 ):
     both = pair()
@@ -42,7 +42,7 @@ def test_an_update_that_was_broken_off_is_refused_until_a_checkpoint_is_restored
     assert_same_state(both.module, both.plain)
 
 
-def test_a_step_that_fails_before_it_writes_tears_nothing(pair, monkeypatch, assert_same_state):
+def test_a_step_that_fails_before_writing_leaves_the_state_usable(pair, monkeypatch, assert_same_state):
     both = pair()
     both.train(2)
     break_off(both.executor, monkeypatch, after_writing=False)
@@ -52,7 +52,7 @@ def test_a_step_that_fails_before_it_writes_tears_nothing(pair, monkeypatch, ass
     assert_same_state(both.module, both.plain)
 
 
-def test_a_model_with_a_torn_update_can_be_destroyed_and_trained_from_what_the_module_shows(pair, monkeypatch):
+def test_a_model_with_an_incomplete_update_can_be_destroyed_and_trained_again(pair, monkeypatch):
     both = pair()
     both.train(2)
     shown = both.module.layer.weight.detach().clone()

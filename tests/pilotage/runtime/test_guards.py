@@ -37,7 +37,7 @@ TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float
 
 
 @pytest.mark.parametrize("method", TYPES)
-def test_types_change_before_compilation_and_not_after(method):
+def test_types_can_change_only_before_compilation(method):
     module = nn.Linear(2, 2).double() if method == "float" else nn.Linear(2, 2)
     model = pilotage.inference(module)
     assert getattr(model, method)() is model
@@ -50,7 +50,7 @@ def test_types_change_before_compilation_and_not_after(method):
 
 
 @pytest.mark.parametrize("method", TYPES)
-def test_a_training_model_trains_in_the_type_that_it_was_turned_into(method, pair):
+def test_a_training_model_trains_in_its_new_type(method, pair):
     trained = pair()
     getattr(trained.step, method)()
     trained.step(trained.batch().to(TYPES[method]))
@@ -58,7 +58,7 @@ def test_a_training_model_trains_in_the_type_that_it_was_turned_into(method, pai
     assert trained.step.record.updates == 1
 
 
-def test_modes_are_set_on_the_module_and_captured_anew(pair):
+def test_modes_are_set_on_the_module_and_captured_again(pair):
     trained = pair()
     trained.train()
     assert trained.step.eval() is trained.step
@@ -74,7 +74,7 @@ def test_modes_are_set_on_the_module_and_captured_anew(pair):
     assert not trained.module.training
 
 
-def test_backward_on_a_loss_of_a_program_cannot_pass_in_silence(pair):
+def test_backward_on_the_loss_of_a_program_is_refused(pair):
     _, loss = pair().step(torch.ones(4, 4))
     with pytest.raises(RuntimeError):
         loss.backward()

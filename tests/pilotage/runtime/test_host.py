@@ -106,7 +106,7 @@ def assigned_from(weight):
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_every_way_of_reading_shows_what_was_trained(route, pair, assert_equal):
+def test_every_way_of_reading_shows_the_trained_weights(route, pair, assert_equal):
     trained = pair()
     held = Held(trained.module, trained.optimizer)
     trained.train(3)
@@ -117,7 +117,7 @@ def test_every_way_of_reading_shows_what_was_trained(route, pair, assert_equal):
 
 
 @pytest.mark.parametrize("route", ["parameters", "held_before", "saved_state", "call", "optimizer"])
-def test_training_goes_on_after_a_look(route, pair, assert_equal):
+def test_training_continues_after_reading(route, pair, assert_equal):
     trained = pair()
     held = Held(trained.module, trained.optimizer)
     plain = Held(trained.plain, trained.plain_optimizer)
@@ -140,7 +140,7 @@ METADATA = {
 
 
 @pytest.mark.parametrize("ask", METADATA)
-def test_what_does_not_depend_on_values_fetches_nothing(ask, pair):
+def test_reading_only_metadata_fetches_nothing(ask, pair):
     trained = pair()
     expected = [METADATA[ask](t) for t in (*trained.module.parameters(), *trained.module.buffers())]
     trained.train(2)
@@ -157,7 +157,7 @@ def test_counting_parameters_fetches_nothing(pair):
     assert trained.untouched()
 
 
-def test_once_read_the_tensors_are_plain_and_the_same_objects(pair):
+def test_after_reading_the_tensors_are_plain_and_the_same_objects(pair):
     trained = pair()
     before = [id(t) for t in (*trained.module.parameters(), *trained.module.buffers())]
     trained.train()
@@ -166,7 +166,7 @@ def test_once_read_the_tensors_are_plain_and_the_same_objects(pair):
     assert [id(t) for t in (*trained.module.parameters(), *trained.module.buffers())] == before
 
 
-def test_an_eager_loop_can_go_on_where_the_program_stopped(pair, assert_same_state):
+def test_an_eager_loop_can_continue_after_the_program(pair, assert_same_state):
     trained = pair(make=lambda p: torch.optim.SGD(p, lr=0.1))
     trained.train(2)
     for _ in range(2):
@@ -188,7 +188,7 @@ def test_an_optimizer_of_torchs_steps_from_trained_values(pair, assert_same_stat
     assert_same_state(trained.module, trained.plain)
 
 
-def test_the_wrapper_can_be_gone_before_the_first_look(pair, assert_same_state):
+def test_the_wrapper_can_be_deleted_before_the_first_reading(pair, assert_same_state):
     trained = pair()
     trained.train(2)
     session = weakref.ref(trained.executor.session)
@@ -213,7 +213,7 @@ def test_nothing_is_kept_alive_once_module_and_wrapper_are_gone(look, network):
     assert [reference() for reference in kept] == [None, None, None]
 
 
-def test_the_devices_memory_is_free_once_the_last_look_is_taken(network):
+def test_device_memory_is_freed_after_the_last_reading(network):
     module = network()
     step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1))
     step(torch.randn(4, 4))
@@ -267,7 +267,7 @@ def test_gradients_flow_into_trained_weights(pair, assert_equal):
 
 
 @pytest.mark.slow
-def test_a_saved_state_loads_where_pilotage_is_not_installed(pair, tmp_path):
+def test_a_saved_state_loads_without_pilotage(pair, tmp_path):
     trained = pair()
     trained.train(2)
     torch.save(trained.module.state_dict(), tmp_path / "state.pth")
@@ -328,7 +328,7 @@ def test_an_alias_taken_between_calls_shows_the_updates_after_it(pair, assert_eq
     assert_equal(alias, trained.plain.norm.running_mean)
 
 
-def test_only_what_has_an_alias_is_copied_and_only_as_long_as_it_has_one(pair):
+def test_tensors_are_copied_only_while_they_have_an_alias(pair):
     trained = pair()
     alias = trained.module.layer.weight.data
     trained.train()

@@ -56,7 +56,7 @@ def test_each_of_several_optimizers_is_reported_once(warned):
     assert [report.split(".")[0] for report in reports(warned)] == ["Adam", "RMSprop"]
 
 
-def test_an_optimizer_of_another_module_is_left_alone_though_a_program_trains(warned):
+def test_an_optimizer_of_another_module_is_not_reported(warned):
     step, _ = trained(warned)
     other = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
@@ -68,7 +68,7 @@ def test_an_optimizer_of_another_module_is_left_alone_though_a_program_trains(wa
     assert not reports(warned)
 
 
-def test_host_training_before_the_first_call_and_while_the_program_is_detached_is_left_alone(warned):
+def test_host_training_while_the_program_is_not_attached_is_not_reported(warned):
     step, optimizer = trained(warned)
     for _ in range(2):
         nn.functional.mse_loss(step.module(X), TARGET).backward()
@@ -81,7 +81,7 @@ def test_host_training_before_the_first_call_and_while_the_program_is_detached_i
     assert not reports(warned)
 
 
-def test_host_training_whose_weights_are_sent_is_left_alone(warned):
+def test_host_training_whose_weights_are_sent_is_not_reported(warned):
     step, _ = trained(warned)
     host = torch.optim.SGD(step.module.parameters(), lr=0.1)
     for _ in range(3):
@@ -109,7 +109,7 @@ def test_a_step_does_not_change_what_is_trained(twins, eager, assert_same_state,
     assert_same_state(mine, theirs)
 
 
-def test_torch_is_left_as_it_was_when_no_program_trains(warned):
+def test_torchs_hooks_are_removed_when_no_program_trains(warned):
     gc.collect()
     first, _ = trained(warned)
     second, _ = trained(warned)
@@ -125,7 +125,7 @@ def own_hooks():
     return [hook for hook in _global_optimizer_post_hooks.values() if hook.__module__ == "pilotage.runtime.host_steps"]
 
 
-def test_two_models_that_share_parameters_and_their_optimizers_raise_no_alarm(warned):
+def test_two_models_with_shared_parameters_are_not_reported(warned):
     # As in a GAN: the generator is trained through the discriminator, which a second program trains.
     generator, discriminator = nn.Linear(3, 2), nn.Linear(2, 2)
     both = nn.Sequential(generator, discriminator)

@@ -78,7 +78,7 @@ def test_the_optimizers_state_survives_while_the_program_is_detached(session, co
     assert session.optimizer_state().updates == 1
 
 
-def test_a_state_that_is_set_while_the_program_is_detached_counts_when_it_is_attached(session):
+def test_a_state_set_while_detached_is_used_when_attached(session):
     session.run([X])
     saved = session.optimizer_state()
     session.run([X])
@@ -88,7 +88,7 @@ def test_a_state_that_is_set_while_the_program_is_detached_counts_when_it_is_att
     assert session.optimizer_state().updates == 1
 
 
-def test_what_other_processes_have_of_the_optimizer_is_added(session):
+def test_optimizer_state_of_other_processes_is_gathered(session):
     session.run([X])
     other = {("momentum_buffer", "elsewhere"): torch.ones(1)}
     session.gather = lambda mine: [mine, other]
@@ -116,7 +116,7 @@ def test_an_interrupted_update_is_refused_until_everything_is_loaded_again(sessi
     session.check_call()
 
 
-def test_what_a_call_has_done_is_noted(session):
+def test_calls_are_recorded(session):
     done = session.note_call(0.5)
     assert (done.device, done.tier, done.micro_batches, done.updates, done.seconds) == ("cpu", "graph", 1, 1, 0.5)
     assert session.tier is Tier.GRAPH

@@ -53,7 +53,7 @@ def resume(stored, module, execution):
     return executor
 
 
-def test_a_model_from_a_file_goes_on_exactly_where_it_was(stored, assert_equal):
+def test_a_model_from_a_file_continues_exactly(stored, assert_equal):
     step, file = stored
     module = BareModule.of(file)
     executor = resume(file, module, step._executor.execution)
@@ -85,7 +85,7 @@ def test_tied_weights_stay_tied(stored):
     }
 
 
-def test_a_bare_module_has_no_python_of_its_own(stored):
+def test_a_module_from_a_file_has_no_forward(stored):
     with pytest.raises(RuntimeError, match="has no Python of its own"):
         BareModule.of(stored[1])(torch.ones(1, 3))
 
@@ -98,7 +98,7 @@ def test_weights_go_into_a_module_of_the_original_class(stored, assert_equal):
     assert differences(module, file.program) == []
 
 
-def test_another_module_is_told_apart(stored):
+def test_differences_to_another_module_are_named(stored):
     class Other(Tied):
         def __init__(self) -> None:
             super().__init__()
@@ -151,7 +151,7 @@ def test_a_file_runs_in_a_process_that_has_never_seen_the_class(tmp_path, assert
     assert result.stdout == "[True, True]\n", result.stderr
 
 
-def test_what_was_read_outlives_a_file_that_is_overwritten_in_place(stored, tmp_path):
+def test_tensors_stay_valid_if_the_file_is_overwritten(stored, tmp_path):
     _, file = stored
     expected = {name: tensor.clone() for name, tensor in file.weights.items()}
     size = (tmp_path / "model").stat().st_size

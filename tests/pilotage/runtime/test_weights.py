@@ -152,7 +152,7 @@ def test_without_following_the_module_edits_reach_the_device_only_when_they_are_
     assert_equal(executor(batch), trained.train_plain(batch))
 
 
-def test_edits_before_the_first_call_count(pair, assert_equal):
+def test_edits_before_the_first_call_are_used(pair, assert_equal):
     trained = pair()
     for module in (trained.module, trained.plain):
         with torch.no_grad():
@@ -161,7 +161,7 @@ def test_edits_before_the_first_call_count(pair, assert_equal):
     assert_equal(mine, theirs)
 
 
-def test_edits_while_detached_count(pair, assert_equal, assert_same_state):
+def test_edits_while_detached_are_used(pair, assert_equal, assert_same_state):
     trained = pair()
     trained.train(2)
     trained.step.detach()
@@ -173,7 +173,7 @@ def test_edits_while_detached_count(pair, assert_equal, assert_same_state):
     assert_same_state(trained.module, trained.plain)
 
 
-def test_weights_can_be_fetched_on_purpose(pair, assert_same_state):
+def test_weights_can_be_fetched_explicitly(pair, assert_same_state):
     trained = pair()
     assert not trained.executor.fetch_weights_if_needed()
     trained.train()
@@ -199,7 +199,7 @@ def test_without_a_program_there_is_nothing_to_send_or_fetch(pair):
 
 
 @pytest.mark.parametrize("part_ways", ["stay", "detach", "destroy", "delete"])
-def test_inference_sees_what_training_did_at_its_next_call(part_ways, pair, assert_equal):
+def test_inference_uses_the_trained_weights_at_its_next_call(part_ways, pair, assert_equal):
     trained = pair()
     trained.module.eval()
     infer = pilotage.inference(trained.module)
@@ -230,7 +230,7 @@ def test_inference_sees_what_training_did_at_its_next_call(part_ways, pair, asse
     assert infer.record.compilations == 1
 
 
-def test_inference_of_a_part_sees_what_training_the_whole_did(pair, assert_equal):
+def test_inference_of_a_submodule_sees_training_of_the_whole(pair, assert_equal):
     trained = pair()
     infer = pilotage.inference(trained.module.layer)
     batch = trained.batch()
@@ -262,7 +262,7 @@ def test_inference_of_a_part_sees_edits_while_another_program_trains_the_whole(p
         halve(trained.plain)
 
 
-def test_buffers_that_inference_changes_come_home_on_purpose_alone(network, assert_equal):
+def test_buffers_changed_by_inference_are_fetched_only_on_request(network, assert_equal):
     module = network()
     plain = network()
     plain.load_state_dict(module.state_dict())
@@ -276,7 +276,7 @@ def test_buffers_that_inference_changes_come_home_on_purpose_alone(network, asse
 
 
 @pytest.mark.parametrize("looks", [False, True])
-def test_two_programs_that_train_one_module_in_turn_go_on_from_each_other(looks, network, twins, assert_same_state):
+def test_programs_that_train_one_module_in_turn_see_each_others_updates(looks, network, twins, assert_same_state):
     mine, theirs = twins(network)
     first, second = (pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=lr)) for lr in (0.1, 0.01))
     optimizers = [torch.optim.SGD(theirs.parameters(), lr=lr) for lr in (0.1, 0.01)]
@@ -291,7 +291,7 @@ def test_two_programs_that_train_one_module_in_turn_go_on_from_each_other(looks,
     assert_same_state(mine, theirs)
 
 
-def test_programs_that_share_a_part_go_on_from_each_other(assert_equal, twins):
+def test_programs_that_share_a_submodule_see_each_others_updates(assert_equal, twins):
     class Two(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -81,7 +81,7 @@ def assert_as_written(path):
         assert torch.equal(tensors[name], tensor)
 
 
-def test_what_is_written_can_be_read(whole):
+def test_a_written_file_can_be_read(whole):
     assert_as_written(whole)
     assert read_content(whole) == CONTENT
     assert [entry.name for entry in whole.parent.iterdir()] == ["program"]
@@ -221,7 +221,7 @@ def test_another_format_is_refused_with_the_remedy(tmp_path, monkeypatch):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["directory", "fifo", "device", "socket", "to a fifo"])
-def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path, kind):
+def test_anything_but_a_regular_file_is_refused_at_once(tmp_path, kind):
     path = tmp_path / "odd"
     if kind == "directory":
         path.mkdir()

@@ -36,7 +36,7 @@ def gradient_of(loss):
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_classes_that_forward_has_looked_at_pass(reduction):
+def test_classes_checked_by_forward_are_accepted(reduction):
     def loss(scores, classes):
         return functional.cross_entropy(scores, torch.where(classes > 2, -100, classes), reduction=reduction).sum()
 
@@ -45,7 +45,7 @@ def test_classes_that_forward_has_looked_at_pass(reduction):
 
 
 @pytest.mark.parametrize("wide", [torch.int64, torch.int32])
-def test_rows_that_forward_has_looked_at_pass(wide):
+def test_rows_checked_by_forward_are_accepted(wide):
     def loss(table, rows):
         return functional.embedding(rows.to(wide), table, scale_grad_by_freq=True).sum()
 
@@ -112,7 +112,7 @@ def pooled(change):
     return function
 
 
-def test_indices_cannot_be_changed_on_their_way():
+def test_indices_modified_after_the_check_are_refused():
     picture = torch.randn(1, 1, 32, 32)
     check(pooled(lambda indices: indices.clone()), picture)
     changes = (
@@ -158,5 +158,5 @@ def test_a_recurrent_layer_passes_and_one_of_other_sizes_does_not():
     [A.repeat_interleave.Tensor, A.binomial.default, A.special_chebyshev_polynomial_t.default],
     ids=str,
 )
-def test_kernels_that_values_lead_astray_are_not_allowed(operation):
+def test_kernels_that_trust_values_are_not_allowed(operation):
     assert not is_allowed(operation)

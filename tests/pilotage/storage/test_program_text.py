@@ -56,7 +56,7 @@ REST = [each for each in product(OPTIMIZERS, ({}, POOLED)) if each not in SAMPLE
 @pytest.mark.parametrize(
     ("optimizer", "options"), [*SAMPLE, *(pytest.param(*each, marks=pytest.mark.slow) for each in REST)]
 )
-def test_a_program_that_was_written_trains_as_before(optimizer, options, twins, assert_equal, assert_same_state):
+def test_a_program_read_from_data_trains_as_before(optimizer, options, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Network)
     first = pilotage.training(theirs, OPTIMIZERS[optimizer](theirs.parameters()), **options)
     second = pilotage.training(mine, OPTIMIZERS[optimizer](mine.parameters()), **options)

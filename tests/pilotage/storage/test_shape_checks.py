@@ -56,7 +56,7 @@ def test_shapes_that_fit_pass_and_others_do_not(operation):
                 check_shapes(operation, arguments(given, position, shape), {})
 
 
-def test_an_order_without_limit_is_refused():
+def test_an_unbounded_order_is_refused():
     check_shapes(A.mvlgamma.default, [torch.ones(1), 3], {})
     with pytest.raises(ProgramFileError, match="mvlgamma with p = "):
         check_shapes(A.mvlgamma.default, [torch.ones(1), 2**40], {})

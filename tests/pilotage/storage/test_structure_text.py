@@ -75,7 +75,7 @@ def test_reading_imports_nothing():
     assert "antigravity" not in sys.modules
 
 
-def test_what_is_not_a_container_is_not_called():
+def test_only_container_classes_are_called():
     data = {"sequence": ["builtins:print", {"constant": "hello"}]}
     assert structure_from_data(data).kind is tuple
 

@@ -46,7 +46,7 @@ def execution(replicas, **settings):
 
 
 @pytest.mark.parametrize(("replicas", "cards"), [(1, 0), (2, 2), (3, 3), (4, 4), (6, 3), (5, 0), (8, 4)])
-def test_replicas_take_as_many_cards_as_divide_them(replicas, cards):
+def test_the_number_of_cards_must_divide_the_replicas(replicas, cards):
     found, told, label = chosen(execution(replicas))
     assert found == list(range(cards))
     assert label == ", ".join(f"cuda:{number}" for number in range(max(cards, 1)))
@@ -71,7 +71,7 @@ def test_the_option_and_the_variable_name_the_cards(monkeypatch):
         ((), "nothing"),
     ],
 )
-def test_what_is_no_card_is_refused(cards, said):
+def test_invalid_cards_are_refused(cards, said):
     with pytest.raises(OptionError, match=said):
         chosen(execution(2, cards=cards))
 
@@ -85,7 +85,7 @@ OBSTACLES = [
 
 
 @pytest.mark.parametrize(("settings", "surroundings", "said"), OBSTACLES)
-def test_what_cannot_be_done_on_several_cards_is_done_on_one_or_refused(settings, surroundings, said):
+def test_unsupported_features_use_one_card_or_are_refused(settings, surroundings, said):
     found, told, _ = chosen(execution(2, **settings), **surroundings)
     assert found == []
     assert [said in event.message for event in told if isinstance(event, Noted)] == [True]
@@ -93,7 +93,7 @@ def test_what_cannot_be_done_on_several_cards_is_done_on_one_or_refused(settings
         chosen(replace(execution(2, **settings), cards=("cuda:0", "cuda:1")), **surroundings)
 
 
-def test_stages_in_processes_of_their_own_have_one_card_each():
+def test_stages_in_processes_have_one_card_each():
     assert chosen(execution(2), in_pipeline_group=True)[0] == []
 
 
@@ -104,7 +104,7 @@ class Writing(nn.Linear):
         return result
 
 
-def test_replicas_that_are_fed_the_same_and_write_to_it_stay_on_one_card():
+def test_replicas_that_share_and_write_inputs_stay_on_one_card():
     model = Executor(
         Writing(3, 3),
         execution=Execution(

@@ -46,7 +46,7 @@ def test_without_state_nothing_runs(programs):
         strategy.run(programs.batch(batching))
 
 
-def test_other_code_can_take_the_place_of_the_graphs(programs):
+def test_the_graphs_can_be_replaced_by_other_code(programs):
     module, batching = programs.network(), Batching()
     strategy = single(programs, module, batching)
     called = []

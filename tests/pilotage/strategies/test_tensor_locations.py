@@ -39,11 +39,11 @@ EAGER_CARD = Choice(CudaBackend(), Tier.EAGER, "a test asks for it")
     ],
     ids=["card", "inference", "eager", "processor"],
 )
-def test_tensors_wait_where_there_is_another_place_for_them(choice, trains, expected):
+def test_possible_locations_depend_on_device_tier_and_training(choice, trains, expected):
     assert possible_locations(ALL, choice, trains=trains) == expected
 
 
-def test_what_comes_to_nothing_is_said():
+def test_settings_without_effect_are_reported():
     assert notice_of_locations(ALL, CARD, trains=True) is None
     assert notice_of_locations(Locations(), PROCESSOR, trains=True) is None
     assert isinstance(notice_of_locations(ALL, PROCESSOR, trains=True), Noted)
@@ -51,14 +51,14 @@ def test_what_comes_to_nothing_is_said():
     assert notice_of_locations(ALL, EAGER_CARD, trains=False) is None
 
 
-def test_state_that_waits_on_the_host_and_several_cards_exclude_each_other():
+def test_state_on_the_host_is_refused_on_several_cards():
     layout = StateLayout(parameters={}, buffers={}, slots_on_host=4)
     program = Program(layout=layout, computations={}, arguments=flatten(((), {}))[1], inputs=(), outputs=None)
     with pytest.raises(OptionError, match="several cards"):
         refuse_slots_on_host(program)
 
 
-def test_only_several_instances_that_train_share_state_out():
+def test_optimizer_state_is_sharded_only_over_several_training_instances():
     module = nn.Linear(2, 3)
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.Adam(module.parameters()), names)

@@ -22,7 +22,7 @@ class Model(nn.Module):
         return self.run(x)
 
 
-def test_forward_sees_the_compilation_and_nothing_is_left_of_it(compiled):
+def test_a_compilation_is_visible_only_while_forward_runs(compiled):
     seen = []
 
     def forward(x):
@@ -55,7 +55,7 @@ def test_a_forward_that_fails_leaves_torch_as_it_was(compiled, error):
     assert current_capture() is None
 
 
-def test_a_module_that_calls_itself_is_one_run(compiled):
+def test_a_recursive_forward_counts_as_one_run(compiled):
     class Twice(nn.Module):
         def forward(self, x, again=True):
             with Block("a", ipu_id=0):

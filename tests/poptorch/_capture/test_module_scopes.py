@@ -37,7 +37,7 @@ def operations(model, kind):
     return [name for name in model.getTensorNames() if kind in name.rpartition("/")[2]]
 
 
-def test_operations_are_named_after_their_parts_and_scopes():
+def test_operations_are_named_after_their_submodules_and_scopes():
     model = poptorch.trainingModel(Model())
     model.compile(torch.ones(1, 2))
     assert operations(model, "addmm") == [
@@ -52,13 +52,13 @@ def test_operations_are_named_after_their_parts_and_scopes():
     assert "blocks/0/linear/addmm" in model._debugGetPopartIR()
 
 
-def test_names_of_parts_can_be_left_out():
+def test_names_of_submodules_can_be_left_out():
     model = poptorch.trainingModel(Model(), poptorch.Options().disableModuleNamescope())
     model.compile(torch.ones(1, 2))
     assert operations(model, "addmm") == ["addmm", "addmm_1", "the_loss/addmm_2"]
 
 
-def test_an_operation_is_anchored_by_its_name_with_and_without_parts():
+def test_an_operation_is_anchored_by_its_name_with_and_without_submodules():
     module, x = Model(), torch.randn(1, 2)
     options = poptorch.Options()
     options.anchorTensor("long", "blocks/0/linear/addmm")
@@ -70,7 +70,7 @@ def test_an_operation_is_anchored_by_its_name_with_and_without_parts():
     assert torch.equal(model.getAnchoredTensor("short"), expected)
 
 
-def test_no_hook_is_left_behind_even_where_forward_fails():
+def test_all_hooks_are_removed_even_if_forward_fails():
     class Failing(nn.Module):
         def forward(self, x):
             raise KeyError("mine")
@@ -84,7 +84,7 @@ def test_no_hook_is_left_behind_even_where_forward_fails():
     assert operations(model, "addmm") == ["0/addmm"]
 
 
-def test_a_part_that_is_used_twice_keeps_one_name():
+def test_a_submodule_that_is_used_twice_keeps_one_name():
     layer = nn.Linear(2, 2)
     module = nn.Sequential(layer, nn.ReLU(), layer)
     model = poptorch.inferenceModel(module)

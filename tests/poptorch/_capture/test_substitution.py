@@ -56,7 +56,7 @@ def test_they_are_undone_if_a_later_one_fails():
     assert Library.function(1) == 2
 
 
-def test_distributions_do_not_look_at_values_while_a_model_is_compiled(compiled):
+def test_distributions_do_not_validate_values_during_compilation(compiled):
     class Likelihood(nn.Module):
         def forward(self, x):
             return Normal(x, x.exp()).log_prob(x + 1)

@@ -69,7 +69,7 @@ X = torch.ones(1, 2)
         (remove_parameter, r"Parameter layer\.bias is removed from the model when calling the forward method\."),
     ],
 )
-def test_state_that_is_replaced_or_removed_is_refused_and_put_back(change, said, tier):
+def test_replaced_or_removed_state_is_refused_and_restored(change, said, tier):
     module = Stateful(change)
     before = {name: id(tensor) for name, tensor in module.state_dict(keep_vars=True).items()}
     with pytest.raises(poptorch.Error, match=said):
@@ -78,12 +78,12 @@ def test_state_that_is_replaced_or_removed_is_refused_and_put_back(change, said,
     assert module.y.tolist() == [0.0, 0.0]
 
 
-def test_a_buffer_inside_of_a_part_is_named_in_full():
+def test_a_buffer_of_a_submodule_is_named_with_its_path():
     with pytest.raises(poptorch.Error, match=r"Buffer inner\.y is reassigned.*self\.y\.copy_\(src\)"):
         poptorch.inferenceModel(Outer(Stateful(reassign)))(X)
 
 
-def test_a_buffer_that_is_written_into_is_part_of_the_program():
+def test_a_written_buffer_is_part_of_the_program():
     module = Stateful(lambda self: self.y.copy_(self.y + 1))
     model = poptorch.inferenceModel(module)
     plain = module.layer(X).detach()
@@ -92,7 +92,7 @@ def test_a_buffer_that_is_written_into_is_part_of_the_program():
 
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d])
-def test_batch_norm_may_do_as_it_likes(norm):
+def test_batch_norm_may_update_its_buffers(norm):
     class Replacing(norm):
         def forward(self, x):
             self.num_batches_tracked = self.num_batches_tracked + 1

@@ -15,7 +15,7 @@ def test_a_pipeline_has_a_stage_more_for_each_change_of_ipu(ipus, stages):
 
 
 @given(st.integers(2, 20), st.integers(1, 60))
-def test_training_needs_two_micro_batches_for_each_stage_but_one(stages, accumulation):
+def test_training_needs_enough_micro_batches_for_forward_and_backward_stages(stages, accumulation):
     options = Options()
     options.Training.gradientAccumulation(accumulation)
     if accumulation >= 2 * stages - 1:
@@ -47,7 +47,7 @@ def test_inference_needs_a_device_iteration_for_each_stage():
 
 @pytest.mark.parametrize("strategy", [ShardedExecution(), SerialPhasedExecution("a")])
 @pytest.mark.parametrize("training", [True, False])
-def test_other_strategies_and_single_stages_need_no_more(strategy, training):
+def test_other_strategies_and_single_stages_need_no_minimum(strategy, training):
     check_pipeline_depth(Options().setExecutionStrategy(strategy), 4, training=training)
     check_pipeline_depth(Options(), 1, training=training)
 

@@ -56,7 +56,7 @@ def five_times(x):
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_work_after_the_loss_is_warned_of_once_with_both_lines_and_the_remedy(tier, warnings_of_poptorch):
+def test_work_after_the_loss_gives_one_warning_with_both_lines_and_the_remedy(tier, warnings_of_poptorch):
     module, model = trainer(five_times, tier)
     model(BATCH)
     assert_trained_alike(module, eagerly(mse))
@@ -183,19 +183,19 @@ SOUND = {
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("style", SOUND)
-def test_sound_styles_are_not_warned_of(style, tier, warnings_of_poptorch):
+def test_correct_uses_of_the_loss_give_no_warning(style, tier, warnings_of_poptorch):
     trainer(SOUND[style], tier)[1](BATCH)
     assert warnings_of_poptorch() == []
 
 
-def test_a_sum_that_starts_with_a_constant_trains_as_the_loss_alone():
+def test_a_sum_that_starts_with_a_constant_trains_like_the_loss():
     for style in ("added to a start of 0", "added to a constant", "divided by 1", "mean of one element"):
         module, model = trainer(SOUND[style])
         model(BATCH)
         assert_trained_alike(module, eagerly(SOUND[style]))
 
 
-def test_losses_are_not_looked_at_in_inference(warnings_of_poptorch):
+def test_losses_are_not_checked_in_inference(warnings_of_poptorch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         poptorch.inferenceModel(Layer(five_times))(BATCH)

@@ -59,7 +59,7 @@ def test_a_rate_changed_by_hand_is_reported(regression, warnings_of_poptorch, tr
 
 
 @pytest.mark.parametrize("when", ["before a call", "after a call"])
-def test_the_documented_pattern_raises_no_alarm(regression, warnings_of_poptorch, when, train_with):
+def test_the_documented_pattern_gives_no_warning(regression, warnings_of_poptorch, when, train_with):
     optimizer = sgd(regression)
     rates = LambdaLR(optimizer, lambda epoch: 0.5**epoch)
     train = train_with(regression, optimizer)
@@ -73,9 +73,7 @@ def test_the_documented_pattern_raises_no_alarm(regression, warnings_of_poptorch
     assert not warnings_of_poptorch()
 
 
-def test_rates_that_the_script_hands_over_in_a_new_optimizer_raise_no_alarm(
-    regression, warnings_of_poptorch, train_with
-):
+def test_rates_passed_in_a_new_optimizer_give_no_warning(regression, warnings_of_poptorch, train_with):
     source = torch.optim.SGD(regression.parameters(), lr=0.1)
     rates = StepLR(source, 1, gamma=0.5)
     train = train_with(regression, sgd(regression))
@@ -87,7 +85,7 @@ def test_rates_that_the_script_hands_over_in_a_new_optimizer_raise_no_alarm(
     assert not warnings_of_poptorch()
 
 
-def test_a_schedule_of_training_on_the_host_raises_no_alarm(regression, warnings_of_poptorch, train_with):
+def test_a_schedule_of_training_on_the_host_gives_no_warning(regression, warnings_of_poptorch, train_with):
     host = torch.optim.Adam(regression.parameters(), lr=0.01)
     rates = StepLR(host, 1, gamma=0.5)
     train = train_with(regression, sgd(regression))
@@ -101,7 +99,7 @@ def test_a_schedule_of_training_on_the_host_raises_no_alarm(regression, warnings
     assert not warnings_of_poptorch()
 
 
-def test_two_models_with_a_schedule_each_raise_no_alarm(regression, warnings_of_poptorch, train_with):
+def test_two_models_with_schedules_give_no_warning(regression, warnings_of_poptorch, train_with):
     # As in a GAN: the first model holds the parameters of the second one too.
     class Through(nn.Module):
         def __init__(self, generator, judge):
@@ -125,7 +123,7 @@ def test_two_models_with_a_schedule_each_raise_no_alarm(regression, warnings_of_
     assert not warnings_of_poptorch()
 
 
-def test_settings_that_come_with_a_loaded_state_raise_no_alarm(regression, warnings_of_poptorch, train_with):
+def test_settings_from_a_loaded_state_give_no_warning(regression, warnings_of_poptorch, train_with):
     optimizer = sgd(regression)
     train = train_with(regression, optimizer)
     train(X, TARGET)
@@ -137,7 +135,7 @@ def test_settings_that_come_with_a_loaded_state_raise_no_alarm(regression, warni
     assert not warnings_of_poptorch()
 
 
-def test_checking_at_every_call_takes_next_to_nothing(regression):
+def test_checking_at_every_call_is_cheap(regression):
     unread = UnreadSettings(sgd(regression))
     assert min(timeit.repeat(lambda: unread.check(0), number=1000, repeat=20)) / 1000 < 1e-5
 

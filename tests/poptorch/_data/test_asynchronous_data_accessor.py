@@ -105,7 +105,7 @@ def test_objects_with_a_registered_parser_arrive():
     accessor.terminate()
 
 
-def test_a_loader_that_has_an_accessor_gets_no_second_one():
+def test_a_loader_with_an_accessor_is_refused():
     loader = DataLoader(
         Options(), SIXTEEN, mode=DataLoaderMode.Async, async_options={"sharing_strategy": SharingStrategy.Fork}
     )
@@ -136,7 +136,7 @@ def test_rebatching_to_one_or_less_is_refused(size):
         accessor_of([torch.ones(1)], rebatched_size=size)
 
 
-def test_a_sharing_strategy_has_to_be_one():
+def test_a_sharing_strategy_of_another_type_is_refused():
     with pytest.raises(AssertionError, match="SharingStrategy"):
         AsynchronousDataAccessor([torch.ones(1)], sharing_strategy="fork")
 
@@ -148,7 +148,7 @@ def test_a_start_that_fails_is_an_error_of_poptorch(dataset):
     assert caught.value.type == "poptorch_py_error"
 
 
-def test_an_empty_dataset_is_called_empty():
+def test_an_empty_dataset_is_reported_as_such():
     with pytest.raises(Error, match="dataset is empty"):
         accessor_of([])
 
@@ -172,7 +172,7 @@ def test_a_worker_that_is_killed_is_a_failure_too():
         list(accessor)
 
 
-def test_an_epoch_can_be_started_anew_in_the_middle():
+def test_an_epoch_can_be_restarted_in_the_middle():
     accessor = accessor_of([torch.tensor([number]) for number in range(10)])
     for item in accessor:
         if int(item) == 4:
@@ -181,7 +181,7 @@ def test_an_epoch_can_be_started_anew_in_the_middle():
     accessor.terminate()
 
 
-def test_the_time_to_sleep_over_a_miss_is_passed_on(monkeypatch):
+def test_the_sleep_after_a_miss_is_passed_on(monkeypatch):
     naps = []
     monkeypatch.setattr("pilotage.data.prefetcher.time.sleep", naps.append)
     accessor = accessor_of([torch.ones(1)], miss_sleep_time_in_ms=250)

@@ -44,7 +44,7 @@ def test_it_is_a_torch_dataloader_that_drops_the_last_batch_by_default(numbered,
 
 
 @pytest.mark.parametrize("wrong", [None, 3, {}])
-def test_options_have_to_be_options(wrong, numbered):
+def test_options_of_another_type_are_refused(wrong, numbered):
     with pytest.raises(AssertionError, match="Options"):
         DataLoader(wrong, numbered(4))
 
@@ -62,6 +62,6 @@ def test_workers_persist_if_there_are_any(numbered):
     assert not DataLoader(Options(), numbered(4), num_workers=1, persistent_workers=False).persistent_workers
 
 
-def test_a_mode_has_to_be_a_mode(numbered):
+def test_a_mode_of_another_type_is_refused(numbered):
     with pytest.raises(AssertionError, match="DataLoaderMode"):
         DataLoader(Options(), numbered(4), mode="async")

@@ -56,13 +56,13 @@ def test_shuffling_is_torchs_own_in_a_single_process(options):
     assert torch.equal(torch.stack(ours), torch.stack(theirs))
 
 
-def test_a_smaller_last_batch_is_warned_of(numbered, options, warnings_of_poptorch):
+def test_a_smaller_last_batch_gives_a_warning(numbered, options, warnings_of_poptorch):
     DataLoader(options(2), numbered(9), 2, drop_last=False)
     assert "9 samples" in warnings_of_poptorch()[0]
     assert "combined batch size of 4" in warnings_of_poptorch()[0]
 
 
-def test_complete_batches_are_not_warned_of(numbered, options, warnings_of_poptorch):
+def test_complete_batches_give_no_warning(numbered, options, warnings_of_poptorch):
     DataLoader(options(2), numbered(8), 2, drop_last=False)
     DataLoader(options(2), numbered(9), 2)
     assert not warnings_of_poptorch()

@@ -33,7 +33,7 @@ def test_terminating_ends_the_process(ends):
         iter(loader)
 
 
-def test_a_forgotten_loader_ends_its_process_at_once(ends):
+def test_a_deleted_loader_ends_its_process_at_once(ends):
     gc.disable()
     try:
         loader, process = a_running_loader()

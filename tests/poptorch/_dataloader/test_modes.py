@@ -84,7 +84,7 @@ def test_asynchronous_without_drop_last_rebatches(numbered, options):
     loader.terminate()
 
 
-def test_rebatching_keeps_the_users_drop_last_for_itself(numbered, options):
+def test_rebatching_applies_drop_last_itself(numbered, options):
     loader = DataLoader(
         options(4), numbered(21), 2, mode=DataLoaderMode.AsyncRebatched, rebatched_worker_size=3, async_options=FORK
     )
@@ -103,7 +103,7 @@ def test_workers_load_pieces_not_larger_than_the_combined_batch(numbered, option
 
 
 @pytest.mark.parametrize("mode", [DataLoaderMode.Async, DataLoaderMode.AsyncRebatched])
-def test_the_rebatched_size_is_not_for_the_user_to_choose(mode, numbered, options):
+def test_the_rebatched_size_cannot_be_set(mode, numbered, options):
     with pytest.raises(AssertionError, match="rebatched_size"):
         DataLoader(options(4), numbered(20), 2, mode=mode, async_options={"rebatched_size": 8})
 
@@ -113,14 +113,14 @@ def test_rebatching_needs_a_known_size(numbered):
         DataLoader(Options(), numbered(8), batch_size=None, mode=DataLoaderMode.AsyncRebatched)
 
 
-def test_settings_without_effect_are_warned_of(numbered, warnings_of_poptorch):
+def test_settings_without_effect_give_a_warning(numbered, warnings_of_poptorch):
     DataLoader(Options(), numbered(8), async_options=FORK)
     DataLoader(Options(), numbered(8), 2, rebatched_worker_size=1)
     assert ["async_options" in line for line in warnings_of_poptorch()] == [True, False]
     assert "rebatched_worker_size" in warnings_of_poptorch()[1]
 
 
-def test_memory_is_not_pinned_ahead_of_time(numbered, numbers_of, warnings_of_poptorch):
+def test_pin_memory_is_ignored_by_asynchronous_loaders(numbered, numbers_of, warnings_of_poptorch):
     loader = DataLoader(Options(), numbered(3), pin_memory=True, mode=DataLoaderMode.Async, async_options=FORK)
     assert "pin_memory" in warnings_of_poptorch()[0]
     assert numbers_of(loader) == [0, 1, 2]

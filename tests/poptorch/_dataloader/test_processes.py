@@ -42,7 +42,7 @@ def test_a_sampler_is_not_divided_among_processes(numbered, distributed):
     drop_last=st.booleans(),
     shuffle=st.booleans(),
 )
-def test_no_sample_is_lost_or_doubled_over_processes(
+def test_processes_load_every_sample_exactly_once(
     samples, batch_size, iterations, processes, drop_last, shuffle, numbered, distributed, numbers_of
 ):
     loaders = [

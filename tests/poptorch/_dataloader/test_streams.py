@@ -35,7 +35,7 @@ def test_a_stream_is_not_divided_among_processes(distributed):
     assert [batch.flatten().tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_duplication_by_several_workers_is_warned_of(warnings_of_poptorch):
+def test_duplication_by_several_workers_gives_a_warning(warnings_of_poptorch):
     DataLoader(Options(), Stream(8), num_workers=1)
     DataLoader(Options(), Stream(8), num_workers=2, worker_init_fn=print)
     assert not warnings_of_poptorch()

@@ -50,7 +50,7 @@ def test_a_model_compiled_with_dense_inputs_takes_inputs_with_gaps_later():
         (lambda x, *, table: x + table["a"], (ONE,), {"table": {"a": ONE}}),
     ],
 )
-def test_dictionaries_are_warned_of_once_when_the_model_is_compiled(forward, args, kwargs, warnings_of_poptorch):
+def test_dictionaries_give_one_warning_at_compilation(forward, args, kwargs, warnings_of_poptorch):
     model = wrapped(forward)
     model(*args, **kwargs)
     (said,) = warnings_of_poptorch()
@@ -92,7 +92,7 @@ def test_wide_floats_are_computed_in_32_bits():
     assert model(torch.ones(1, dtype=torch.float64)).item() == 1.0
 
 
-def test_integers_that_are_made_in_forward_come_back_narrow():
+def test_integers_created_in_forward_come_back_as_int32():
     assert wrapped(lambda x: x.argmax(dim=1))(ONE).dtype == torch.int32
 
 

@@ -57,9 +57,7 @@ def options(replicas):
     ],
 )
 @pytest.mark.parametrize("strategy", poptorch.MeanReductionStrategy)
-def test_each_group_of_replicas_runs_and_trains_its_own_slice_of_a_parts_parameter(
-    kind, shards, values, of_replica, strategy
-):
+def test_each_group_of_replicas_trains_its_own_slice_of_a_parameter(kind, shards, values, of_replica, strategy):
     torch.manual_seed(0)
     module, plain = Net(values), Net(values)
     plain.load_state_dict(module.state_dict())
@@ -95,7 +93,7 @@ def test_each_group_of_replicas_runs_and_trains_its_own_slice_of_a_parts_paramet
         lambda model: model.get_submodule("parts.0").weight,
     ],
 )
-def test_a_parameter_of_a_part_is_reached_by_every_usual_way(reach):
+def test_a_parameter_of_a_submodule_is_found_by_every_usual_way(reach):
     model = poptorch.inferenceModel(Net(FOUR), options(4))
     reach(model).replicaGrouping(CommGroupType.NoGrouping, 0, VariableRetrievalMode.AllReplicas)
     outputs, _ = model(torch.ones(4, 2))
@@ -150,7 +148,7 @@ def test_replicas_are_grouped_before_compilation():
         weight.replicaGrouping(CommGroupType.NoGrouping, 0)
 
 
-def test_a_part_is_seen_through_as_if_nothing_were_wrapped():
+def test_a_proxy_of_a_submodule_behaves_like_the_submodule():
     module = Net(FOUR)
     model = poptorch.inferenceModel(module, options(4))
     layer = model.layer
@@ -168,7 +166,7 @@ def test_a_part_is_seen_through_as_if_nothing_were_wrapped():
     assert isinstance(module.parts[1], nn.Tanh)
 
 
-def test_a_copy_of_a_part_is_a_plain_module():
+def test_a_copy_of_a_proxy_is_a_plain_module():
     module = Net(FOUR)
     copied = copy.deepcopy(poptorch.inferenceModel(module, options(4)).layer)
     assert type(copied) is nn.Linear
@@ -176,7 +174,7 @@ def test_a_copy_of_a_part_is_a_plain_module():
     assert copied.weight is not module.layer.weight
 
 
-def test_parts_are_the_modules_own_where_nothing_can_be_grouped():
+def test_submodules_are_not_wrapped_if_nothing_can_be_grouped():
     module = Net(FOUR[0])
     alone, compiled = poptorch.inferenceModel(module), poptorch.inferenceModel(module, options(2))
     compiled.compile(torch.ones(2, 2))

@@ -37,7 +37,7 @@ TWO_SIDED = [
 
 
 @pytest.mark.parametrize("operation", TWO_SIDED)
-def test_a_parameter_counts_as_itself_on_both_sides_of_an_operator(layer, wrapped, operation):
+def test_a_parameter_proxy_works_on_both_sides_of_an_operator(layer, wrapped, operation):
     for left, right, expected_left, expected_right in [
         (wrapped.weight, 2.0, layer.weight, 2.0),
         (2.0, wrapped.weight, 2.0, layer.weight),
@@ -49,7 +49,7 @@ def test_a_parameter_counts_as_itself_on_both_sides_of_an_operator(layer, wrappe
         )
 
 
-def test_a_parameter_is_seen_through_by_functions_and_methods(layer, wrapped):
+def test_a_parameter_proxy_works_with_functions_and_methods(layer, wrapped):
     assert torch.equal(wrapped.weight, layer.weight)
     assert torch.equal(-wrapped.weight @ wrapped.weight, -layer.weight @ layer.weight)
     assert torch.equal(torch.stack([wrapped.weight, wrapped.weight])[1], layer.weight)
@@ -58,7 +58,7 @@ def test_a_parameter_is_seen_through_by_functions_and_methods(layer, wrapped):
     assert len(list(wrapped.weight)) == 2
 
 
-def test_writing_into_a_parameter_writes_into_the_modules_own(layer, wrapped):
+def test_writing_to_a_parameter_proxy_writes_to_the_parameter(layer, wrapped):
     with torch.no_grad():
         wrapped.weight[0] = 5.0
         wrapped.bias.fill_(3.0)

@@ -46,7 +46,7 @@ def test_nothing_on_the_host_disturbs_the_stream_of_a_seed():
 
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("seed", [None, 5])
-def test_a_state_that_was_read_can_be_put_back(seed, replicas):
+def test_a_random_state_can_be_restored(seed, replicas):
     model = wrapped(seed, replicas)
     model(X)
     state = model.rng_state
@@ -55,7 +55,7 @@ def test_a_state_that_was_read_can_be_put_back(seed, replicas):
     assert all(torch.equal(model(X), each) for each in expected)
 
 
-def test_a_state_is_a_list_of_numbers_that_begins_with_the_seed():
+def test_a_random_state_is_a_list_that_starts_with_the_seed():
     model = wrapped(123)
     model(X)
     state = model.rng_state

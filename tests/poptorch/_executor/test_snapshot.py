@@ -23,7 +23,7 @@ class Scaled(nn.Module):
         return self.layer(x) * self.scale
 
 
-def test_the_twin_has_the_same_weights_parts_and_hooks_but_its_own_attributes():
+def test_a_snapshot_shares_weights_submodules_and_hooks_but_not_attributes():
     module = Scaled()
     twin = snapshot(module)
     assert type(twin) is Scaled
@@ -37,13 +37,13 @@ def test_the_twin_has_the_same_weights_parts_and_hooks_but_its_own_attributes():
 
 
 @pytest.mark.parametrize("make", [nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.orthogonal])
-def test_modules_that_refuse_to_be_copied_have_a_twin_too(make):
+def test_modules_that_cannot_be_copied_have_a_snapshot_too(make):
     module = make(nn.Linear(2, 2))
     x = torch.ones(1, 2)
     assert torch.equal(snapshot(module)(x), module(x))
 
 
-def test_attributes_count_as_they_were_when_the_model_was_wrapped():
+def test_attributes_have_the_values_of_the_time_of_wrapping():
     module = Scaled()
     model = poptorch.inferenceModel(module)
     module.scale = 0.0
@@ -51,7 +51,7 @@ def test_attributes_count_as_they_were_when_the_model_was_wrapped():
     assert model.scale == 0.0
 
 
-def test_the_mode_counts_as_it_was_when_the_model_was_wrapped():
+def test_the_mode_is_that_of_the_time_of_wrapping():
     module = nn.Sequential(nn.Dropout(1.0)).eval()
     model = poptorch.inferenceModel(module)
     module.train()

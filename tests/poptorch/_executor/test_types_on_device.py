@@ -16,14 +16,14 @@ KEPT = (torch.float32, torch.float16, torch.int32, torch.int16, torch.int8, torc
 
 
 @pytest.mark.parametrize(("given", "expected"), FLOATS.items())
-def test_floats_that_the_device_lacks_go_in_as_32_bits(given, expected):
+def test_unsupported_float_inputs_become_float32(given, expected):
     tensor = torch.tensor([0.5, -2.0], dtype=given)
     assert as_device_input(tensor).dtype == expected
     assert torch.equal(as_device_input(tensor), tensor.float())
 
 
 @pytest.mark.parametrize("kind", [torch.int64, torch.float64, torch.bfloat16])
-def test_types_that_the_device_lacks_come_out_in_32_bits(kind):
+def test_unsupported_output_types_become_32_bits(kind):
     tensor = torch.tensor([1, -2], dtype=kind)
     narrow = as_device_output(tensor)
     assert narrow.dtype.itemsize == 4
@@ -31,13 +31,13 @@ def test_types_that_the_device_lacks_come_out_in_32_bits(kind):
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_all_other_tensors_pass_as_they_are(kind):
+def test_other_tensors_are_not_converted(kind):
     tensor = torch.ones(2, dtype=kind)
     assert as_device_input(tensor) is tensor
     assert as_device_output(tensor) is tensor
 
 
-def test_whole_numbers_keep_their_width_on_the_way_in():
+def test_integer_inputs_keep_their_width():
     tensor = torch.ones(2, dtype=torch.int64)
     assert as_device_input(tensor) is tensor
 
@@ -51,7 +51,7 @@ class Regression(nn.Linear):
 
 
 @pytest.mark.parametrize("kind", FLOATS)
-def test_a_model_with_weights_of_such_a_type_trains_as_in_eager_pytorch(kind):
+def test_a_model_with_weights_of_an_unsupported_type_trains_as_in_eager(kind):
     torch.manual_seed(0)
     model, twin = Regression(4, 3).to(kind), Regression(4, 3).to(kind)
     twin.load_state_dict(model.state_dict())
@@ -67,6 +67,6 @@ def test_a_model_with_weights_of_such_a_type_trains_as_in_eager_pytorch(kind):
     torch.testing.assert_close(model.weight, twin.weight)
 
 
-def test_weights_of_several_types_leave_the_inputs_narrow():
+def test_with_weights_of_several_types_inputs_become_float32():
     model = nn.ModuleDict({"narrow": nn.Linear(2, 2), "wide": nn.Linear(2, 2).double()})
     assert DeviceInputs(model)(torch.ones(2, dtype=torch.float64)).dtype == torch.float32

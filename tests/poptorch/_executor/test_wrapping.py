@@ -82,7 +82,7 @@ def test_a_method_and_a_callable_object_can_be_wrapped():
     assert poptorch.inferenceModel(Shift().back)(torch.ones(1)).item() == -2.0
 
 
-def test_the_model_of_another_wrapper_is_taken(network, batch):
+def test_a_training_wrapper_can_be_wrapped_for_inference(network, batch):
     trainer = poptorch.trainingModel(network, optimizer=sgd(network))
     model = poptorch.inferenceModel(trainer)
     assert model.model is network
@@ -159,7 +159,7 @@ def test_the_options_are_frozen_and_the_wrapper_has_its_own_copy(wrap, network):
     assert not model.options.defaultOutputMode()
 
 
-def test_the_open_output_mode_is_decided_by_what_the_model_is_for(network):
+def test_the_default_output_mode_depends_on_training_or_inference(network):
     options = poptorch.Options()
     assert poptorch.trainingModel(network, options).options.output_mode == poptorch.OutputMode.Final
     assert poptorch.inferenceModel(network, options).options.output_mode == poptorch.OutputMode.All
@@ -167,11 +167,11 @@ def test_the_open_output_mode_is_decided_by_what_the_model_is_for(network):
     assert poptorch.inferenceModel(network, chosen).options.output_mode == poptorch.OutputMode.Sum
 
 
-def test_without_options_there_are_the_default_ones(network):
+def test_without_options_the_defaults_are_used(network):
     assert poptorch.inferenceModel(network).options.device_iterations == 1
 
 
-def test_without_an_optimizer_there_is_plain_descent(network, batch):
+def test_without_an_optimizer_plain_sgd_is_used(network, batch):
     twin = copy.deepcopy(network)
     poptorch.trainingModel(network)(*batch)
     optimizer = torch.optim.SGD(twin.parameters(), lr=0.01)
@@ -203,7 +203,7 @@ def test_a_model_is_trained_by_one_wrapper_at_a_time(network, batch, compile_fir
             poptorch.trainingModel(again)
 
 
-def test_a_destroyed_wrapper_makes_room_for_another(network, batch):
+def test_a_model_can_be_wrapped_again_after_destroy(network, batch):
     first = poptorch.trainingModel(network, optimizer=sgd(network))
     first(*batch)
     trained = copy.deepcopy(network)
@@ -217,7 +217,7 @@ def test_a_destroyed_wrapper_makes_room_for_another(network, batch):
         poptorch.trainingModel(network)
 
 
-def test_a_dropped_wrapper_makes_room_at_once_and_leaves_the_trained_weights(network, batch):
+def test_a_deleted_wrapper_leaves_the_trained_weights_and_allows_another(network, batch):
     before = copy.deepcopy(network)
     gc.disable()
     try:
@@ -232,7 +232,7 @@ def test_a_dropped_wrapper_makes_room_at_once_and_leaves_the_trained_weights(net
     torch.testing.assert_close(dict(network.state_dict()), dict(before.state_dict()), rtol=0, atol=1e-7)
 
 
-def test_any_number_of_wrappers_may_infer(network, batch):
+def test_a_model_can_have_many_inference_wrappers(network, batch):
     models = [poptorch.inferenceModel(network) for _ in range(3)]
     assert all(torch.equal(model(batch[0]), network(batch[0]).detach()) for model in models)
 
@@ -260,7 +260,7 @@ def test_inference_follows_the_training_of_the_same_weights(network, batch, inne
     assert not torch.equal(seen[0], seen[2])
 
 
-def test_inference_needs_no_look_at_the_module_to_follow(network, batch):
+def test_inference_follows_training_without_reading_the_module(network, batch):
     trainer = poptorch.trainingModel(network, optimizer=sgd(network))
     model = poptorch.inferenceModel(network)
     model.compile(batch[0])
@@ -292,7 +292,7 @@ class Adversary(nn.Module):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
-def test_two_trainers_of_parts_of_one_model_take_turns(kind):
+def test_two_trainers_of_submodules_of_one_model_take_turns(kind):
     torch.manual_seed(0)
     parts = nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     twins = copy.deepcopy(parts)
@@ -319,7 +319,7 @@ def test_two_trainers_of_parts_of_one_model_take_turns(kind):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_dropped_model_frees_its_device_at_once(training, tier, network, batch):
+def test_a_deleted_model_frees_its_device_at_once(training, tier, network, batch):
     options = poptorch.Options().runOn(tier=tier)
     model = poptorch.trainingModel(network, options) if training else poptorch.inferenceModel(network, options)
     model(*batch)

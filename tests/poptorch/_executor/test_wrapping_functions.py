@@ -66,7 +66,7 @@ X, Y = torch.ones(1, 2), torch.zeros(1, 2)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_modules_that_a_function_uses_are_trained_under_it(way):
+def test_modules_used_by_a_function_are_submodules(way):
     network = everywhere if way == "a global" else Network()
     model = poptorch.inferenceModel(WAYS[way](network))
     before = model(X)
@@ -79,7 +79,7 @@ def test_the_modules_that_a_function_uses_are_trained_under_it(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_weights_of_those_modules_are_state_and_no_constants(way):
+def test_weights_of_modules_used_by_a_function_are_state(way):
     network = everywhere if way == "a global" else Network()
     assert len(list(FunctionModule(WAYS[way](network)).parameters())) == 2
 

@@ -13,7 +13,7 @@ from pilotage.storage.archive import read_archive
 
 
 @pytest.mark.parametrize("as_binary", [False, True])
-def test_a_compiled_program_is_written_to_the_file_that_is_named(tmp_path, monkeypatch, as_binary):
+def test_a_compiled_program_is_written_to_the_given_file(tmp_path, monkeypatch, as_binary):
     file = tmp_path / "new" / "program"
     monkeypatch.setenv("POPTORCH_EXPORT_PROTO_FILE", str(file))
     monkeypatch.setenv("POPTORCH_EXPORT_PROTO_FILE_AS_BINARY", str(int(as_binary)))
@@ -23,7 +23,7 @@ def test_a_compiled_program_is_written_to_the_file_that_is_named(tmp_path, monke
     assert any(target.startswith("aten::addmm") for target in targets)
 
 
-def test_in_the_eager_tier_it_is_said_that_there_is_none(tmp_path, monkeypatch, caplog):
+def test_in_the_eager_tier_a_warning_says_there_is_no_program(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("POPTORCH_EXPORT_PROTO_FILE", str(tmp_path / "program"))
     poptorch.inferenceModel(nn.Linear(2, 3), poptorch.Options().runOn(tier="eager")).compile(torch.ones(1, 2))
     assert "no program to write" in caplog.text
@@ -41,7 +41,7 @@ def test_the_log_shows_the_graph_up_to_a_length(monkeypatch, caplog, longest, ex
     assert longest != "20" or len(text) < 60
 
 
-def test_a_length_that_is_no_number_is_refused(monkeypatch, caplog):
+def test_a_length_that_is_not_a_number_is_refused(monkeypatch, caplog):
     monkeypatch.setenv("POPTORCH_MAX_GRAPH_LEN", "long")
     refusal = pytest.raises(ValueError, match="POPTORCH_MAX_GRAPH_LEN is 'long'")
     with caplog.at_level(1, logger="poptorch::backend"), refusal:

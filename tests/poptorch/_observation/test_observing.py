@@ -87,7 +87,7 @@ def test_every_name_can_be_anchored(model, accumulation):
 # Anchors
 
 
-def test_gradients_losses_and_weights_can_be_looked_at(model):
+def test_gradients_losses_and_weights_can_be_anchored(model):
     plain = copy.deepcopy(model)
     chosen = poptorch.Options()
     chosen.anchorTensor("gradient", "Gradient___fc2.bias")
@@ -125,7 +125,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("mode", "period", "values"), SHAPES)
-def test_an_anchor_has_a_mode_of_its_own(model, mode, period, values):
+def test_an_anchor_has_its_own_output_mode(model, mode, period, values):
     chosen = options(iterations=4, accumulation=3, replicas=2)
     chosen.anchorTensor("loss of each", "loss", OutputMode.All)
     chosen.anchorTensor("chosen", "loss", mode, period)
@@ -157,7 +157,7 @@ def test_outputs_are_the_same_with_and_without_anchors(model, mode):
     torch.testing.assert_close(run(True), run(False), rtol=0, atol=0)
 
 
-def test_a_single_call_keeps_the_rank_of_what_is_anchored(model):
+def test_a_single_step_keeps_the_rank_of_an_anchor(model):
     chosen = poptorch.Options()
     chosen.anchorTensor("loss", "loss")
     training = poptorch.trainingModel(model, chosen)
@@ -177,7 +177,7 @@ def test_weights_after_a_pooled_update_are_those_after_the_last(model):
         poptorch.trainingModel(Model(), chosen)
 
 
-def test_names_that_are_not_there_are_refused(model):
+def test_unknown_names_cannot_be_anchored(model):
     training = poptorch.trainingModel(model)
     training(*batch(4))
     with pytest.raises(AssertionError, match="No tensor is anchored as 'gradient'"):
@@ -190,7 +190,7 @@ def test_names_that_are_not_there_are_refused(model):
             inference(batch(4)[0])
 
 
-def test_inference_can_be_looked_into_too(model):
+def test_inference_can_be_anchored_too(model):
     chosen = poptorch.Options().deviceIterations(2)
     chosen.anchorTensor("hidden", "relu")
     inference = poptorch.inferenceModel(model, chosen)
@@ -259,7 +259,7 @@ def test_anchored_tensors_do_not_disturb_the_counters(model):
     assert [len(steps) for steps in training.getPerfCounters()["output"]] == [1, 1]
 
 
-def test_made_up_inputs_leave_no_times(model):
+def test_synthetic_inputs_have_no_times(model):
     inference = poptorch.inferenceModel(model, poptorch.Options().enableSyntheticData(True))
     inference(batch(1)[0])
     assert inference.getPerfCounters() == {
@@ -297,7 +297,7 @@ def test_anchors_are_part_of_a_saved_program(model, tmp_path):
         poptorch.inferenceModel(model).loadExecutable(file)
 
 
-def test_the_watch_over_operations_is_part_of_a_saved_program(tmp_path):
+def test_the_check_for_exceptions_is_part_of_a_saved_program(tmp_path):
     file = tmp_path / "model.poptorch"
     chosen = poptorch.Options()
     chosen.Precision.enableFloatingPointExceptions(True)

@@ -38,7 +38,7 @@ def test_the_first_run_of_a_profiled_model_is_written_below_its_name(tmp_path, n
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_is_not_the_one_that_is_written(tmp_path):
+def test_a_failed_run_is_not_profiled(tmp_path):
     profile = profile_of(Options().enableProfiling(tmp_path), training=False)
     with pytest.raises(ZeroDivisionError), profile.following():
         raise ZeroDivisionError
@@ -48,13 +48,13 @@ def test_a_run_that_fails_is_not_the_one_that_is_written(tmp_path):
     assert (tmp_path / "inference" / "profile.pop").exists()
 
 
-def test_nothing_is_profiled_unless_somebody_asks(tmp_path, monkeypatch):
+def test_nothing_is_profiled_by_default(tmp_path, monkeypatch):
     assert profile_of(Options(), training=True) is None
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps({"autoReport.directory": str(tmp_path)}))
     assert profile_of(Options(), training=True) is None
 
 
-def test_the_environment_can_ask_too(tmp_path, monkeypatch):
+def test_profiling_can_be_enabled_by_the_environment(tmp_path, monkeypatch):
     asked = {"autoReport.all": "true", "autoReport.directory": str(tmp_path)}
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps(asked))
     profile = profile_of(Options(), training=True)

@@ -17,7 +17,7 @@ X = torch.ones(1, 2)
 WHOLE = r"Graph compilation: 100%\|█+\| 100/100 \[00:\d\d<00:00\]"
 
 
-def test_compiling_draws_a_whole_bar_on_standard_error(capsys):
+def test_compiling_draws_a_complete_bar_on_standard_error(capsys):
     model = poptorch.inferenceModel(nn.Linear(2, 2))
     model.compile(X)
     out, error = capsys.readouterr()
@@ -26,7 +26,7 @@ def test_compiling_draws_a_whole_bar_on_standard_error(capsys):
     assert error.endswith("\n")
 
 
-def test_the_bar_is_drawn_for_compilations_alone(capsys):
+def test_the_bar_is_drawn_only_for_compilations(capsys):
     model = poptorch.inferenceModel(nn.Linear(2, 2))
     model(X)
     capsys.readouterr()

@@ -35,7 +35,7 @@ def test_without_the_variable_nothing_is_written(monkeypatch):
     assert trace_file() is None
 
 
-def test_the_variable_can_say_no(asked, tmp_path):
+def test_tracing_can_be_disabled_by_the_variable(asked, tmp_path):
     asked(enable="false")
     assert trace_file() is None
     assert not list(tmp_path.iterdir())
@@ -71,7 +71,7 @@ def test_compiling_loading_and_running_are_in_the_file(asked, tmp_path):
 
 
 @pytest.mark.slow
-def test_each_process_that_loads_writes_a_file_of_its_own(asked, tmp_path):
+def test_each_loader_process_writes_its_own_file(asked, tmp_path):
     asked()
     loader = poptorch.DataLoader(poptorch.Options(), TensorDataset(torch.ones(6, 2)), batch_size=2, num_workers=2)
     assert len(list(loader)) == 3

@@ -18,7 +18,7 @@ def _no_simulator_in_the_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_default_options_mean_the_engines_defaults_and_poptorchs_rule_for_the_loss():
+def test_default_options_give_the_engines_defaults_and_poptorchs_loss_rule():
     final, every = EngineOutputMode.FINAL, EngineOutputMode.ALL
     assert execution_of(Options(), training=True) == Execution(output_mode=final, loss_rule=LossRule.CALLED)
     assert execution_of(Options(), training=False) == Execution(output_mode=every, loss_rule=LossRule.CALLED)
@@ -69,7 +69,7 @@ def test_the_backend_the_tier_and_the_treatment_of_losses_are_carried_over():
     assert (execution.backend, execution.tier, execution.nonfinite_loss) == ("cuda", Tier.EAGER, NonFiniteLoss.IGNORE)
 
 
-def test_floating_point_exceptions_leave_the_loss_to_the_watch_over_all_operations():
+def test_floating_point_exceptions_replace_the_check_of_the_loss():
     options = Options()
     options.Precision.enableFloatingPointExceptions(True)
     assert execution_of(options, training=True).nonfinite_loss is NonFiniteLoss.IGNORE
@@ -153,12 +153,12 @@ def test_the_type_of_partials_becomes_the_accumulation(partials, accumulation):
     assert execution_of(options, training=True).accumulation is accumulation
 
 
-def test_made_up_inputs_and_names_are_carried_over():
+def test_synthetic_inputs_and_names_are_carried_over():
     execution = execution_of(Options().enableSyntheticData(True).modelName("mnist"), training=False)
     assert (execution.synthetic_inputs, execution.name) == (True, "mnist")
 
 
-def test_open_modes_are_decided_in_a_copy():
+def test_default_modes_are_resolved_in_a_copy():
     options = Options()
     options.anchorTensor("follows", "a")
     options.anchorTensor("fixed", "b", OutputMode.EveryN, 2)
@@ -182,7 +182,7 @@ def test_the_directory_of_compiled_programs_is_carried_over(tmp_path):
 
 
 @pytest.mark.parametrize("version", [None, "ipu1", "ipu2", "ipu21"])
-def test_every_version_of_the_ipu_model_is_the_processor(monkeypatch, version):
+def test_every_version_of_the_ipu_model_runs_on_the_cpu(monkeypatch, version):
     monkeypatch.setenv("POPTORCH_IPU_MODEL", "1")
     if version is not None:
         monkeypatch.setenv("POPTORCH_IPU_MODEL_VERSION", version)
@@ -200,7 +200,7 @@ def test_an_unknown_version_of_the_ipu_model_is_refused(monkeypatch):
     ("told", "expected"),
     [(None, Recomputation.MARKED), (0, Recomputation.NONE), (1, Recomputation.STAGES), (3, Recomputation.STAGES)],
 )
-def test_parts_are_recomputed_as_the_popart_option_says(told, expected):
+def test_recomputation_follows_the_popart_option(told, expected):
     options = Options()
     if told is not None:
         options._Popart.set("autoRecomputation", told)

@@ -85,12 +85,12 @@ class Model(nn.Module):
         (located(weight=TensorLocationSettings().useReplicatedTensorSharding()), "affects only the optimizer state"),
     ],
 )
-def test_locations_without_effect_are_warned_of_at_compilation(caplog, options, said):
+def test_locations_without_effect_give_a_warning_at_compilation(caplog, options, said):
     poptorch.trainingModel(Model(), options).compile(torch.ones(1, 2))
     assert said in caplog.text
 
 
-def test_on_the_processor_nothing_waits_anywhere_else_and_results_are_the_same(caplog):
+def test_on_the_cpu_nothing_is_offloaded_and_results_are_the_same(caplog):
     torch.manual_seed(0)
     runs = []
     for options in (located(), located(activation=OFF_CHIP, optimizer=OFF_CHIP)):
@@ -163,14 +163,14 @@ def found(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_training_is_the_same_wherever_tensors_wait(found):
+def test_training_is_the_same_for_every_tensor_location(found):
     plain = found[""]
     assert all(way["losses"] == plain["losses"] for way in found.values())
     assert all(way["digest"] == plain["digest"] for way in found.values())
 
 
 @pytest.mark.slow
-def test_activations_that_wait_on_the_host_or_are_recomputed_are_not_on_the_card(found):
+def test_offloaded_or_recomputed_activations_are_not_on_the_card(found):
     value = 128 * 64 * 4
     # Each of eight layers keeps four values or more for backward: those of norm, gelu, relu and the product.
     assert found[""]["peak"] - found["activations"]["peak"] > 20 * value

@@ -41,12 +41,12 @@ def test_the_defaults_are_those_of_new_options():
     assert poptorch.Options()._Popart.settings == PopartSettings()
 
 
-def test_settings_do_not_change():
+def test_settings_are_immutable():
     with pytest.raises(FrozenInstanceError):
         PopartSettings().stochastic_rounding = True
 
 
-def test_programs_are_kept_where_the_path_says():
+def test_compiled_programs_are_stored_at_the_given_path():
     assert PopartSettings.read({"enableEngineCaching": True, "cachePath": "here"}).cache_directory == Path("here")
     assert PopartSettings.read({"enableEngineCaching": False, "cachePath": "here"}).cache_directory is None
 

@@ -30,13 +30,13 @@ def changed():
     return options
 
 
-def test_options_come_back_as_they_were():
+def test_options_survive_a_round_trip():
     options = changed()
     assert repr(through_text(options)) == repr(options)
     assert repr(through_text(poptorch.Options())) == repr(poptorch.Options())
 
 
-def test_they_come_back_open():
+def test_options_read_from_a_file_are_not_frozen():
     options = changed()
     options._freeze()
     assert through_text(options).deviceIterations(9).device_iterations == 9
@@ -55,7 +55,7 @@ def test_a_value_that_is_not_plain_data_is_refused():
         options_to_data(options)
 
 
-def test_the_settings_that_a_program_has_built_in_are_known():
+def test_compiled_in_settings_are_known():
     before = compiled_settings(poptorch.Options())
     assert compiled_settings(poptorch.Options().deviceIterations(5).outputMode(poptorch.OutputMode.Sum)) == before
     for change in (

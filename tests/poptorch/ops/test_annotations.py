@@ -18,7 +18,7 @@ def test_name_scopes_and_attributes_change_no_result(compiled):
     assert torch.equal(compiled(Model())(x), (x + 1) * 2)
 
 
-def test_the_name_of_a_scope_is_a_string():
+def test_the_name_of_a_scope_must_be_a_string():
     with pytest.raises(AssertionError, match="must be a string"):
         poptorch.NameScope(3)
 
@@ -42,6 +42,6 @@ def test_attributes_end_with_an_error_too():
     assert present_attributes() == {}
 
 
-def test_an_attribute_is_a_dictionary():
+def test_an_attribute_must_be_a_dictionary():
     with pytest.raises(AssertionError, match="is a dictionary"):
         poptorch.Attribute(a=1)

@@ -48,7 +48,7 @@ def test_a_wide_beam_finds_the_likeliest_paths(steps, classes, blank, seed):
             assert paths[sample, rank, length:].tolist() == [blank] * (steps - length)
 
 
-def test_samples_count_up_to_their_length():
+def test_samples_are_decoded_up_to_their_length():
     probs = random_probs(6, 2, 3, seed=1)
     both = poptorch.ctc_beam_search_decoder(probs, torch.tensor([6, 4]))
     short = poptorch.ctc_beam_search_decoder(probs[:4, 1:], torch.tensor([4]))

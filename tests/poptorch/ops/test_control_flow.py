@@ -57,24 +57,24 @@ def test_a_body_can_use_the_models_weights(compiled):
 
 
 @pytest.mark.parametrize("inputs", [X, (X,)])
-def test_inputs_of_a_loop_are_a_list(inputs):
+def test_inputs_of_a_loop_must_be_a_list(inputs):
     with pytest.raises(ValueError, match=r"\(Object is not list\)"):
         poptorch.for_loop(2, doubled_and_summed, inputs)
 
 
-def test_inputs_of_a_loop_are_tensors():
+def test_inputs_of_a_loop_must_be_tensors():
     with pytest.raises(ValueError, match=r"is not torch\.tensor"):
         poptorch.for_loop(2, doubled_and_summed, [X, 3])
 
 
 @pytest.mark.parametrize("count", [-1, 2.5, True, X])
-def test_a_loop_is_counted_in_whole_numbers(count):
+def test_the_number_of_iterations_must_be_a_whole_number(count):
     with pytest.raises(ValueError, match="whole number of iterations"):
         poptorch.for_loop(count, doubled_and_summed, [X, X])
 
 
 @pytest.mark.parametrize("body", [lambda x: (x, x), lambda x: x[:2], lambda x: x.int(), lambda x: None, lambda x: [3]])
-def test_a_body_returns_what_it_takes(body):
+def test_a_body_must_return_tensors_like_its_inputs(body):
     with pytest.raises(Error, match=r"for_loop\(\)"):
         poptorch.for_loop(2, body, [X])
 
@@ -97,7 +97,7 @@ class Training(nn.Module):
         ("cond", lambda y: poptorch.cond(y.sum() > 0, torch.neg, [y], torch.abs, [y])),
     ],
 )
-def test_control_flow_is_for_inference(compiled, name, control_flow, tier):
+def test_control_flow_is_refused_in_training(compiled, name, control_flow, tier):
     with pytest.raises(Error, match=rf"poptorch\.{name}\(\) is only supported in inference"):
         compiled(Training(control_flow), training=True, tier=tier)(X)
 
@@ -122,13 +122,13 @@ def test_a_condition_follows_the_data_of_each_run(compiled, tier):
     check()
 
 
-def test_the_branch_not_taken_may_compute_nonsense(compiled):
+def test_the_other_branch_may_produce_nan(compiled):
     safe_log = compiled(lambda x: poptorch.cond(x.min() > 0, torch.log, [x], torch.zeros_like, [x])[0])
     assert torch.equal(safe_log(X), X.log())
     assert torch.equal(safe_log(-X), torch.zeros(3))
 
 
-def test_conditions_nest(compiled):
+def test_conditions_can_be_nested(compiled):
     def forward(x):
         def inner(value):
             return poptorch.cond(x[1] > 0, lambda v: v + 1, [value], lambda v: v + 2, [value])[0]
@@ -177,7 +177,7 @@ def test_a_branch_may_change_its_copies_in_place(compiled, tier):
         assert torch.equal(changed, before + 1 if before[0] > 0 else before[:1].mul(2).expand(3))
 
 
-def test_a_branch_must_not_write_outside(compiled):
+def test_a_branch_that_writes_to_outer_tensors_is_refused(compiled):
     class Counting(nn.Module):
         def __init__(self):
             super().__init__()
@@ -195,7 +195,7 @@ def test_a_branch_must_not_write_outside(compiled):
 
 
 @pytest.mark.parametrize("position", [2, 4])
-def test_inputs_of_a_condition_are_lists_of_tensors(position):
+def test_inputs_of_a_condition_must_be_lists_of_tensors(position):
     arguments = [torch.tensor(True), torch.neg, [X], torch.neg, [X]]
     arguments[position] = (X,)
     with pytest.raises(ValueError, match=r"\(Object is not list\)"):
@@ -206,12 +206,12 @@ def test_inputs_of_a_condition_are_lists_of_tensors(position):
 
 
 @pytest.mark.parametrize("condition", [True, X > 0])
-def test_a_condition_is_a_tensor_with_one_element(condition):
+def test_a_condition_must_be_a_tensor_with_one_element(condition):
     with pytest.raises(ValueError, match="one element"):
         poptorch.cond(condition, torch.neg, [X], torch.neg, [X])
 
 
 @pytest.mark.parametrize("body", [lambda x: (x, x), lambda x: x[:2], lambda x: x.int()])
-def test_both_branches_return_the_same_kind_of_results(compiled, body):
+def test_both_branches_must_return_results_of_the_same_shapes_and_types(compiled, body):
     with pytest.raises(Error, match=r"cond\(\): then_body returns .* but else_body returns"):
         compiled(lambda x: poptorch.cond(x[0] > 0, torch.neg, [x], body, [x]))(X)

@@ -42,7 +42,7 @@ def test_a_registered_function_is_called_with_inputs_and_attributes(compiled, ti
 
 
 @pytest.mark.usefixtures("cube")
-def test_gradients_flow_through_it(compiled):
+def test_gradients_flow_through_a_custom_op(compiled):
     model, eager = Model(), Model()
     eager(X).backward()
     run = compiled(model, training=True)
@@ -51,7 +51,7 @@ def test_gradients_flow_through_it(compiled):
     assert torch.allclose(model.weight, eager.weight - 0.1 * eager.weight.grad)
 
 
-def test_an_operation_of_torchs_dispatcher_will_do(compiled):
+def test_an_operator_of_torch_library_can_implement_a_custom_op(compiled):
     with torch.library._scoped_library("test_custom_domain", "FRAGMENT") as library:
         library.define("SplitSum(Tensor x, int[] sizes) -> (Tensor, Tensor)")
         library.impl(
@@ -74,7 +74,7 @@ def test_an_op_without_an_implementation_says_how_to_add_one():
 
 @pytest.mark.usefixtures("cube")
 @pytest.mark.parametrize("examples", [[], [X, X], [X[:1]], [X.int()]])
-def test_results_have_to_look_like_the_examples(examples):
+def test_results_must_match_the_example_outputs(examples):
     with pytest.raises(Error, match="its example outputs are"):
         poptorch.custom_op([X], "Cube", "test.domain", 1, examples)
 
@@ -82,29 +82,29 @@ def test_results_have_to_look_like_the_examples(examples):
 @pytest.mark.parametrize(
     "value", [None, True, {"a": 1}, [1, 2.0], ["a", 1], (1.0, "a"), [], [[1]], X, 1j], ids=lambda value: repr(value)
 )
-def test_attributes_are_numbers_and_strings_or_lists_of_one_kind(value):
+def test_attributes_must_be_numbers_strings_or_lists_of_one_kind(value):
     with pytest.raises(ValueError, match="attribute a of a custom op"):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes={"a": value})
 
 
 @pytest.mark.parametrize("attributes", [[("a", 1)], "a", 3, []], ids=repr)
-def test_attributes_come_in_a_dictionary(attributes):
+def test_attributes_must_be_a_dictionary(attributes):
     with pytest.raises(ValueError, match=r"must be a dictionary of names and values"):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes=attributes)
 
 
-def test_attributes_have_names():
+def test_names_of_attributes_must_be_strings():
     with pytest.raises(ValueError, match="must be a string, not 3"):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes={3: 1})
 
 
 @pytest.mark.parametrize("attributes", [{"ä": 1}, {"a": "ß"}, {"a": ["x", "é"]}])
-def test_attributes_are_ascii(attributes):
+def test_attributes_must_be_ascii(attributes):
     with pytest.raises(ValueError, match=r"contains non-ASCII characters\."):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes=attributes)
 
 
 @pytest.mark.parametrize(("value", "word"), [(1e39, "high"), (-1e39, "low"), ([1.0, 1e300], "high")])
-def test_floats_have_to_fit_into_32_bits(value, word):
+def test_float_attributes_must_fit_into_32_bits(value, word):
     with pytest.raises(Error, match=rf"is too {word} for a Popart float attribute\."):
         poptorch.custom_op([X], "Cube", "test.domain", 1, [X], attributes={"a": value})

@@ -55,7 +55,7 @@ def test_each_micro_batch_is_a_call(compiled):
     assert shapes[1:] == [(1, 2), (1, 2)]
 
 
-def test_it_is_an_ordinary_call_outside_of_a_wrapper():
+def test_without_a_wrapper_the_function_is_called_directly():
     model = Model(lambda x: {"sum": x.sum(), "name": "a"})
     assert model(X) == {"sum": (X + 1).sum(), "name": "a"}
 
@@ -95,7 +95,7 @@ def test_a_module_runs_on_the_host_and_is_not_trained(compiled):
     assert torch.equal(compiled(model)(X), model(X))
 
 
-def test_several_calls_of_one_object_are_several_calls(compiled):
+def test_one_function_can_be_called_several_times(compiled):
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -109,7 +109,7 @@ def test_several_calls_of_one_object_are_several_calls(compiled):
     assert torch.equal(twice, 4 * X.sum())
 
 
-def test_the_function_cannot_disturb_the_program_by_what_it_writes_or_keeps(compiled):
+def test_the_function_gets_copies_of_tensors(compiled):
     kept = torch.zeros(2, 2)
 
     def writing(x):
@@ -165,7 +165,7 @@ def test_the_compilation_keeps_functions_that_forward_makes_itself(compiled):
         run(X)
 
 
-def test_a_module_that_forward_makes_has_no_data_to_run_with(compiled):
+def test_a_module_created_in_forward_is_refused(compiled):
     class Outer(nn.Module):
         def forward(self, x):
             return poptorch.CPU(nn.Linear(2, 2), "local")(x)
@@ -174,12 +174,12 @@ def test_a_module_that_forward_makes_has_no_data_to_run_with(compiled):
         compiled(Outer())(X)
 
 
-def test_results_have_to_look_the_same_each_time(compiled):
+def test_results_must_have_the_same_shapes_and_types_each_time(compiled):
     with pytest.raises(Error, match="has to return the same shapes and types each time"):
         compiled(Model(lambda x: x[: int(x.sum() > 0) + 1]))(X)
 
 
-def test_an_error_of_the_function_is_seen(compiled):
+def test_an_error_of_the_function_is_raised(compiled):
     def failing(x):
         if x.sum() > 0:
             raise KeyError("mine")
@@ -189,7 +189,7 @@ def test_an_error_of_the_function_is_seen(compiled):
         compiled(Model(failing))(X)
 
 
-def test_host_functions_are_for_inference(compiled, tier):
+def test_host_functions_are_refused_in_training(compiled, tier):
     class Training(nn.Module):
         def __init__(self):
             super().__init__()

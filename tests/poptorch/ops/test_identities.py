@@ -14,7 +14,7 @@ X = torch.tensor([[1.0, -2.0], [3.0, 4.5]])
 @pytest.mark.parametrize(
     ("reduction", "expected"), [("sum", X.sum()), ("mean", X.mean()), ("none", X)], ids=["sum", "mean", "none"]
 )
-def test_an_identity_loss_reduces_natively_too(reduction, expected):
+def test_an_identity_loss_reduces_without_a_wrapper_too(reduction, expected):
     assert torch.equal(poptorch.identity_loss(X, reduction), expected)
     assert torch.equal(poptorch.identity_loss(X, reduction=reduction), expected)
 
@@ -53,13 +53,13 @@ def test_nop_and_available_memory_change_nothing(compiled):
 
 
 @pytest.mark.parametrize("call", [lambda: poptorch.nop([X]), lambda: poptorch.set_available_memory("x", 0.3)])
-def test_only_tensors_go_through_them(call):
+def test_only_tensors_are_accepted(call):
     with pytest.raises(Error, match=r"takes a torch\.Tensor"):
         call()
 
 
 @pytest.mark.parametrize("mode", list(MatMulSerializationMode))
-def test_a_serialized_product_is_the_product(compiled, mode):
+def test_a_serialized_product_equals_the_product(compiled, mode):
     class Model(nn.Module):
         def forward(self, x, y):
             return poptorch.serializedMatMul(x, y, mode, factor=2, keep_precision=True)

@@ -52,7 +52,7 @@ def test_a_pipelined_model_trains_as_the_same_model_without_blocks():
     assert all(map(torch.equal, in_blocks.parameters(), plain.parameters()))
 
 
-def test_a_pipeline_that_is_too_deep_is_refused_and_can_be_mended():
+def test_a_pipeline_that_is_too_deep_is_refused_and_can_be_corrected():
     model = Encoder()
     wrapper = poptorch.inferenceModel(model, quiet())
     with pytest.raises(poptorch.Error, match="deviceIterations must be greater"):
@@ -103,5 +103,5 @@ def test_a_host_function_cannot_be_loaded_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["print_tensor", "call_on_host", "ctc_beam_search"])
-def test_operations_that_need_the_host_say_so_to_the_backends(name):
+def test_operations_that_need_the_host_are_tagged_as_unsafe_for_cuda_graphs(name):
     assert torch.Tag.cudagraph_unsafe in getattr(torch.ops.poptorch, name).default.tags

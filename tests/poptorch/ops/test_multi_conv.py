@@ -32,7 +32,7 @@ def test_planning_convolutions_together_does_not_change_results(compiled, tier):
     assert all(map(torch.equal, model(IMAGES), (model.first(IMAGES), model.second(IMAGES))))
 
 
-def test_training_goes_through_them(compiled):
+def test_multi_convs_can_be_trained(compiled):
     class Training(Model):
         def forward(self, x):
             first, second = together(self, x)
@@ -46,7 +46,7 @@ def test_training_goes_through_them(compiled):
     assert not torch.equal(model.first.weight, before)
 
 
-def test_one_may_follow_another(compiled):
+def test_multi_convs_can_follow_each_other(compiled):
     def forward(model, x):
         with poptorch.MultiConv():
             first = model.first(x)
@@ -57,7 +57,7 @@ def test_one_may_follow_another(compiled):
     assert all(map(torch.equal, compiled(model)(IMAGES), (model.first(IMAGES), model.second(IMAGES))))
 
 
-def test_one_may_follow_another_that_failed(compiled, tier):
+def test_a_multi_conv_can_follow_one_that_failed(compiled, tier):
     def forward(model, x):
         with contextlib.suppress(ArithmeticError), poptorch.MultiConv():
             raise ArithmeticError
@@ -67,7 +67,7 @@ def test_one_may_follow_another_that_failed(compiled, tier):
     assert torch.equal(compiled(model, tier=tier)(IMAGES)[0], model.first(IMAGES))
 
 
-def test_they_do_not_nest(compiled, tier):
+def test_multi_convs_cannot_be_nested(compiled, tier):
     def forward(model, x):
         with poptorch.MultiConv():
             return model.first(x), together(model, x)
@@ -76,7 +76,7 @@ def test_they_do_not_nest(compiled, tier):
         compiled(Model(forward), tier=tier)(IMAGES)
 
 
-def test_there_has_to_be_a_convolution_inside(compiled, tier):
+def test_a_multi_conv_without_a_convolution_is_refused(compiled, tier):
     def forward(model, x):
         x = model.first(x)
         with poptorch.MultiConv():
@@ -86,7 +86,7 @@ def test_there_has_to_be_a_convolution_inside(compiled, tier):
         compiled(Model(forward), tier=tier)(IMAGES)
 
 
-def test_nothing_is_checked_natively():
+def test_nothing_is_checked_without_a_wrapper():
     model = Model(None)
     with poptorch.MultiConv(), poptorch.MultiConv():
         inside = model.first(IMAGES)

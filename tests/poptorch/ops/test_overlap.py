@@ -22,7 +22,7 @@ def overlapped(x):
     return poptorch.set_overlap_for_output(x * 2, poptorch.OverlapMode.OverlapDeviceIterationLoop)
 
 
-def test_results_are_those_without_overlap(compiled, tier):
+def test_overlap_does_not_change_results(compiled, tier):
     assert torch.equal(compiled(overlapped, options(), tier=tier)(X), X * 2)
     assert torch.equal(overlapped(X), X * 2)
 
@@ -57,17 +57,17 @@ def test_outputs_overlap_only_if_all_are_returned_or_summed(compiled, mode):
 
 
 @pytest.mark.parametrize("forward", [lambda x: x + overlapped(x), lambda x: overlapped(x) + (x * 1)])
-def test_it_has_to_be_the_only_operation_on_an_input(compiled, forward):
+def test_overlap_must_be_the_only_operation_on_an_input(compiled, forward):
     with pytest.raises(Error, match="is not the only operation applied to an input"):
         compiled(forward, options())(X)
 
 
-def test_it_applies_only_to_inputs(compiled):
+def test_overlap_applies_only_to_inputs(compiled):
     with pytest.raises(Error, match="not a tensor input"):
         compiled(lambda x: overlapped(x + 1), options())(X)
 
 
-def test_no_overlap_needs_nothing(compiled):
+def test_no_overlap_has_no_requirements(compiled):
     mode = poptorch.OverlapMode.NoOverlap
 
     def forward(x):
@@ -77,6 +77,6 @@ def test_no_overlap_needs_nothing(compiled):
 
 
 @pytest.mark.parametrize("operation", [poptorch.set_overlap_for_input, poptorch.set_overlap_for_output])
-def test_the_mode_is_an_overlap_mode(operation):
+def test_a_mode_of_another_type_is_refused(operation):
     with pytest.raises(AssertionError, match=r"takes a poptorch\.OverlapMode"):
         operation(X, "no_overlap")

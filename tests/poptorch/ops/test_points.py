@@ -41,7 +41,7 @@ def test_the_farthest_points_are_sampled(points, ratio):
     assert gaps_found == pytest.approx(gaps_expected, rel=1e-4)
 
 
-def test_each_part_is_sampled_by_itself(compiled, tier):
+def test_each_group_of_points_is_sampled_separately(compiled, tier):
     points = torch.tensor([[0.0], [1.0], [10.0], [5.0], [6.0], [50.0], [7.0]])
     expected = [0, 2, 3, 5]
     run = compiled(lambda x: poptorch.fps(x, [0, 3, 7]), tier=tier)
@@ -99,7 +99,7 @@ def test_the_nearest_point_of_the_same_batch_is_found(x, y, data):
         assert [math.dist(x[i], y[j]) for i, j in enumerate(found)] == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
-def test_without_batches_all_points_are_asked(compiled, tier):
+def test_without_batches_all_points_are_searched(compiled, tier):
     x, y = torch.tensor([[0.0, 0.0], [9.0, 9.0]]), torch.tensor([[10.0, 8.0], [1.0, -1.0]])
     assert poptorch.nearest(x, y).tolist() == [1, 0]
     run = compiled(poptorch.nearest, tier=tier)

@@ -19,7 +19,7 @@ class Printing(nn.Module):
         return poptorch.identity_loss(poptorch.ipu_print_tensor(self.layer(x), **self.arguments), "sum")
 
 
-def test_a_tensor_is_printed_natively(capfd):
+def test_a_tensor_is_printed_without_a_wrapper(capfd):
     assert torch.equal(poptorch.ipu_print_tensor(X, "x"), X)
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -42,7 +42,7 @@ def test_each_micro_batch_is_printed(compiled, capfd):
 
 
 @pytest.mark.parametrize("print_gradient", [True, False])
-def test_the_gradient_is_printed_on_the_way_back(compiled, capfd, tier, print_gradient):
+def test_the_gradient_is_printed_in_backward(compiled, capfd, tier, print_gradient):
     compiled(Printing(title="y", print_gradient=print_gradient), training=True, tier=tier)(X)
     printed = capfd.readouterr().err
     assert printed.startswith("y: {\n { 1.5000 -2.2500}")
@@ -69,7 +69,7 @@ def test_a_print_whose_result_is_unused_still_prints(compiled, capfd):
     assert capfd.readouterr().err == "unused: {1.0000}\n"
 
 
-def test_what_was_printed_can_be_changed_in_place(compiled, capfd):
+def test_a_printed_tensor_can_be_changed_in_place(compiled, capfd):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()

@@ -26,12 +26,12 @@ def test_floats_are_written_in_four_styles(style, expected):
 
 
 @pytest.mark.parametrize("values", [[1e-6, 1.0], [1.0, 1e9]])
-def test_very_large_and_very_small_numbers_choose_the_scientific_style(values):
+def test_very_large_and_very_small_numbers_are_written_in_scientific_notation(values):
     assert "e" in text(values)
     assert "e" not in text(values, float_format="fixed")
 
 
-def test_digits_can_be_chosen_and_none_writes_numbers_as_short_as_they_go():
+def test_the_number_of_digits_can_be_set_or_left_out():
     assert text([1.25, 10.0], digits=2) == "{ 1.25 10.00}"
     assert text([1.25, 10.0], digits=0) == "{1.25 10}"
 
@@ -50,7 +50,7 @@ def test_scalars_have_no_brackets():
     assert text(7) == "7"
 
 
-def test_an_empty_tensor_is_written_as_such():
+def test_an_empty_tensor_is_written_as_empty_brackets():
     assert text(torch.empty(0)) == "{}"
 
 
@@ -69,7 +69,7 @@ def test_large_tensors_are_shortened_to_their_edges():
 
 
 @given(st.integers(1, 300), st.integers(20, 120))
-def test_lines_are_broken_where_they_get_too_long(count, width):
+def test_long_lines_are_wrapped(count, width):
     lines = text(range(count), max_line_width=width).splitlines()
     assert all(len(line) <= width + 1 for line in lines)
     assert [int(number) for number in re.findall(r"\d+", " ".join(lines))] == list(range(count))
@@ -77,7 +77,7 @@ def test_lines_are_broken_where_they_get_too_long(count, width):
 
 
 @given(st.lists(st.floats(-1000, 1000, width=32), min_size=1, max_size=30))
-def test_what_is_written_can_be_read_back(values):
+def test_written_text_can_be_read_back(values):
     written = text(torch.tensor(values), float_format="scientific", digits=8)
     read = [float(number) for number in written.strip("{}").split()]
     assert torch.allclose(torch.tensor(read), torch.tensor(values))

@@ -54,7 +54,7 @@ def test_it_is_a_torch_optimizer_with_the_same_step(ours, theirs, settings):
 
 
 @pytest.mark.parametrize(("ours", "theirs", "settings"), PAIRS)
-def test_a_schedule_drives_it_as_it_drives_torchs(ours, theirs, settings):
+def test_a_schedule_works_as_with_torchs_optimizer(ours, theirs, settings):
     modules = module_like(), module_like()
     for kind, module in zip((ours, theirs), modules, strict=True):
         optimizer = kind(module.parameters(), **settings)
@@ -152,7 +152,7 @@ def test_step_returns_what_the_closure_returned():
     assert torch.equal(optimizer.step(closure), module_like()(torch.ones(1, 4)).sum())
 
 
-def test_step_stores_moments_in_the_types_asked_for():
+def test_step_stores_moments_in_the_requested_types():
     module = module_like()
     optimizer = optim.Adam(module.parameters(), first_order_momentum_accum_type=torch.float16)
     train(module, optimizer, 1)

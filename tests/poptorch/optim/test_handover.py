@@ -54,7 +54,7 @@ def test_an_optimizer_becomes_a_plan(module, names, log):
     assert not log.text
 
 
-def test_a_momentum_that_is_given_as_zero_may_rise_later(module, names):
+def test_an_explicit_zero_momentum_may_change_later(module, names):
     (group,) = OptimizerReader().plan(optim.SGD(module.parameters(), lr=0.1, momentum=0.0), names).groups
     assert group.rule == SgdRule(momentum=True, momentum_dtype=torch.float32)
     assert "momentum" not in group.constants
@@ -85,7 +85,7 @@ def test_amsgrad_of_torchs_adam_is_refused(module, names):
 
 
 @pytest.mark.parametrize("kind", [Derived, DerivedFromTorch])
-def test_a_derived_optimizer_is_read_like_its_base_and_warned_of_once(module, names, log, kind):
+def test_a_derived_optimizer_is_read_like_its_base_with_one_warning(module, names, log, kind):
     reader = OptimizerReader()
     for _ in range(2):
         plan = reader.plan(kind(module.parameters(), lr=0.5), names)
@@ -94,12 +94,12 @@ def test_a_derived_optimizer_is_read_like_its_base_and_warned_of_once(module, na
 
 
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adam, optim.LAMB, optim.AdamW])
-def test_known_optimizers_are_not_warned_of(module, names, log, kind):
+def test_known_optimizers_give_no_warning(module, names, log, kind):
     OptimizerReader().plan(kind(module.parameters(), lr=0.5), names)
     assert not log.text
 
 
-def test_unexpected_attributes_are_warned_of_once(module, names, log):
+def test_unexpected_attributes_give_one_warning(module, names, log):
     reader, optimizer = OptimizerReader(), optim.SGD(module.parameters(), lr=0.1)
     reader.plan(optimizer, names)
     optimizer.param_groups[0]["loss_scaling"] = 2.0
@@ -111,7 +111,7 @@ def test_unexpected_attributes_are_warned_of_once(module, names, log):
     assert log.records[0].levelno == logging.WARNING
 
 
-def test_relaxed_checks_speak_at_debug_level(module, names, caplog):
+def test_relaxed_checks_log_at_debug_level(module, names, caplog):
     caplog.set_level(logging.DEBUG, "poptorch::python")
     reader, optimizer = OptimizerReader(relaxed=True), optim.SGD(module.parameters(), lr=0.1)
     reader.plan(optimizer, names)
@@ -134,5 +134,5 @@ def test_relaxed_checks_speak_at_debug_level(module, names, caplog):
         (optim.LAMB, {"bias_correction": False}, "LAMB_NO_BIAS"),
     ],
 )
-def test_messages_call_each_kind_by_its_name(module, kind, settings, name):
+def test_messages_name_each_kind_of_optimizer(module, kind, settings, name):
     assert kind_of(kind(module.parameters(), **settings)) == name

@@ -42,7 +42,7 @@ def test_torchs_optimizers_leave_the_choice_of_constants_to_the_engine():
     assert refinements.bias_correction is None
 
 
-def test_an_attribute_set_on_torchs_optimizer_counts_and_varies():
+def test_an_attribute_set_on_torchs_optimizer_is_variable():
     optimizer = torch.optim.SGD(parameters(), lr=0.1)
     optimizer.loss_scaling = 16.0
     refinements = refinements_of(optimizer)
@@ -90,11 +90,11 @@ def test_the_variants_of_adamw_and_rmsprop_are_passed_on():
         ({"accum_type": torch.float16, "use_combined_accum": True}, False),
     ],
 )
-def test_gradients_pooled_in_few_bits_want_a_running_mean(settings, expected):
+def test_gradients_pooled_in_float16_use_a_running_mean(settings, expected):
     assert wants_running_mean(optim.SGD(parameters(), lr=0.1, **settings)) is expected
 
 
-def test_settings_are_checked_of_torchs_optimizers_too():
+def test_settings_of_torchs_optimizers_are_checked_too():
     with pytest.raises(ValueError, match="amsgrad"):
         check_settings(torch.optim.Adam(parameters(), amsgrad=True))
     mixed = [{"params": parameters(), "centered": centered} for centered in (True, False)]

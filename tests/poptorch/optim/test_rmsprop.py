@@ -25,7 +25,7 @@ def test_its_arguments_are_torchs_followed_by_poptorchs():
     ]
 
 
-def test_centered_is_the_same_for_all_groups():
+def test_centered_must_be_the_same_for_all_groups():
     groups = [{"params": torch.nn.Parameter(torch.ones(1)), "centered": centered} for centered in (True, False)]
     with pytest.raises(AssertionError, match="centered"):
         RMSprop(groups)

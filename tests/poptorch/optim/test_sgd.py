@@ -31,7 +31,7 @@ def test_its_arguments_are_torchs_followed_by_poptorchs():
     ]
 
 
-def test_the_learning_rate_is_mandatory(parameters):
+def test_the_learning_rate_is_required(parameters):
     with pytest.raises(TypeError, match="lr"):
         SGD(parameters)
 

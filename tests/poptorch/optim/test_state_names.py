@@ -59,13 +59,13 @@ def test_first_moments_come_first_and_steps_are_counted():
 
 
 @pytest.mark.parametrize(("kind", "settings", "prefixes"), [k for k in KINDS if k[0] not in (optim.SGD, optim.RMSprop)])
-def test_a_counted_state_makes_the_round_trip(kind, settings, prefixes):
+def test_a_state_with_counters_survives_a_round_trip(kind, settings, prefixes):
     plan, state = plan_and_state(kind, settings, fill=1.0, updates=3.0)
     _, fresh = plan_and_state(kind, settings, fill=0.0, updates=0.0)
     assert_same(from_ipu_state(plan, to_ipu_state(plan, state), fresh), state)
 
 
-def test_a_momentum_buffer_that_holds_something_is_past_its_first_update():
+def test_a_nonzero_momentum_buffer_means_that_the_first_update_is_done():
     plan, state = plan_and_state(optim.SGD, {"lr": 0.1, "momentum": 0.9}, fill=1.0, updates=7.0)
     _, fresh = plan_and_state(optim.SGD, {"lr": 0.1, "momentum": 0.9}, fill=0.0, updates=0.0)
     assert from_ipu_state(plan, to_ipu_state(plan, state), fresh).updates == 1.0

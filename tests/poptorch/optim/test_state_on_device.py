@@ -17,7 +17,7 @@ def optimizer(request):
     return kind([torch.nn.Parameter(torch.ones(2))], **required)
 
 
-def test_before_compilation_there_is_no_state_of_a_device(optimizer):
+def test_before_compilation_there_is_no_device_state(optimizer):
     state = optimizer.state_dict()
     assert state.keys() == {"state", "param_groups", "ipu_state", "ipu_param"}
     assert state["ipu_state"] is None
@@ -40,7 +40,7 @@ def test_the_device_state_is_read_only_when_needed_and_changed(optimizer):
     assert not optimizer.ipu_state_is_dirty
 
 
-def test_a_replaced_optimizer_reads_once_more_and_no_more(optimizer):
+def test_a_replaced_optimizer_reads_the_device_one_last_time(optimizer):
     reads = []
     optimizer.follow(lambda: reads.append("read") or DEVICE)
     optimizer.ipu_state_is_dirty = True
@@ -50,7 +50,7 @@ def test_a_replaced_optimizer_reads_once_more_and_no_more(optimizer):
     assert reads == ["read"]
 
 
-def test_a_copy_reads_the_device_first_and_follows_it_no_longer(optimizer):
+def test_a_copy_reads_the_device_once_and_stops_following_it(optimizer):
     optimizer.follow(lambda: DEVICE)
     optimizer.ipu_state_is_dirty = True
     twin = copy.deepcopy(optimizer)

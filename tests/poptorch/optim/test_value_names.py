@@ -47,7 +47,7 @@ numbers = st.floats(1e-3, 1.0)
 
 @given(before=st.tuples(*[numbers] * 5), after=st.tuples(*[numbers] * 5))
 @settings(max_examples=40, deadline=None)
-def test_the_values_of_sgd_make_the_round_trip(before, after):
+def test_the_values_of_sgd_survive_a_round_trip(before, after):
     names = ("lr", "momentum", "dampening", "weight_decay", "loss_scaling")
     first, second = (
         plan_of(optim.SGD, **dict(zip(names, v, strict=True))) for v in (before, [*after[:2], after[2] / 2, *after[3:]])

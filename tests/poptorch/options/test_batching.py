@@ -13,7 +13,7 @@ def test_device_iterations_are_stored():
 
 @pytest.mark.parametrize("count", ["5", 5.0, None, 0, -1])
 @pytest.mark.parametrize("method", ["deviceIterations", "replicationFactor"])
-def test_a_count_is_a_whole_number_of_at_least_one(method, count):
+def test_a_count_must_be_a_whole_number_of_at_least_one(method, count):
     with pytest.raises(AssertionError, match=method):
         getattr(Options(), method)(count)
 
@@ -23,7 +23,7 @@ def test_the_replication_factor_is_stored():
 
 
 @given(st.integers(1, 12), st.integers(-1, 14), st.sampled_from(CommGroupType))
-def test_groups_of_replicas_divide_them(replicas, size, kind):
+def test_groups_must_divide_the_replicas(replicas, size, kind):
     options = Options().replicationFactor(replicas)
     if kind is CommGroupType.NoGrouping:
         options.inputReplicaGrouping(size, kind)
@@ -36,17 +36,17 @@ def test_groups_of_replicas_divide_them(replicas, size, kind):
         assert (options.input_group_size, options.input_cgt) == (size, kind)
 
 
-def test_groups_come_after_the_replication_factor():
+def test_groups_must_be_set_after_the_replication_factor():
     with pytest.raises(ValueError, match="Call replicationFactor first"):
         Options().inputReplicaGrouping(2, CommGroupType.Consecutive)
 
 
-def test_a_kind_of_group_is_an_enum():
+def test_a_group_type_must_be_an_enum():
     with pytest.raises(AssertionError, match="CommGroupType"):
         Options().inputReplicaGrouping(1, 1)
 
 
-def test_buffers_are_broadcast_or_not():
+def test_broadcasting_of_buffers_is_stored():
     assert Options().broadcastBuffers(False).broadcast_buffers is False
     assert Options().broadcastBuffers(False).broadcastBuffers().broadcast_buffers is True
     with pytest.raises(AssertionError, match="Unexpected type"):
@@ -65,6 +65,6 @@ def test_a_seed_is_stored_and_seeds_torch_at_once():
 
 
 @pytest.mark.parametrize("seed", ["42", 4.2, None])
-def test_a_seed_is_a_whole_number(seed):
+def test_a_seed_must_be_a_whole_number(seed):
     with pytest.raises(AssertionError, match="random seed"):
         Options().randomSeed(seed)

@@ -19,12 +19,12 @@ from poptorch.options import (
     "strategy",
     [PipelinedExecution(), ShardedExecution(), ParallelPhasedExecution("a"), SerialPhasedExecution("a")],
 )
-def test_a_strategy_is_kept(strategy):
+def test_a_strategy_is_stored(strategy):
     assert Options().setExecutionStrategy(strategy)._execution_strategy is strategy
 
 
 @pytest.mark.parametrize("strategy", [PipelinedExecution, "pipelined", None])
-def test_a_strategy_is_an_object(strategy):
+def test_a_strategy_of_another_type_is_refused(strategy):
     with pytest.raises(AssertionError, match=r"poptorch.PipelinedExecution"):
         Options().setExecutionStrategy(strategy)
 
@@ -36,7 +36,7 @@ def test_compiled_programs_are_kept_in_a_directory(path):
     assert options._Popart.options["enableEngineCaching"] is True
 
 
-def test_none_keeps_no_compiled_programs():
+def test_none_disables_the_executable_cache():
     options = Options().enableExecutableCaching("somewhere").enableExecutableCaching(None)
     assert "cachePath" not in options._Popart.options
     assert options._Popart.options["enableEngineCaching"] is False
@@ -88,7 +88,7 @@ def test_names_of_modules_are_left_out_on_request():
     assert Options().disableModuleNamescope()._module_namescope_enabled is False
 
 
-def test_a_model_with_made_up_inputs_trains_without_the_hosts():
+def test_a_model_with_synthetic_inputs_ignores_the_hosts():
     class Model(nn.Module):
         def __init__(self):
             super().__init__()

@@ -7,7 +7,7 @@ from poptorch.enums import ConnectionType, SyncPattern
 from poptorch.options import Options, ShardedExecution
 
 
-def test_the_simulator_is_chosen_or_not():
+def test_the_choice_of_the_ipu_model_is_stored():
     assert not Options().exists("use_model")
     assert Options().useIpuModel(True).use_model is True
     assert Options().useIpuModel(True).useIpuModel(False).use_model is False
@@ -31,7 +31,7 @@ def test_a_sync_pattern_is_stored_as_a_number(pattern):
 
 @pytest.mark.parametrize("method", ["connectionType", "syncPattern"])
 @pytest.mark.parametrize("value", [0, "Never", None])
-def test_choices_are_enums(method, value):
+def test_choices_must_be_enums(method, value):
     with pytest.raises(AssertionError, match=r"poptorch."):
         getattr(Options(), method)(value)
 
@@ -61,7 +61,7 @@ def test_proportions_of_memory_are_stored_by_number():
 
 
 @pytest.mark.parametrize("key", ["ipu0", "0", 0, "IPU", "IPUx"])
-def test_proportions_of_memory_are_named_after_ipus(key):
+def test_proportions_of_memory_must_be_named_after_ipus(key):
     with pytest.raises(AssertionError, match="'IPU0'"):
         Options().setAvailableMemoryProportion({key: 0.5})
 
@@ -77,14 +77,14 @@ def test_the_backend_and_its_tier_are_stored_and_shown():
     assert repr(Options().runOn(tier=Tier.GRAPH, nonfinite_loss=NonFiniteLoss.RAISE).runOn("cuda")) == repr(options)
 
 
-def test_the_order_of_a_pipeline_is_the_strategys_or_the_one_that_is_chosen():
+def test_the_order_of_a_pipeline_follows_the_strategy_or_the_option():
     assert execution_of(Options(), training=True).pipeline is None
     assert execution_of(Options().runOn(pipeline="gpipe"), training=True).pipeline is PipelineOrder.GPIPE
     sharded = Options().runOn(pipeline="gpipe").setExecutionStrategy(ShardedExecution())
     assert execution_of(sharded, training=True).pipeline is PipelineOrder.SHARDED
 
 
-def test_backend_options_that_are_not_set_stay_open():
+def test_backend_options_that_are_not_set_have_no_value():
     options = Options().runOn("cpu")
     assert not options.exists("pilotage_tier")
     assert not options.exists("pilotage_nonfinite_loss")
@@ -93,6 +93,6 @@ def test_backend_options_that_are_not_set_stay_open():
 @pytest.mark.parametrize(
     "change", [{"backend": ""}, {"backend": 3}, {"tier": "fast"}, {"nonfinite_loss": "cry"}, {"pipeline": "back"}]
 )
-def test_an_impossible_choice_is_refused(change):
+def test_an_invalid_choice_is_refused(change):
     with pytest.raises(OptionError):
         Options().runOn(**change)

@@ -28,24 +28,24 @@ def test_the_number_of_repeats_is_stored():
             Options().maxRepeatLogs(wrong)
 
 
-def test_excluded_places_are_replaced_or_added_to():
+def test_excluded_locations_can_be_replaced_or_extended():
     options = Options().sourceLocationExcludes(["a"]).appendToLocationExcludes("b", "c")
     assert options._source_location_excludes == ["a", "b", "c"]
     assert options.sourceLocationExcludes(["d"])._source_location_excludes == ["d"]
 
 
 @pytest.mark.parametrize("excludes", ["a", [1]])
-def test_excluded_places_are_names(excludes):
+def test_excluded_locations_must_be_strings(excludes):
     with pytest.raises(AssertionError, match="strings"):
         Options().sourceLocationExcludes(excludes)
 
 
-def test_the_progress_bar_is_shown_or_not():
+def test_the_choice_of_the_progress_bar_is_stored():
     assert Options().showCompilationProgressBar(False)._show_compilation_progress_bar is False
     assert Options().showCompilationProgressBar()._show_compilation_progress_bar is True
 
 
-def test_cycles_are_counted_or_not():
+def test_the_choice_to_count_cycles_is_stored():
     assert Options().logCycleCount(True)._Popart.options["instrumentWithHardwareCycleCounter"] is True
     with pytest.raises(AssertionError, match="logCycleCount"):
         Options().logCycleCount(1)

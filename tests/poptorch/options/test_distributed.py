@@ -29,7 +29,7 @@ def launched(monkeypatch):
 
 
 @pytest.mark.usefixtures("launched")
-def test_open_mpi_says_which_process_this_is():
+def test_the_process_id_is_read_from_open_mpi():
     assert processes(Options()) == (2, 4)
 
 
@@ -40,7 +40,7 @@ def test_the_environment_is_ignored_on_request():
     assert processes(options) == (0, 1)
 
 
-def test_other_variables_can_say_it(monkeypatch):
+def test_the_process_id_can_be_read_from_other_variables(monkeypatch):
     monkeypatch.setenv("WORLD", "8")
     monkeypatch.setenv("ME", "5")
     options = Options()

@@ -9,7 +9,7 @@ def test_tracing_is_deprecated(caplog):
     assert "deprecated" in caplog.text
 
 
-def test_tracing_is_gone(caplog):
+def test_tracing_is_refused(caplog):
     with pytest.raises(ValueError, match="no longer"):
         Options().Jit.traceModel(True)
     assert "deprecated" in caplog.text

@@ -62,7 +62,7 @@ def test_json_is_equivalent_to_calls(entry, direct):
         },
     )
 )
-def test_json_survives_the_way_there(entries):
+def test_options_survive_json(entries):
     options = Options().from_json(json.dumps(entries))
     expected = Options()
     for path, value in entries.items():
@@ -95,7 +95,7 @@ def test_json_has_to_be_an_object(text):
         Options().from_json(text)
 
 
-def test_broken_json_is_an_error_of_json():
+def test_invalid_json_raises_a_json_error():
     with pytest.raises(json.JSONDecodeError):
         Options().from_json("{")
 
@@ -133,7 +133,7 @@ def test_each_line_of_a_file_is_a_call(tmp_path):
     assert repr(options) == repr(expected)
 
 
-def test_files_add_up(tmp_path):
+def test_options_of_several_files_are_combined(tmp_path):
     options = load(tmp_path, "deviceIterations(4)")
     load(tmp_path, "replicationFactor(2)", options)
     load(tmp_path, "", options)
@@ -145,7 +145,7 @@ def test_a_path_can_be_an_object(tmp_path):
     assert Options().loadFromFile(tmp_path / "x").device_iterations == 3
 
 
-def test_a_line_that_is_not_python_is_shown(tmp_path):
+def test_an_invalid_line_is_shown(tmp_path):
     with pytest.raises(ConfigFileError) as caught:
         load(tmp_path, "# a comment\n\nreplicationFactor(2)\n  deviceIterations(4))\n")
     assert str(caught.value) == ("SyntaxError at line 2 of options.conf: unmatched ')'\n> options.deviceIterations(4))")

@@ -124,7 +124,7 @@ def test_an_option_that_is_not_set_has_its_default(name):
     assert type(value) is type(DEFAULTS[name])
 
 
-def test_there_are_no_other_options_at_first():
+def test_new_options_have_no_other_options():
     assert set(Options()._values) == set(DEFAULTS)
 
 
@@ -146,7 +146,7 @@ def test_the_text_starts_with_the_class_and_lists_everything():
 
 
 @given(SETTINGS, st.randoms())
-def test_equal_settings_have_equal_texts_in_whatever_order_they_were_made(settings, shuffler):
+def test_equal_settings_have_equal_texts_in_any_order(settings, shuffler):
     order = list(settings)
     shuffler.shuffle(order)
     assert repr(built(settings)) == repr(built(settings, order))
@@ -158,7 +158,7 @@ def test_different_settings_have_different_texts(one, other):
 
 
 @given(SETTINGS, SETTINGS)
-def test_a_clone_is_equal_and_goes_its_own_way(settings, changes):
+def test_a_clone_is_equal_and_independent(settings, changes):
     options = built(settings)
     text = repr(options)
     options._freeze()
@@ -172,7 +172,7 @@ def test_a_clone_is_equal_and_goes_its_own_way(settings, changes):
 
 
 @given(SETTINGS, st.booleans())
-def test_pickling_keeps_settings_and_frost(settings, frozen):
+def test_pickling_keeps_settings_and_frozen_state(settings, frozen):
     options = built(settings).outputMode(OutputMode.All)
     if frozen:
         options._freeze()
@@ -234,7 +234,7 @@ def test_frozen_options_cannot_be_changed_in_any_part(change):
     EVERY_CHANGE[change](options)
 
 
-def test_a_frozen_seed_leaves_torch_alone():
+def test_setting_a_frozen_seed_does_not_seed_torch():
     options = Options()
     options._freeze()
     torch.manual_seed(3)
@@ -243,7 +243,7 @@ def test_a_frozen_seed_leaves_torch_alone():
     assert torch.initial_seed() == 3
 
 
-def test_assigning_an_option_goes_through_its_check():
+def test_assigning_an_option_checks_it():
     options = Options()
     options.replication_factor = 4
     assert options.replication_factor == 4
@@ -265,7 +265,7 @@ def test_the_dictionary_needs_a_resolved_output_mode():
         Options().toDict()
 
 
-def test_the_dictionary_holds_every_group():
+def test_the_dictionary_contains_every_group():
     options = Options().outputMode(OutputMode.Sum).setExecutionStrategy(ShardedExecution())
     options._Popart.set("enableOutlining", False)
     options.Distributed.configureProcessId(1, 2)
@@ -328,7 +328,7 @@ class Own(Options):
         raise RuntimeError(f"Cannot call `replicationFactor`; it is {self._size}.")
 
 
-def test_a_subclass_can_hold_more():
+def test_a_subclass_can_have_more_options():
     options = Own(3)
     assert (options.clone()._size, options.clone().replication_factor) == (3, 3)
     assert isinstance(pickle.loads(pickle.dumps(options)), Own)

@@ -13,12 +13,12 @@ def test_an_output_mode_is_stored_as_a_number(mode):
     assert not options.defaultOutputMode()
 
 
-def test_the_output_mode_is_open_at_first():
+def test_the_output_mode_is_default_at_first():
     assert Options().defaultOutputMode()
     assert Options().outputMode(OutputMode.All).outputMode(OutputMode.Default).defaultOutputMode()
 
 
-def test_every_n_has_a_period():
+def test_the_period_of_every_n_is_stored():
     options = Options().outputMode(OutputMode.EveryN, output_return_period=10)
     assert (options.output_mode, options.output_return_period) == (OutputMode.EveryN, 10)
 
@@ -32,12 +32,12 @@ def test_every_n_needs_a_positive_period(period):
 
 
 @pytest.mark.parametrize("mode", [2, "All", None])
-def test_an_output_mode_is_an_enum(mode):
+def test_an_output_mode_must_be_an_enum(mode):
     with pytest.raises(AssertionError, match=r"poptorch.OutputMode"):
         Options().outputMode(mode)
 
 
-def test_a_period_without_every_n_is_ignored_with_a_remark(caplog):
+def test_a_period_without_every_n_is_ignored_with_a_warning(caplog):
     setLogLevel("INFO")
     try:
         options = Options().outputMode(OutputMode.All, 3)
@@ -47,7 +47,7 @@ def test_a_period_without_every_n_is_ignored_with_a_remark(caplog):
     assert [record.levelname for record in caplog.records] == ["INFO"]
 
 
-def test_a_later_mode_forgets_the_period():
+def test_a_later_mode_resets_the_period():
     assert Options().outputMode(OutputMode.EveryN, 3).outputMode(OutputMode.All).output_return_period == 1
 
 
@@ -55,7 +55,7 @@ def test_the_old_name_of_the_output_mode_works():
     assert repr(Options().anchorMode(OutputMode.EveryN, 3)) == repr(Options().outputMode(OutputMode.EveryN, 3))
 
 
-def test_tensors_are_anchored_by_two_names():
+def test_anchors_need_two_names():
     options = Options()
     assert options.anchorTensor("follows", "first") is None
     options.anchorTensor("sum", "second", OutputMode.Sum, 5)
@@ -67,7 +67,7 @@ def test_tensors_are_anchored_by_two_names():
     }
 
 
-def test_the_mode_of_an_anchor_is_an_enum():
+def test_the_mode_of_an_anchor_must_be_an_enum():
     with pytest.raises(AssertionError, match=r"poptorch.OutputMode"):
         Options().anchorTensor("short", "long", 2)
     with pytest.raises(AssertionError, match="two names"):

@@ -14,7 +14,7 @@ from poptorch.poptorch_core import Error
 
 
 @pytest.mark.parametrize("kind", [PipelinedExecution, ShardedExecution])
-def test_the_stage_decides_before_the_block_before_the_number(kind):
+def test_the_ipu_comes_from_the_stage_then_the_block_then_its_number(kind):
     placer = kind("a", Stage("b").ipu(5), "c").placer()
     assert placer.place("b", 3) == Placement(stage=1, phase=-1, ipu=5)
     assert placer.place("c", 3) == Placement(stage=2, phase=-1, ipu=3)
@@ -44,7 +44,7 @@ def test_stages_can_be_numbered_as_blocks_appear():
     assert [placement.ipu for placement in placements] == [1, 7, 1, 3]
 
 
-def test_each_capture_starts_to_count_again():
+def test_numbering_restarts_with_each_capture():
     strategy = PipelinedExecution(AutoStage.AutoIncrement)
     assert [strategy.placer().place(block, None).stage for block in "ab"] == [1, 1]
 
@@ -64,7 +64,7 @@ def test_parallel_phases_take_turns_on_even_and_odd_ipus():
     assert [placer.place(block, None).ipu for block in "abcde"] == [0, 2, 1, 3, 0]
 
 
-def test_a_parallel_phase_on_the_wrong_kind_of_ipu_is_refused():
+def test_a_parallel_phase_on_an_ipu_of_the_wrong_parity_is_refused():
     placer = ParallelPhasedExecution("a", Phase("b").ipus(2)).placer()
     with pytest.raises(Error, match="even phases have to be on even IPUs"):
         placer.place("b", None)

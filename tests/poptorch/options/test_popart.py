@@ -3,18 +3,18 @@ import pytest
 from poptorch.options import Options
 
 
-def test_two_options_are_there_at_first():
+def test_new_popart_options_have_two_defaults():
     assert Options()._Popart.options == {"instrumentWithHardwareCycleCounter": False, "rearrangeAnchorsOnHost": False}
 
 
 @pytest.mark.parametrize("value", [1, "x", {"a": 1}, [1], object()])
-def test_anything_is_stored(value):
+def test_any_option_is_stored(value):
     popart = Options()._Popart
     assert popart.set("whatever", value) is popart
     assert popart.options["whatever"] is value
 
 
-def test_engine_options_are_added_to():
+def test_engine_options_are_merged():
     popart = Options()._Popart.setEngineOptions({"a": "1", "b": "2"}).setEngineOptions({"b": "3"})
     assert popart.options["engineOptions"] == {"a": "1", "b": "3"}
     with pytest.raises(AssertionError, match="dictionary"):

@@ -32,7 +32,7 @@ def test_running_statistics_are_deprecated(caplog):
         ("enableStochasticRounding", "enableStochasticRounding"),
     ],
 )
-def test_a_switch_is_passed_on(method, key):
+def test_a_boolean_option_is_passed_on(method, key):
     options = Options()
     for value in (True, False):
         assert getattr(options.Precision, method)(value) is options.Precision
@@ -42,7 +42,7 @@ def test_a_switch_is_passed_on(method, key):
 
 
 @pytest.mark.parametrize(("dtype", "name"), [(torch.float, "float"), (torch.half, "half")])
-def test_partials_are_float_or_half(dtype, name):
+def test_partials_must_be_float_or_half(dtype, name):
     options = Options()
     assert options.Precision.setPartialsType(dtype) is options.Precision
     assert options._Popart.options["partialsTypeMatMuls"] == name
@@ -56,7 +56,7 @@ def test_partials_of_another_type_are_refused(dtype):
 
 
 @pytest.mark.parametrize("partials_first", [True, False])
-def test_options_of_convolutions_stand_side_by_side(partials_first):
+def test_options_of_convolutions_are_combined(partials_first):
     options = Options()
     calls = [
         lambda: options.Precision.setPartialsType(torch.half),
@@ -121,7 +121,7 @@ def test_an_exception_in_any_micro_batch_of_training_is_raised():
         model(x)
 
 
-def test_anchors_and_exceptions_get_along():
+def test_anchors_and_exceptions_can_be_combined():
     options = Options().deviceIterations(2)
     options.anchorTensor("sum", "add")
     options.Precision.enableFloatingPointExceptions(True)

@@ -18,7 +18,7 @@ STAGED = [PipelinedExecution, ShardedExecution]
 
 
 @pytest.mark.parametrize("kind", STAGED)
-def test_stages_are_made_of_stages_ids_and_lists(kind):
+def test_stages_can_be_given_as_stages_ids_or_lists(kind):
     strategy = kind(Stage("a", "b"), "c", ["d", "e"])
     assert [strategy.stage(block)._stage_id for block in "abcde"] == [0, 0, 1, 2, 2]
     assert strategy.stage("d").blocks == ["d", "e"]
@@ -36,7 +36,7 @@ def test_a_block_that_was_not_listed_is_unknown(kind):
         kind("a").stage("b")
 
 
-def test_nothing_can_be_looked_up_in_automatic_stages():
+def test_automatic_stages_have_no_lookup():
     with pytest.raises(AssertionError, match="Unknown block"):
         PipelinedExecution().stage("a")
 
@@ -60,7 +60,7 @@ def test_sharding_is_a_kind_of_pipeline():
 
 
 @pytest.mark.parametrize("kind", PHASED)
-def test_phases_are_made_of_phases_lists_and_ids(kind):
+def test_phases_can_be_given_as_phases_lists_or_ids(kind):
     strategy = kind(Phase(Stage("a"), Stage("b")), [Stage("c"), Stage("d")], ["e", "f"], "g")
     places = {block: (strategy.stage(block)._phase_id, strategy.stage(block)._stage_id) for block in "abcdefg"}
     assert places == {"a": (0, 0), "b": (0, 1), "c": (1, 0), "d": (1, 1), "e": (2, 0), "f": (2, 0), "g": (3, 0)}
@@ -68,7 +68,7 @@ def test_phases_are_made_of_phases_lists_and_ids(kind):
 
 
 @pytest.mark.parametrize("kind", PHASED)
-def test_there_is_at_least_one_phase(kind):
+def test_a_phased_execution_needs_at_least_one_phase(kind):
     with pytest.raises(AssertionError, match="at least one phase"):
         kind()
 
@@ -104,7 +104,7 @@ def test_the_backend_gets_the_phases(kind, serial):
         strategy.useSeparateBackwardPhase(1)
 
 
-def test_parallel_phases_send_tensors_away_on_request():
+def test_parallel_phases_can_move_tensors_off_the_chip():
     strategy = ParallelPhasedExecution("a")
     assert strategy.sendTensorsOffChipAfterFwd() is strategy
     assert strategy.backendOptions()["tensors_liveness"] == Liveness.OffChipAfterFwd
@@ -114,7 +114,7 @@ def test_parallel_phases_send_tensors_away_on_request():
 
 
 @pytest.mark.parametrize("liveness", Liveness)
-def test_serial_phases_say_when_tensors_are_sent_away(liveness):
+def test_serial_phases_say_when_tensors_move_off_the_chip(liveness):
     strategy = SerialPhasedExecution("a").setTensorsLiveness(liveness)
     assert strategy.backendOptions()["tensors_liveness"] == liveness
     with pytest.raises(AssertionError, match=r"poptorch.Liveness"):

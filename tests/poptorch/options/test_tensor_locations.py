@@ -17,7 +17,7 @@ def test_tiles_for_transfers_are_even_and_within_bounds(count):
 
 
 @pytest.mark.parametrize("kind", ["activation", "weight", "optimizer", "accumulator"])
-def test_each_kind_of_tensor_has_its_place(kind):
+def test_each_kind_of_tensor_has_its_location(kind):
     locations = Options().TensorLocations
     setter = getattr(locations, f"set{kind.capitalize()}Location")
     assert setter(TensorLocationSettings().useOnChipStorage(False).minElementsForOffChip(4)) is locations
@@ -44,12 +44,12 @@ def test_a_switch_is_on_by_default(method, key):
         getattr(TensorLocationSettings(), method)(1)
 
 
-def test_the_kind_of_storage_can_be_left_open_again():
+def test_the_storage_can_be_reset_to_the_default():
     assert TensorLocationSettings().useOnChipStorage(True).useOnChipStorage(None).toDict() == {}
 
 
 @pytest.mark.parametrize("method", ["minElementsForOffChip", "minElementsForReplicatedTensorSharding"])
-def test_a_least_number_of_elements_is_a_whole_number(method):
+def test_a_minimum_number_of_elements_must_be_a_whole_number(method):
     assert getattr(TensorLocationSettings(), method)(7).toDict() == {method: 7}
     with pytest.raises(AssertionError, match="whole number"):
         getattr(TensorLocationSettings(), method)("7")

@@ -34,17 +34,17 @@ def test_another_reduction_is_refused(reduction):
 
 
 @pytest.mark.parametrize("strategy", MeanReductionStrategy)
-def test_a_strategy_of_averaging_is_stored(strategy):
+def test_a_reduction_strategy_is_stored(strategy):
     training = Options().Training.setMeanAccumulationAndReplicationReductionStrategy(strategy)
     assert training.meanAccumulationAndReplicationReductionStrategy is strategy
 
 
-def test_a_strategy_of_averaging_is_an_enum():
+def test_a_reduction_strategy_must_be_an_enum():
     with pytest.raises(AssertionError, match="Unexpected type"):
         Options().Training.setMeanAccumulationAndReplicationReductionStrategy(1)
 
 
-def test_switches_are_passed_on():
+def test_boolean_options_are_passed_on():
     options = Options()
     assert options.Training.setAutomaticLossScaling(True) is options.Training
     assert options.Training.setConvolutionDithering(False) is options.Training

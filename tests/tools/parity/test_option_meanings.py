@@ -23,9 +23,9 @@ def test_every_option_has_one_row():
     assert Counter(row.path for row in OPTION_MEANINGS) == Counter(paths)
 
 
-def test_every_row_says_something():
+def test_every_row_has_a_text():
     assert all(row.remark.endswith(".") for row in OPTION_MEANINGS)
 
 
-def test_two_options_are_ours():
+def test_two_options_are_extensions():
     assert [row.path for row in OPTION_MEANINGS if row.meaning is Meaning.OWN] == ["runOn", "check"]

@@ -89,18 +89,18 @@ def parameters_of(subject: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.sort is not Sort.BEHAVIOURS], ids=label)
-def test_what_works_is_there_and_what_is_absent_is_not(table, subjects):
+def test_names_that_work_exist_and_absent_ones_do_not(table, subjects):
     missing = [row.name for row in table.rows if row.status in HERE and not is_there(table, row, subjects)]
     present = [row.name for row in table.rows if row.status is Status.ABSENT and is_there(table, row, subjects)]
     assert (missing, present) == ([], [])
 
 
-def test_later_means_that_it_is_not_there_yet_unless_something_is_said():
+def test_every_difference_and_every_absent_name_has_a_remark():
     assert all(row.remark or row.status is not Status.DIFFERS for table in TABLES for row in table.rows)
     assert all(row.remark for table in TABLES for row in table.rows if row.status is Status.ABSENT)
 
 
-def test_no_name_stands_twice():
+def test_no_name_is_listed_twice():
     names = Counter((table.of, table.sort, row.name) for table in TABLES for row in table.rows)
     assert [name for name, count in names.items() if count > 1] == []
 

@@ -63,7 +63,7 @@ def test_the_planes_see_the_same_times_and_about_the_same_charge(events):
         assert max(totals) < 1.3 * min(totals)
 
 
-def test_the_energy_of_each_particle_lies_in_every_plane(events):
+def test_the_energy_of_each_particle_is_in_every_plane(events):
     for event in events:
         totals = [energy.values.sum(dtype=np.float64) for energy in event.energy]
         counts = [energy.counts.sum() for energy in event.energy]
@@ -86,7 +86,7 @@ def best_overlap_by_charge(planes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("downsample", [0, 1, 2])
-def test_charge_is_not_enough_to_find_the_neutrino(downsample):
+def test_the_neutrino_cannot_be_found_by_charge(downsample):
     images = [downsample_event(generate_event(5, entry).images, downsample) for entry in range(60)]
     for number in range(3):
         assert best_overlap_by_charge([event.planes[number] for event in images]) < 0.3
@@ -113,6 +113,6 @@ def test_occupancy_and_charges_are_like_the_real_ones(real_file):
             assert np.all((ratios > 0.6) & (ratios < 1.7)), (number, label, ratios)
 
 
-def test_the_wires_lie_at_sixty_degrees_and_upright():
+def test_the_wires_are_vertical_or_at_sixty_degrees():
     for height, beam, _ in WIRE_ANGLES:
         assert height**2 + beam**2 == pytest.approx(1)

@@ -27,7 +27,7 @@ def test_a_file_holds_its_events_in_order_and_reports_progress(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_change_nothing_in_the_file(tmp_path):
+def test_the_number_of_workers_does_not_change_the_file(tmp_path):
     one = generate_file(tmp_path / "one.h5", events=10, seed=2)
     two = generate_file(tmp_path / "two.h5", events=10, seed=2, workers=2)
     with h5py.File(one) as first, h5py.File(two) as second:

@@ -22,12 +22,12 @@ def test_only_a_charged_current_makes_its_lepton(interactions):
         assert leptons == ([event.pdg - 1] if event.current_type == 0 else [])
 
 
-def test_vertices_lie_inside_and_energies_are_those_of_the_beam(interactions):
+def test_vertices_are_inside_and_energies_are_those_of_the_beam(interactions):
     assert inside(np.array([event.vertex for event in interactions])).all()
     assert 0.7 < np.mean([event.energy for event in interactions]) / 1000 < 1.6
 
 
-def test_no_more_energy_leaves_than_came(interactions):
+def test_the_outgoing_energy_does_not_exceed_the_incoming(interactions):
     for event in interactions:
         assert sum(particle.kinetic for particle in event.particles) < 1.05 * event.energy + 100
 

@@ -5,7 +5,7 @@ from cosmictagger.data.generator.noise import THRESHOLD, noise
 
 
 @pytest.mark.parametrize("plane", [0, 1, 2])
-def test_noise_lies_above_threshold_on_wires_that_exist(plane):
+def test_noise_is_above_threshold_and_on_existing_wires(plane):
     made = noise(np.random.default_rng(0), plane)
     assert made.charge.min() >= THRESHOLD
     assert np.median(made.charge) < 6

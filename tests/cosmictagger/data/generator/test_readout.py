@@ -12,7 +12,7 @@ def line(start, stop, charge=30.0):
     return Deposits(points, np.full(len(points), charge))
 
 
-def test_a_track_is_read_where_it_lies():
+def test_a_track_is_read_out_at_its_position():
     track = line([-150, -50, 100], [-60, 30, 300])
     arriving = arrivals([Signal(track, 0.0, NEUTRINO)])
     for plane in range(3):

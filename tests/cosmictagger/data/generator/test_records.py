@@ -15,7 +15,7 @@ def test_the_neutrino_is_the_first_row_and_its_particles_follow():
     assert set(rows["process"]) == {b"primary"}
 
 
-def test_energy_holds_the_mass():
+def test_energy_includes_the_mass():
     event = interaction(np.random.default_rng(4))
     rows = particle_rows(event, 3000.0)[1:]
     momentum = np.sqrt(rows["px"] ** 2 + rows["py"] ** 2 + rows["pz"] ** 2)

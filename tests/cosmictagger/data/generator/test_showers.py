@@ -25,7 +25,7 @@ def test_a_shower_goes_forward_and_stays_narrow():
     assert np.average(aside < 10, weights=made.charge) > 0.8
 
 
-def test_an_electron_begins_at_once_and_a_photon_after_a_gap():
+def test_an_electron_starts_at_once_and_a_photon_after_a_gap():
     random = np.random.default_rng(2)
     gaps = [
         np.mean([shower(random, START, BEAM, 300.0, photon=photon).points[:, 2].min() for _ in range(30)])
@@ -40,11 +40,11 @@ def test_short_tracks_have_the_length_of_their_energy():
     assert len(made) == 100 + 10
 
 
-def test_no_electrons_leave_no_charge():
+def test_without_electrons_there_is_no_charge():
     assert len(electrons(np.random.default_rng(0), np.empty((0, 3)), np.empty((0, 3)), np.empty(0))) == 0
 
 
-def test_delta_rays_sit_on_their_track():
+def test_delta_rays_start_on_their_track():
     random = np.random.default_rng(0)
     _, points = passing(random, START, BEAM, 500.0, 4000.0)
     rays = delta_rays(random, points)

@@ -10,7 +10,7 @@ START, UP = np.zeros(3), np.array([0.0, 1.0, 0.0])
 @pytest.mark.parametrize(
     ("species", "kinetic", "reach"), [(MUON, 300.0, 134.0), (PROTON, 100.0, 7.4), (PROTON, 200.0, 24.0)]
 )
-def test_particles_go_as_far_as_in_liquid_argon(species, kinetic, reach):
+def test_ranges_are_those_in_liquid_argon(species, kinetic, reach):
     assert species.range(kinetic) == pytest.approx(reach, rel=0.25)
 
 
@@ -33,7 +33,7 @@ def test_a_proton_is_denser_than_a_muon():
     assert proton.charge.mean() > 2 * muon.charge.mean()
 
 
-def test_a_fast_muon_goes_straight_and_leaves_the_usual_charge():
+def test_a_fast_muon_is_straight_and_minimum_ionising():
     track, points = passing(np.random.default_rng(0), START, UP, 400.0, 5000.0)
     assert len(track) == round(400 / STEP)
     assert points[-1][1] == pytest.approx(400, rel=0.01)
@@ -41,7 +41,7 @@ def test_a_fast_muon_goes_straight_and_leaves_the_usual_charge():
     assert track.charge.sum() / 400 == pytest.approx(260, rel=0.15)
 
 
-def test_a_track_can_end_after_a_share_of_its_range():
+def test_a_track_can_end_after_a_fraction_of_its_range():
     whole, _ = stopping(np.random.default_rng(0), PROTON, START, UP, 200.0)
     part, _ = stopping(np.random.default_rng(0), PROTON, START, UP, 200.0, share=0.5)
     assert len(part) == pytest.approx(len(whole) / 2, abs=1)

@@ -33,7 +33,7 @@ def dense_by_hand(path, entry, downsample):
 
 
 @pytest.mark.parametrize("downsample", DOWNSAMPLES)
-def test_images_are_what_the_tables_hold(generated, downsample):
+def test_images_match_the_tables(generated, downsample):
     batch = generated.dense_batch([3, 0], downsample)
     for position, entry in enumerate((3, 0)):
         image, label = dense_by_hand(generated.path, entry, downsample)
@@ -87,7 +87,7 @@ def test_channels_can_come_last(generated):
     assert np.array_equal(last.label[1, :, :, 2], batch.label[1, 2])
 
 
-def test_labels_may_lie_on_pixels_without_charge(generated_path, tmp_path):
+def test_labels_may_be_on_pixels_without_charge(generated_path, tmp_path):
     path = changed(generated_path, tmp_path, add_a_label_without_charge)
     with EventFile(path) as file, EventFile(generated_path) as before:
         image, label = file.event(0).dense()

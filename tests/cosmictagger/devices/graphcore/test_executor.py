@@ -48,7 +48,7 @@ def graphcore_device(
 
 
 @pytest.mark.slow
-def test_steps_validation_and_placement_are_those_of_the_processor(small, ipu, caplog):
+def test_steps_validation_and_placement_match_the_cpu(small, ipu, caplog):
     ours, theirs = ipu(), small.plain()
     outcome, expected = ours.train([small.batch(0)], 1e-3), theirs.train([small.batch(0)], 1e-3)
     assert outcome.loss == pytest.approx(expected.loss, rel=1e-5)
@@ -79,7 +79,7 @@ def filled(batch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stages", [1, 2])
-def test_images_are_made_of_filled_pixels_on_the_device(small, ipu, stages):
+def test_dense_images_are_built_from_filled_pixels_on_the_device(small, ipu, stages):
     ours, theirs = ipu(stages=stages), small.plain()
     for number in range(3):
         batch, rate = small.batch(number), 1e-3 * (1 + number)
@@ -138,7 +138,7 @@ def test_a_restored_state_gives_the_same_losses(small, ipu, kind):
 
 @pytest.mark.long
 @pytest.mark.parametrize("precision", [Precision.float16, Precision.mixed])
-def test_half_precision_trains_and_is_what_it_says(small, ipu, precision):
+def test_half_precision_trains_and_is_reported_correctly(small, ipu, precision):
     device = ipu(precision=precision)
     assert small.losses(device, 4) == pytest.approx(small.losses(small.plain(), 4), rel=0.02)
     placement = device.placement()

@@ -24,7 +24,7 @@ def test_any_level_of_compression_is_accepted(miniature) -> None:
     assert {content_of(gzip.compress(content, level), file) for level in range(10)} == {content}
 
 
-def test_a_file_cut_anywhere_is_detected(miniature) -> None:
+def test_a_file_truncated_anywhere_is_detected(miniature) -> None:
     file = miniature.files[0]
     stored = gzip.compress(miniature.contents[file.name])
     for length in range(len(stored)):

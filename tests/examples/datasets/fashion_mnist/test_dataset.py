@@ -16,7 +16,7 @@ def drawn(count: int = 40) -> FashionMNIST:
     return FashionMNIST(generate(train=count, test=0).train)
 
 
-def test_every_grey_is_normalised_as_torchvision_does_it() -> None:
+def test_every_grey_level_is_normalised_like_torchvision() -> None:
     grey = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16)
     # What ToTensor and then Normalize((0.5,), (0.5,)) compute.
     mean = std = torch.tensor([0.5]).view(-1, 1, 1)

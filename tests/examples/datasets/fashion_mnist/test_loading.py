@@ -121,7 +121,7 @@ def test_a_limit_below_one_is_refused() -> None:
         load(GENERATED, limit=0)
 
 
-def test_a_box_has_straight_sides() -> None:
+def test_a_box_is_drawn_with_straight_sides() -> None:
     assert len({len(line) for line in boxed("one\nlonger line\n\nlast").splitlines()}) == 1
 
 

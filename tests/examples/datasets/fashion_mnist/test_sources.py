@@ -53,7 +53,7 @@ def test_a_missing_or_empty_directory_is_reported_in_one_line(miniature, tmp_pat
     assert Directory(missing).fetch(miniature.files).complaints == [f"{missing}: no such directory."]
 
 
-def test_a_damaged_file_is_named_and_left_alone(miniature, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_and_not_changed(miniature, tmp_path: Path) -> None:
     miniature.write_to(tmp_path)
     damaged = tmp_path / "images.gz"
     damaged.write_bytes(damaged.read_bytes()[:-9])

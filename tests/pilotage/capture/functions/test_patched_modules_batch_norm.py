@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_it_trains_as_in_eager(options, twins, assert_same_state, assert_equal):
+def test_training_equals_eager(options, twins, assert_same_state, assert_equal):
     mine, theirs = twins(lambda: Network(**options))
     step = pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=0.1))
     optimizer = torch.optim.SGD(theirs.parameters(), lr=0.1)

@@ -51,7 +51,7 @@ class Calling(nn.Module):
 @pytest.mark.parametrize("mask", [CAUSAL, OTHER], ids=["causal", "other"])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("trains", [True, False])
-def test_it_equals_eager(call, mask, trains, twins, assert_same_state, assert_equal):
+def test_results_equal_eager(call, mask, trains, twins, assert_same_state, assert_equal):
     mine, theirs = twins(lambda: Calling(*call))
     if not trains:
         assert_equal(pilotage.inference(mine.eval())(BATCH, mask), theirs.eval()(BATCH, mask).detach(), 1e-5)
@@ -73,7 +73,7 @@ def test_an_explicit_causal_hint_is_used(assert_equal):
     assert_equal(pilotage.inference(calling)(BATCH, CAUSAL), module(BATCH, CAUSAL, is_causal=True).detach(), 1e-5)
 
 
-def test_no_hook_is_left_behind():
+def test_all_hooks_are_removed():
     module = nn.ModuleList([encoder(), decoder(), nn.ReLU()])
     with patched_modules(module):
         assert [len(part._forward_pre_hooks) for part in module] == [1, 1, 0]

@@ -107,12 +107,12 @@ def test_without_a_seed_the_numbers_are_those_of_eager_pytorch(
     ("operation", "reentrant"),
     [*((operation, False) for operation in RANDOM), ("dropout", True), ("rrelu", True), ("randn", True)],
 )
-def test_a_checkpoint_sees_the_same_numbers_again(operation, reentrant, twins, eager, assert_equal, assert_same_state):
+def test_a_checkpoint_draws_the_same_numbers_again(operation, reentrant, twins, eager, assert_equal, assert_same_state):
     mine, theirs = twins(lambda: Through(RANDOM[operation], reentrant))
     assert_trains_as_eager(mine, theirs, batch, eager, assert_equal, assert_same_state)
 
 
-def test_a_reentrant_checkpoint_of_an_input_trains_as_little_as_in_eager_and_torch_says_so(
+def test_a_reentrant_checkpoint_of_an_input_trains_nothing_as_in_eager_and_warns(
     twins, eager, assert_equal, assert_same_state
 ):
     mine, theirs = twins(lambda: Through(RANDOM["dropout"], reentrant=True))
@@ -122,7 +122,7 @@ def test_a_reentrant_checkpoint_of_an_input_trains_as_little_as_in_eager_and_tor
         assert_trains_as_eager(mine, theirs, batch, eager, assert_equal, assert_same_state)
 
 
-def test_checkpoints_inside_of_checkpoints_see_their_own_numbers(twins, eager, assert_equal, assert_same_state):
+def test_nested_checkpoints_draw_the_same_numbers_again(twins, eager, assert_equal, assert_same_state):
     class Nested(Through):
         def forward(self, x):
             def inner(x):
@@ -170,7 +170,7 @@ def test_a_generator_that_torch_cannot_write_is_refused_with_the_users_line(line
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])
-def test_each_step_draws_anew(tier):
+def test_each_step_draws_new_numbers(tier):
     step = training(Dropping(), device_iterations=2, outputs="all", tier=tier)
     masks = [mask for _ in range(2) for mask in step(batch(8))[0].chunk(2)]
     assert len({tuple(mask.flatten().tolist()) for mask in masks}) == 4

@@ -94,7 +94,7 @@ def test_plain_operations_train_as_eager_does(make, as_for_cudnn):
     assert not any("rnn" in name or "lstm" in name or "gru" in name for name in names)
 
 
-def test_dropout_between_layers_is_drawn_anew_at_each_call(as_for_cudnn):
+def test_dropout_between_layers_is_drawn_again_at_each_call(as_for_cudnn):
     module = nn.LSTM(3, 64, 2, dropout=0.5)
     run = pilotage.inference(module)
     x = torch.randn(3, 2, 3)
@@ -104,7 +104,7 @@ def test_dropout_between_layers_is_drawn_anew_at_each_call(as_for_cudnn):
     assert torch.equal(silent(x)[0], silent(x)[0])
 
 
-def test_dropout_between_layers_is_where_torch_has_it(as_for_cudnn):
+def test_dropout_between_layers_is_applied_as_in_torch(as_for_cudnn):
     torch.manual_seed(0)
     module, x = nn.GRU(3, 8, 2, dropout=0.4), torch.randn(3, 2, 3)
     torch.manual_seed(1)
@@ -122,7 +122,7 @@ def test_a_cell_equals_torchs_own(as_for_cudnn):
         torch.testing.assert_close(pilotage.inference(cell)(x, h), cell(x, h), rtol=1e-5, atol=1e-6)
 
 
-def test_networks_on_the_processor_are_left_to_torch(assert_equal):
+def test_recurrent_layers_on_the_cpu_use_torchs_kernels(assert_equal):
     torch.manual_seed(0)
     network, x = nn.LSTM(3, 4, 2), torch.randn(3, 2, 3)
     assert_equal(pilotage.inference(network)(x)[0], network(x)[0].detach())

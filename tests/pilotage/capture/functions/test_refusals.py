@@ -206,7 +206,7 @@ class Calls(nn.Module):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_it_is_refused_by_name_with_the_users_line_and_a_rewrite(case):
+def test_a_refusal_names_the_function_the_users_line_and_a_rewrite(case):
     with pytest.raises(DataDependentError) as refused:
         pilotage.inference(Calls(case.refused))(*case.inputs)
     text = str(refused.value)

@@ -70,7 +70,7 @@ EQUAL = {
 
 
 @pytest.mark.parametrize("function", EQUAL.values(), ids=EQUAL)
-def test_it_trains_as_in_eager(function, twins, assert_equal):
+def test_training_equals_eager(function, twins, assert_equal):
     mine, theirs = twins(lambda: Scaled(function))
     step = pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=0.01))
     optimizer = torch.optim.SGD(theirs.parameters(), lr=0.01)
@@ -91,7 +91,7 @@ def test_a_covariance_without_degrees_of_freedom_equals_eager(assert_equal):
     assert_equal(pilotage.inference(module)(X), torch.cov(X, correction=7))
 
 
-def test_a_number_beyond_the_bins_raises():
+def test_a_value_outside_the_bins_raises():
     module = nn.Module()
     module.forward = lambda x: torch.bincount(x, minlength=3)
     program = pilotage.inference(module)

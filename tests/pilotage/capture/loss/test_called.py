@@ -100,7 +100,7 @@ def test_operations_after_a_loss_do_not_change_the_gradients(twins, assert_same_
     assert_same_state(mine, theirs)
 
 
-def test_a_marked_loss_is_trained_on_as_it_is(twins, assert_same_state):
+def test_a_marked_loss_is_used_unchanged(twins, assert_same_state):
     mine, theirs = twins(lambda: Computing(lambda x: mark_loss(5 * functional.mse_loss(x, SCORES) + x.abs().sum())))
     batch = torch.randn(4, 5)
     train(mine, batch)

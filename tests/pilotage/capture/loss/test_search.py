@@ -47,7 +47,7 @@ def test_marks_end_with_their_block_even_when_it_raises():
     assert mark_loss(loss) is loss
 
 
-def test_inner_marks_do_not_reach_an_outer_search():
+def test_marks_in_an_inner_search_do_not_affect_the_outer_one():
     with Marks() as outer:
         with Marks() as inner:
             mark_loss(torch.ones(()))

@@ -12,7 +12,7 @@ from pilotage.cli.main import build_parser, main
 @pytest.mark.parametrize(
     "arguments", [["--directory", "here", "--json", "check"], ["check", "--directory", "here", "--json"]]
 )
-def test_common_options_stand_before_or_after_the_action(arguments):
+def test_common_options_may_come_before_or_after_the_action(arguments):
     parsed = build_parser().parse_args(["cache", *arguments])
     assert (parsed.action, parsed.directory, parsed.json) == ("check", Path("here"), True)
 

@@ -104,7 +104,7 @@ def test_an_entry_in_use_is_shown_and_kept(capsys, root, add):
     assert found.read("train/0.so") == bytes(1000)
 
 
-def test_folders_of_others_are_never_cleared_unless_named(capsys, root, add):
+def test_folders_of_other_tools_are_never_cleared_unless_named(capsys, root, add):
     add("Classifier")
     (root / ("c" * 32)).mkdir()
     (root / "data").mkdir()

@@ -32,7 +32,7 @@ def test_this_machines_torch_is_understood():
     assert finding.verdict is (Verdict.GOOD if torch.cuda.is_available() else Verdict.ABSENT)
 
 
-def test_equal_cards_are_tallied():
+def test_equal_cards_are_counted_together():
     finding = examine_cuda(a_torch(cuda_version="13.0", cards=(a_card(), a_card(), a_card("NVIDIA L4"))), 3)
     assert finding.verdict is Verdict.GOOD
     assert "2 × NVIDIA H200 (140 GiB, compute capability 9.0), NVIDIA L4" in finding.value
@@ -65,6 +65,6 @@ def test_gaudi_is_listed_if_torch_can_use_it_and_a_warning_otherwise():
     assert examine_gaudi(SimpleNamespace(), 0).verdict is Verdict.ABSENT
 
 
-def test_an_ipu_is_named_but_not_promised():
+def test_a_found_ipu_is_reported_with_a_remedy():
     assert examine_ipu(0).verdict is Verdict.ABSENT
     assert "Graphcore's SDK" in examine_ipu(4).remedy

@@ -22,7 +22,7 @@ def test_a_problem_stops_the_engine_and_a_warning_does_not():
     assert not ILL.can_run
 
 
-def test_the_conclusion_counts_what_is_to_be_mended():
+def test_the_conclusion_counts_the_problems():
     assert conclusion(WELL) == "Pilotage can run here."
     assert conclusion(WARNED) == "Pilotage can run here: 1 warning."
     assert conclusion(ILL) == "Pilotage cannot run here: 1 problem and 1 warning."
@@ -40,7 +40,7 @@ def test_json_carries_the_facts_and_the_verdicts():
     }
 
 
-def test_plain_text_lines_up_and_keeps_paths_whole():
+def test_plain_text_is_aligned_and_paths_are_not_broken():
     path = "/a/rather/long/path/that/has/to/stay/whole/so/that/it/can/be/copied/from/the/terminal"
     text = as_plain_text(
         Examination((Section("Versions", (Finding(name="Python", value=f"3.11 at {path}"),)),)), width=60
@@ -58,7 +58,7 @@ def test_every_finding_and_remedy_is_shown_with_and_without_rich():
         assert conclusion(ILL) in shown
 
 
-def test_square_brackets_are_shown_and_not_taken_for_colours():
+def test_square_brackets_are_not_parsed_as_colours():
     console = Console(file=io.StringIO(), width=120)
     print_rich(ILL, console)
     assert "pilotage[torch]" in console.file.getvalue()

@@ -21,7 +21,7 @@ def test_the_variable_chooses_and_is_named_as_the_reason(monkeypatch):
 
 
 @pytest.mark.parametrize("variable", ["PILOTAGE_BACKEND", "PILOTAGE_TIER"])
-def test_a_variable_that_names_nothing_is_a_problem(monkeypatch, variable):
+def test_a_variable_with_an_unknown_value_is_a_problem(monkeypatch, variable):
     monkeypatch.setenv(variable, "abacus")
     (finding,) = examine_engine(torch)
     assert finding.verdict is Verdict.PROBLEM

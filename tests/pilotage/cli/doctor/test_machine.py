@@ -21,7 +21,7 @@ def plug_in(root: Path, slot: str, vendor: str, kind: str) -> None:
     write(root / f"sys/bus/pci/devices/{slot}/class", f"{kind}\n")
 
 
-def test_cards_are_told_apart_by_their_makers(tmp_path):
+def test_cards_are_recognised_by_their_vendor(tmp_path):
     plug_in(tmp_path, "0000:00:01.0", "0x10de", "0x030200")
     plug_in(tmp_path, "0000:00:02.0", "0x10de", "0x030000")
     plug_in(tmp_path, "0000:00:03.0", "0x10de", "0x040300")  # the audio function of a graphics card
@@ -37,7 +37,7 @@ def test_if_the_bus_is_hidden_the_nvidia_driver_counts(tmp_path):
     assert count_cards(tmp_path).nvidia == 2
 
 
-def test_a_machine_that_shows_nothing_still_has_a_processor(tmp_path):
+def test_a_machine_without_information_still_has_a_cpu(tmp_path):
     assert count_cards(tmp_path) == CardCounts(nvidia=0, gaudi=0, ipu=0)
     assert processor(tmp_path).facts["cores"] >= 1
     assert memory(tmp_path).value == "unknown"
@@ -63,14 +63,14 @@ def test_the_widest_vector_unit_is_named(tmp_path, flags, unit):
 
 
 @given(total=st.integers(1, 2**30), limit=st.integers(1, 2**40) | st.none())
-def test_a_container_never_promises_more_memory_than_its_limit(tmp_path_factory, total, limit):
+def test_a_containers_memory_limit_is_respected(tmp_path_factory, total, limit):
     root = tmp_path_factory.mktemp("machine")
     write(root / "proc/meminfo", f"MemTotal:  {total} kB\nMemFree: 1 kB\nMemAvailable: {total // 2} kB\n")
     write(root / "sys/fs/cgroup/memory.max", "max" if limit is None else str(limit))
     assert memory(root).facts["total"] == min(total * 1024, limit or total * 1024)
 
 
-def test_a_container_never_promises_more_cores_than_its_quota(tmp_path):
+def test_a_containers_core_quota_is_respected(tmp_path):
     write(tmp_path / "sys/fs/cgroup/cpu.max", "100000 100000\n")
     assert processor(tmp_path).facts["cores"] == 1
     assert ", 1 core" in processor(tmp_path).value

@@ -5,7 +5,7 @@ from pilotage.cli.doctor.running import examine
 from pilotage.cli.main import main
 
 
-def test_a_healthy_machine_exits_with_zero_and_an_ill_one_with_one(monkeypatch, capsys):
+def test_the_exit_code_is_zero_without_problems_and_one_otherwise(monkeypatch, capsys):
     assert main(["doctor"]) == 0
     assert "Pilotage can run here" in capsys.readouterr().out
     monkeypatch.setenv("PILOTAGE_BACKEND", "abacus")

@@ -30,7 +30,7 @@ def test_the_range_of_torch_is_the_one_that_the_distribution_declares():
         ("unknown", False),
     ],
 )
-def test_a_version_fits_from_the_oldest_up_to_the_first_untried_one(version, fits):
+def test_versions_from_the_oldest_to_the_last_tested_one_fit(version, fits):
     assert fits_range(version) is fits
 
 

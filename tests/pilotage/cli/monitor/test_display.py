@@ -24,7 +24,7 @@ def written(to: Terminal) -> str:
     return to.buffer.getvalue().decode(to.encoding)
 
 
-def test_colours_change_no_letter(survey, process):
+def test_colours_do_not_change_the_text(survey, process):
     lines = screen(survey(process()), MONITOR, BOXES, 120)
     console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system="truecolor")
     console.print(display.coloured(lines))
@@ -32,7 +32,7 @@ def test_colours_change_no_letter(survey, process):
     assert [line.rstrip() for line in bare.splitlines()] == display.plain(lines).splitlines()
 
 
-def test_a_terminal_is_drawn_on_with_boxes_and_colours(monkeypatch, survey, process):
+def test_a_terminal_gets_boxes_and_colours(monkeypatch, survey, process):
     to = terminal("utf-8")
     monkeypatch.setattr("sys.stdout", to)
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -81,14 +81,14 @@ def test_json_and_the_vendors_json_of_an_idle_machine(survey):
     assert [card["ipus"][0].get("PID") for card in json.loads(as_vendors_json(survey()))["cards"]] == [None, None]
 
 
-def test_scripts_that_cut_lines_at_commas_find_the_sensors(survey, process, program):
+def test_csv_can_be_split_at_commas(survey, process, program):
     text = as_csv(survey(process(7, program(devices=("cuda:0",)), command="a, b\nc")), by_device=True, headers=False)
     processor, card = (line.split(",") for line in text.splitlines())
     assert (processor[16], processor[17], processor[18], processor[25]) == ("", "", "", "53.0")
     assert (card[16], card[17], card[18], card[25]) == ("61.0", "", "412.5", "97.0")
 
 
-def test_there_is_a_header_unless_it_is_not_wanted(survey):
+def test_the_header_can_be_left_out(survey):
     assert rows(survey(), headers=True) == [list(COLUMNS)]
     assert rows(survey()) == []
     assert len(rows(survey(), by_device=True, headers=True)) == 3
@@ -103,7 +103,7 @@ def test_every_line_has_all_columns(survey, process, program, by_device):
     assert len(lines) == (2 if by_device else 5)
 
 
-def test_a_line_carries_the_program(survey, process, program):
+def test_csv_lines_include_the_program(survey, process, program):
     (line,) = rows(survey(process(7, program(tier="compiled", replicas=4))))
     named = dict(zip(COLUMNS, line, strict=True))
     assert (named["pid"], named["user"], named["tier"], named["replicas"]) == ("7", "trainee01", "compiled", "4")

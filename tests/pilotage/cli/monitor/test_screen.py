@@ -54,7 +54,7 @@ def test_a_note_is_shown_with_its_table(survey):
     assert "announcement" not in shown(noted, processes=False)
 
 
-def test_the_sensors_of_a_card_stand_beside_the_process_that_is_on_it(survey, process, program):
+def test_sensors_are_shown_beside_the_process_on_the_card(survey, process, program):
     text = shown(survey(process(7, program(devices=("cuda:0",)))), devices=False)
     (row,) = [line.split() for line in text.splitlines() if "pytorch_ipu.py" in line]
     assert row[row.index("cuda:0") :][:7] == ["cuda:0", "|", "1980MHz", "|", "61C", "|", "412W"]
@@ -95,7 +95,7 @@ def test_an_idle_process_is_shown_with_its_last_program(survey, process, program
     assert "| idle |" in text.replace("  ", " ").replace("  ", " ")
 
 
-def test_a_process_that_only_the_driver_knows_is_marked(survey, process):
+def test_a_process_known_only_to_the_driver_is_marked(survey, process):
     stranger = AttachedProcess(7, "somebody", "python", 5.0, ("cuda:0",))
     text = shown(survey(process(), stranger))
     assert "|   7    | python" in text

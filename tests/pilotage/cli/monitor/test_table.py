@@ -30,7 +30,7 @@ def test_all_lines_are_equally_wide_and_fit_unless_two_columns_do_not(drawn, wid
 
 
 @given(columns)
-def test_with_enough_room_everything_is_shown_in_whole(drawn):
+def test_with_enough_room_nothing_is_cut(drawn):
     table = Table(tuple(drawn)).fitted(10_000)
     assert [column.title for column in table.columns] == [column.title for column in drawn]
     text = plain(draw(table, ASCII))
@@ -43,7 +43,7 @@ def test_the_least_important_columns_are_dropped_first():
     assert [column.title for column in table.fitted(27).columns] == ["b", "c"]
 
 
-def test_letters_that_take_two_places_are_counted_as_two():
+def test_wide_characters_count_as_two():
     assert width_of("日本") == 4
     assert width_of("e\u0301") == 1
 

@@ -41,7 +41,7 @@ def test_options_become_a_job(tmp_path):
     }
 
 
-def test_without_options_there_is_one_of_everything():
+def test_the_defaults_are_one_instance_and_one_replica():
     job = job_of(parsed("program"))
     assert (job.instances, job.replicas, job.stages_per_replica, job.hosts) == (1, 1, 1, ("localhost",))
     assert job_of(parsed("--num-instances=3", "program")).replicas == 3
@@ -53,7 +53,7 @@ def test_the_exchange_timeout_is_passed_to_the_instances():
         job_of(parsed("--exchange-timeout=0", "program"))
 
 
-def test_debugging_makes_the_parts_below_talk():
+def test_debugging_enables_torchs_distributed_debug_mode():
     assert job_of(parsed("--debug", "program")).environment["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
 
 

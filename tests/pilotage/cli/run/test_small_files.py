@@ -11,7 +11,7 @@ from pilotage.cli.run.small_files import read_small_file
 from pilotage.errors import OptionError
 
 
-def test_a_text_is_read_whole(tmp_path):
+def test_a_text_is_read_completely(tmp_path):
     file = tmp_path / "file"
     file.write_text("häuser\n" * 1000)
     assert read_small_file(str(file), "file") == file.read_text()
@@ -21,7 +21,7 @@ def test_a_text_is_read_whole(tmp_path):
     assert len(read_small_file(str(file), "file")) == small_files.MAX_BYTES
 
 
-def test_a_pipe_that_ends_is_read_whole(tmp_path):
+def test_a_finite_pipe_is_read_completely(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writing = threading.Thread(target=pipe.write_text, args=("num-instances = 2\n" * 10_000,))

@@ -98,7 +98,7 @@ def exact_sums() -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Ten
     return exact, graph, naive
 
 
-def test_a_way_with_several_times_the_error_is_refused():
+def test_code_with_several_times_the_error_is_refused():
     exact, graph, naive = exact_sums()
     assert agrees(Tolerance(graph), naive)
     tolerance = Tolerance(graph, exact=exact)
@@ -113,7 +113,7 @@ def test_an_error_as_large_as_that_of_rounding_noise_is_tolerated():
     assert agrees(Tolerance(graph, [other], exact=exact), naive)
 
 
-def test_a_result_that_is_all_rounding_errors_does_not_excuse_the_others():
+def test_a_noisy_result_does_not_widen_the_tolerance_of_others():
     exact, graph, naive = exact_sums()
     noise = torch.randn(200) * 1e-9
     tolerance = Tolerance([*graph, noise], exact=[*exact, torch.zeros(200, dtype=torch.float64)])

@@ -72,7 +72,7 @@ def test_any_size_of_the_ring_delivers_everything(buffer_size):
     prefetcher.terminate()
 
 
-def test_items_keep_their_kind():
+def test_items_keep_their_type():
     a, b = torch.rand(2, 3), torch.arange(2)
     for item, arrives_as in (
         (a, a),
@@ -89,7 +89,7 @@ def test_items_keep_their_kind():
 
 
 @pytest.mark.parametrize("sharing_mode", [SharingMode.FORK, SharingMode.FORK_SERVER])
-def test_shuffling_draws_there_what_it_would_have_drawn_here(sharing_mode):
+def test_shuffling_in_the_process_gives_the_same_order(sharing_mode):
     torch.manual_seed(11)
     loader = Loader(NUMBERS, batch_size=4, shuffle=True)
     prefetcher = Prefetcher(loader, sharing_mode=sharing_mode)

@@ -59,7 +59,7 @@ def test_terminating_ends_the_process_and_says_so_afterwards(ends):
 
 
 @pytest.mark.usefixtures("nothing_left_behind")
-def test_a_prefetcher_that_is_forgotten_takes_its_process_along(ends):
+def test_a_deleted_prefetcher_ends_its_process(ends):
     prefetcher = forked([torch.ones(1)] * 4)
     process = prefetcher._process.pid
     del prefetcher
@@ -97,7 +97,7 @@ def test_the_workers_of_a_loader_shut_down_by_themselves(tmp_path, persistent):
     assert {path.name for path in tmp_path.iterdir()} == {"0", "1"}
 
 
-def test_a_reader_that_does_not_listen_is_ended_all_the_same(ends):
+def test_an_unresponsive_reader_is_killed(ends):
     class Stuck:
         def __iter__(self):
             yield torch.tensor([0])
@@ -110,7 +110,7 @@ def test_a_reader_that_does_not_listen_is_ended_all_the_same(ends):
     assert ends(process)
 
 
-def test_a_child_process_ends_with_what_it_reads_ahead(ends):
+def test_a_child_process_ends_its_own_prefetcher(ends):
     assert ends(in_a_child())
 
 

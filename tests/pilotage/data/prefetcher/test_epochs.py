@@ -35,7 +35,7 @@ class Announcing:
         return self.length
 
 
-def test_an_epoch_can_be_started_anew_in_the_middle():
+def test_an_epoch_can_be_restarted_in_the_middle():
     prefetcher = forked([torch.tensor([number]) for number in range(10)])
     for stop_after in (0, 1, 5, 9, 10, 3):
         iterator = iter(prefetcher)
@@ -82,7 +82,7 @@ def test_asking_for_an_iterator_twice_does_not_skip_an_epoch():
     prefetcher.terminate()
 
 
-def test_an_exhausted_epoch_stays_exhausted_until_it_is_started_anew():
+def test_an_exhausted_epoch_stays_exhausted_until_it_is_restarted():
     prefetcher = forked([torch.tensor([1])])
     assert int(next(prefetcher)) == 1
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_an_iterable_that_is_exhausted_for_good_gives_empty_epochs():
     prefetcher.terminate()
 
 
-def test_only_the_first_item_is_read_before_anyone_iterates():
+def test_only_the_first_item_is_read_before_iteration():
     source = Announcing(5)
     prefetcher = forked(source)
     assert source.heard.recv() == 0
@@ -109,7 +109,7 @@ def test_only_the_first_item_is_read_before_anyone_iterates():
     prefetcher.terminate()
 
 
-def test_an_early_preload_fills_the_ring_before_anyone_iterates():
+def test_an_early_preload_fills_the_ring_before_iteration():
     source = Announcing(5)
     prefetcher = forked(source, early_preload=True, buffer_size=3)
     # Three items fill the ring, and the fetcher holds a fourth.
@@ -132,7 +132,7 @@ def test_the_next_epoch_is_prefetched_only_if_requested(load_indefinitely):
     prefetcher.terminate()
 
 
-def test_a_miss_is_slept_over_before_waiting(monkeypatch):
+def test_after_a_miss_the_reader_sleeps_before_it_waits(monkeypatch):
     naps = []
     monkeypatch.setattr("pilotage.data.prefetcher.time.sleep", naps.append)
     prefetcher = forked([torch.tensor([0])], miss_sleep_seconds=0.25)

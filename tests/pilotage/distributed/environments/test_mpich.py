@@ -18,7 +18,7 @@ def test_processes_of_one_host_meet_on_that_host():
     assert world.port == mpich_world({"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_LOCAL_SIZE": "2"}).port
 
 
-def test_without_pmi_there_is_no_such_world():
+def test_without_pmi_variables_there_is_no_world():
     assert mpich_world({"PMI_RANK": "0"}) is None
 
 

@@ -31,7 +31,7 @@ def test_on_several_hosts_master_addr_has_to_be_set():
     assert (told.address, told.port) == ("node0", 1234)
 
 
-def test_without_mpi_there_is_no_world_and_half_of_mpi_is_an_error():
+def test_without_mpi_variables_there_is_no_world_and_incomplete_ones_are_an_error():
     assert openmpi_world({}) is None
     with pytest.raises(OptionError, match="OMPI_COMM_WORLD_RANK is missing"):
         openmpi_world({"OMPI_COMM_WORLD_SIZE": "2"})

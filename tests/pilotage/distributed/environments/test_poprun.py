@@ -44,7 +44,7 @@ def test_the_variables_are_those_of_a_logged_command_line():
     }
 
 
-def test_a_job_without_stages_that_a_stage_has_started_does_not_take_itself_for_one():
+def test_a_job_started_by_a_stage_does_not_inherit_its_stage():
     around = poprun_variables(World(stages_per_replica=2, stage=1))
     inside = poprun_variables(World(size=2, rank=1))
     assert poprun_world({**around, **inside}) == World(size=2, rank=1, launcher="poprun")

@@ -20,7 +20,7 @@ def test_hosts_get_equally_many_instances_and_instances_equally_many_replicas(ho
 
 
 @given(hosts=st.integers(1, 3), per_host=st.integers(1, 3), stages=st.integers(2, 4))
-def test_the_stages_of_an_instance_are_processes_of_one_host_and_the_first_one_speaks(hosts, per_host, stages):
+def test_the_stages_of_an_instance_are_on_one_host_and_only_the_first_one_prints(hosts, per_host, stages):
     names = tuple(f"host{number}" for number in range(hosts))
     instances = hosts * per_host
     job = Job(command=("true",), instances=instances, replicas=instances, stages_per_replica=stages, hosts=names)

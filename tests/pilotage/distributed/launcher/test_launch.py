@@ -51,7 +51,7 @@ def test_every_instance_gets_its_rank_and_its_lines_are_tagged(poprun):
     assert sorted(err.splitlines()) == ["[1,0]<stderr>:err", "[1,1]<stderr>:err"]
 
 
-def test_each_v_adds_details(poprun):
+def test_each_verbose_flag_adds_details(poprun):
     quiet, loud, louder = (poprun(*words, "--num-instances=2", *SHELL, "exit")[2] for words in ((), ("-v",), ("-vv",)))
     assert not quiet
     assert "POPRUN [I] Instance 1 starts on localhost" in loud
@@ -59,7 +59,7 @@ def test_each_v_adds_details(poprun):
     assert re.search(r"POPRUN \[D\] Instance 1 gets .*POPDIST_REPLICA_INDEX_OFFSET=1 ", louder)
 
 
-def test_the_words_of_the_program_are_passed_on_as_they_are(poprun):
+def test_the_programs_arguments_are_passed_on_unchanged(poprun):
     _, out, _ = poprun(sys.executable, "-c", "import sys; print(sys.argv[1:])", "a b", "--host", "$HOME", "'")
     assert out == """[1,0]<stdout>:['a b', '--host', '$HOME', "'"]\n"""
 
@@ -69,7 +69,7 @@ def test_output_of_the_others_can_be_hidden(poprun):
     assert (out, err) == ("[1,1]<stdout>:hello\n", "[1,1]<stderr>:no\n")
 
 
-def test_one_that_fails_ends_all_with_its_status_and_is_named_with_its_last_lines(poprun):
+def test_a_failing_instance_ends_the_job_with_its_status_and_last_lines(poprun):
     fail = f"if [ $POPDIST_LOCAL_INSTANCE_INDEX = 1 ]; then echo so long; exit 7; fi; {TELL_AND_WAIT}"
     status, out, err = poprun("--num-instances=2", *SHELL, fail)
     assert status == 7
@@ -78,7 +78,7 @@ def test_one_that_fails_ends_all_with_its_status_and_is_named_with_its_last_line
     wait_until_gone(numbers_in(out))
 
 
-def test_one_that_is_killed_is_reported_by_its_signal(start_poprun):
+def test_a_killed_instance_is_reported_with_its_signal(start_poprun):
     process = start_poprun("--num-instances=2", *SHELL, TELL_AND_WAIT)
     pids = read_numbers(process, 4)
     os.kill(pids[0], signal.SIGKILL)
@@ -128,7 +128,7 @@ def test_a_job_is_restarted_as_often_as_requested(poprun, tmp_path):
     assert len(Path(tmp_path, "tries").read_text().splitlines()) == 5
 
 
-def test_bad_launches_give_one_line_and_start_nothing(poprun, tmp_path):
+def test_invalid_launches_give_one_line_and_start_nothing(poprun, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(f"open({str(tmp_path / 'started')!r}, 'w')")
     python = (sys.executable, script)
@@ -196,7 +196,7 @@ def test_instances_on_other_hosts_end_with_the_launcher_and_with_each_other(popr
     wait_until_gone(numbers_in(out))
 
 
-def test_variables_for_other_hosts_stand_on_no_command_line(poprun, other_hosts, tmp_path):
+def test_variables_for_other_hosts_are_not_on_the_command_line(poprun, other_hosts, tmp_path):
     shell = Path(other_hosts["PILOTAGE_REMOTE_SHELL"])
     shell.write_text(shell.read_text().replace("exec env", f'echo "$@" >> {tmp_path}/words\nexec env'))
     status, out, err = poprun(

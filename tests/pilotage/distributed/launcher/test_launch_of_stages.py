@@ -89,7 +89,7 @@ def kill_at(start_poprun, left_of, tmp_path, victim: int, update: int, order: st
 
 
 @pytest.mark.slow
-def test_the_first_stage_speaks_for_all_and_a_killed_one_ends_the_job_with_its_name(start_poprun, left_of, tmp_path):
+def test_only_the_first_stage_prints_and_a_killed_stage_ends_the_job(start_poprun, left_of, tmp_path):
     kill_at(start_poprun, left_of, tmp_path, 1, 3, "1f1b")
 
 

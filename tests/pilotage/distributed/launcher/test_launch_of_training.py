@@ -193,7 +193,7 @@ def test_a_killed_instance_ends_the_job_with_its_name(kill, here, tmp_path, mome
 
 
 @pytest.mark.slow
-def test_a_restarted_job_reaches_the_weights_of_one_that_was_never_disturbed(kill, undisturbed, here, tmp_path):
+def test_a_restarted_job_reaches_the_weights_of_an_uninterrupted_one(kill, undisturbed, here, tmp_path):
     check_restart(kill, undisturbed, here, tmp_path, 2)
 
 
@@ -205,7 +205,7 @@ def test_a_killed_instance_ends_the_job_at_any_moment(kill, here, tmp_path, seed
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
-def test_a_restarted_job_reaches_the_same_weights_whenever_it_was_disturbed(kill, undisturbed, here, tmp_path, seed):
+def test_a_job_restarted_at_any_moment_reaches_the_same_weights(kill, undisturbed, here, tmp_path, seed):
     check_restart(kill, undisturbed, here, tmp_path, seed)
 
 

@@ -188,7 +188,7 @@ JUNK = {
 @pytest.mark.long
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
-def test_whatever_another_user_sends_is_never_run_and_never_used(start_poprun, tmp_path, junk, late):
+def test_data_from_another_user_is_never_run_or_used(start_poprun, tmp_path, junk, late):
     job = Attacked(start_poprun, tmp_path, late=late)
     _, status, out, err = attack_gloo(job, junk, answers=False)
     check_that_nothing_came_of_it(job, status, out, err)
@@ -198,6 +198,6 @@ def test_whatever_another_user_sends_is_never_run_and_never_used(start_poprun, t
 
 @pytest.mark.long
 @pytest.mark.parametrize("attempt", range(10))
-def test_impostors_are_always_noticed(start_poprun, tmp_path, attempt):
+def test_impostors_are_always_detected(start_poprun, tmp_path, attempt):
     job = Attacked(start_poprun, tmp_path)
     check_that_the_impostor_was_noticed(job, *attack_gloo(job, b"", answers=True))

@@ -27,7 +27,7 @@ def test_ssh_gets_a_command_line_for_the_remote_shell():
 @pytest.mark.parametrize(
     ("shell", "names_host"), [(RemoteShell.SRUN, ["--nodelist=far"]), (RemoteShell.MPIRUN, ["--host", "far"])]
 )
-def test_launchers_of_a_site_get_the_words_themselves(shell, names_host):
+def test_srun_and_mpirun_get_the_arguments_unquoted(shell, names_host):
     words = remote_command("far", COMMAND, shell=shell, environment={})
     assert words[0] == shell.value
     assert words[-3 - len(names_host) :] == [*names_host, *COMMAND]
@@ -40,7 +40,7 @@ def test_only_mpirun_gets_further_arguments():
     assert [shell for shell, words in told.items() if "--mca" in words] == [RemoteShell.MPIRUN]
 
 
-def test_a_command_of_the_users_counts_more_than_any_choice():
+def test_the_users_remote_shell_takes_precedence():
     words = remote_command("far", COMMAND, shell=RemoteShell.SRUN, environment={"PILOTAGE_REMOTE_SHELL": "rsh -q"})
     assert words[:3] == ["rsh", "-q", "far"]
 
@@ -53,7 +53,7 @@ def test_inside_a_slurm_allocation_srun_is_used_if_it_exists(tmp_path):
     assert chosen_remote_shell({"PATH": str(tmp_path)}) is RemoteShell.SSH
 
 
-def test_one_that_is_not_there_is_refused_with_the_others(tmp_path):
+def test_a_missing_remote_shell_is_refused_with_alternatives(tmp_path):
     with pytest.raises(OptionError, match=r"needs mpirun, which was not found.*ssh, srun"):
         check_remote_shell(RemoteShell.MPIRUN, {"PATH": str(tmp_path)})
     program(tmp_path, "mpirun")

@@ -35,7 +35,7 @@ def test_the_cells_of_all_rows_align(hosts, per_host, replicas):
     assert [cell.strip() for cell in rows[-1][1:]] == [str(number) for number in range(job.replicas)]
 
 
-def test_link_domains_are_those_that_were_asked_for():
+def test_link_domains_are_those_requested():
     named = [topology(Job(command=("x",), replicas=4, link_domains=domains)).splitlines()[5] for domains in (2, 3)]
     assert named == ["| ILDs      |   0   |   1   |", "| ILDs      |      0-2      |"]
 

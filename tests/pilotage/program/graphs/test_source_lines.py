@@ -12,7 +12,7 @@ from pilotage.program.graphs import source_lines as location
 from pilotage.program.graphs.source_lines import called_from, is_users, leaving_out, raised_at, users_line
 
 
-def test_torch_and_pilotage_are_not_the_users_and_their_neighbours_are():
+def test_files_of_torch_and_pilotage_are_not_user_code():
     packages = Path(torch.__file__).parent.parent
     assert not is_users(torch.nn.functional.__file__)
     assert not is_users(pilotage.errors.__file__)
@@ -23,7 +23,7 @@ def test_torch_and_pilotage_are_not_the_users_and_their_neighbours_are():
     assert is_users(__file__)
 
 
-def test_the_innermost_line_of_the_users_own_is_named(line_of):
+def test_the_innermost_line_of_user_code_is_named(line_of):
     def through_torch():
         torch.nn.Linear(2, 3)(torch.ones(5))  # through torch
 
@@ -41,7 +41,7 @@ def test_without_a_user_line_the_suffix_is_empty():
     assert raised_at(None) == ""
 
 
-def test_the_running_line_can_be_asked_for(line_of):
+def test_the_current_line_is_found(line_of):
     said = called_from()  # running
     assert f"at {line_of('running')} in test_the_running_line" in said
 
@@ -55,7 +55,7 @@ def test_an_operation_of_a_graph_knows_its_line():
     assert location.line_of(node) == "/home/user/model.py:17"
 
 
-def test_files_can_be_left_out():
+def test_files_can_be_excluded():
     with leaving_out(["no_such_file"]):
         assert is_users(__file__)
         with leaving_out(["test_source_lines"]):

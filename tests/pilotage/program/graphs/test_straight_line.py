@@ -15,14 +15,14 @@ def traced(function, *arguments):
     return make_fx(function)(*arguments)
 
 
-def test_it_computes_what_the_graph_computes():
+def test_straight_line_code_computes_what_the_graph_computes():
     network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 4)).eval()
     images = torch.randn(2, 1, 8, 8)
     graph = traced(lambda batch: [network(batch), network(batch).max(dim=1).values], images)
     assert all(torch.equal(a, b) for a, b in zip(straight_line(graph)(images), graph(images), strict=True))
 
 
-def test_it_writes_into_its_arguments_as_the_graph_does():
+def test_straight_line_code_writes_to_its_arguments_as_the_graph_does():
     def update(weight, gradient):
         weight.add_(gradient, alpha=-0.5)
         return [weight * 2]

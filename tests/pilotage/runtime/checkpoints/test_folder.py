@@ -41,7 +41,7 @@ def begin(start: int, **options):
 @pytest.mark.parametrize(
     "options", [{}, {"replicas": 2, "gradient_accumulation": 2, "seed": 8}], ids=["alone", "replicas"]
 )
-def test_training_goes_on_as_if_it_had_never_stopped(tmp_path, options, assert_same_state):
+def test_training_resumes_as_if_never_interrupted(tmp_path, options, assert_same_state):
     module, step = begin(1, **options)
     losses = []
     for number in range(6):
@@ -58,7 +58,7 @@ def test_training_goes_on_as_if_it_had_never_stopped(tmp_path, options, assert_s
     assert_same_state(module, other)
 
 
-def test_right_after_restoring_the_module_shows_what_was_saved(tmp_path):
+def test_after_restoring_the_module_shows_the_saved_weights(tmp_path):
     module, step = begin(1)
     step(*batch(0))
     step.save_checkpoint(tmp_path, 1)
@@ -97,7 +97,7 @@ def path_of(folder, number):
     return folder / f"checkpoint-{number:08d}-0000.pilotage"
 
 
-def test_the_last_ones_are_kept_and_what_was_not_finished_is_removed(tmp_path):
+def test_the_newest_checkpoints_are_kept_and_unfinished_files_are_removed(tmp_path):
     _, step = begin(1)
     step.compile(*batch(0))
     assert step.restore_checkpoint(tmp_path / "empty") is None
@@ -108,7 +108,7 @@ def test_the_last_ones_are_kept_and_what_was_not_finished_is_removed(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_new_run_is_kept_out_of_the_folder_of_another_and_nothing_is_removed(tmp_path):
+def test_a_new_run_is_refused_in_the_folder_of_another_and_nothing_is_removed(tmp_path):
     save(begin(1)[1], tmp_path, 8, 9, 10)
     _, new = begin(2)
     new(*batch(1))
@@ -124,7 +124,7 @@ def test_a_new_run_is_kept_out_of_the_folder_of_another_and_nothing_is_removed(t
         new.save_checkpoint(tmp_path, 2)
 
 
-def test_a_run_that_was_restored_goes_on_in_its_folder_and_in_others_of_its_own(tmp_path):
+def test_a_restored_run_continues_in_its_own_folders(tmp_path):
     last, best = tmp_path / "last", tmp_path / "best"
     _, step = begin(1)
     save(step, last, 1, 2)
@@ -136,7 +136,7 @@ def test_a_run_that_was_restored_goes_on_in_its_folder_and_in_others_of_its_own(
     assert (steps_in(last), steps_in(best)) == ([2, 3, 4], [2, 4])
 
 
-def test_the_file_written_last_stays_even_where_older_ones_have_higher_steps(tmp_path):
+def test_the_last_written_file_is_kept_even_if_older_ones_have_higher_steps(tmp_path):
     _, step = begin(1)
     save(step, tmp_path, 8, 9, 10, keep=3)
     for number in (1, 2, 3):
@@ -147,7 +147,7 @@ def test_the_file_written_last_stays_even_where_older_ones_have_higher_steps(tmp
 
 
 @pytest.mark.parametrize("way", ["header", "tensor", "cut", "empty"])
-def test_a_damaged_file_is_passed_over_with_its_name_and_training_writes_it_again(tmp_path, way):
+def test_a_damaged_file_is_skipped_by_name_and_written_again(tmp_path, way):
     module, step = begin(1)
     save(step, tmp_path, 1, 2, 3)
     expected = {name: tensor.clone() for name, tensor in module.state_dict().items()}
@@ -168,7 +168,7 @@ def test_a_damaged_file_is_passed_over_with_its_name_and_training_writes_it_agai
     assert all(torch.equal(tensor, expected[name]) for name, tensor in other.state_dict().items())
 
 
-def test_where_every_file_is_damaged_training_does_not_start_again(tmp_path):
+def test_training_does_not_restart_if_every_file_is_damaged(tmp_path):
     save(begin(1)[1], tmp_path, 1, 2)
     damage(path_of(tmp_path, 1))
     os.truncate(path_of(tmp_path, 2), 10)
@@ -177,7 +177,7 @@ def test_where_every_file_is_damaged_training_does_not_start_again(tmp_path):
     assert all(str(path_of(tmp_path, number)) in str(refused.value) for number in (1, 2))
 
 
-def test_files_of_other_processes_alone_are_refused_and_training_does_not_start_again(tmp_path):
+def test_training_does_not_restart_beside_files_of_only_other_processes(tmp_path):
     """As those of instance 1, or of a job of several stages, where this process has lost its own or never had any."""
     save(begin(1)[1], tmp_path, 1, 2)
     for path in list(tmp_path.iterdir()):
@@ -188,7 +188,7 @@ def test_files_of_other_processes_alone_are_refused_and_training_does_not_start_
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
-def test_what_an_abandoned_attempt_left_goes_before_what_training_went_on_from(tmp_path):
+def test_files_of_an_abandoned_attempt_are_removed_first(tmp_path):
     """With other steps than before, so that nothing is overwritten: 8 has to outlive 9 and 10, which are of no use."""
     save(begin(1)[1], tmp_path, 8, 9, 10, keep=3)
     damage(path_of(tmp_path, 9))
@@ -217,7 +217,7 @@ def test_a_file_under_the_name_of_another_step_is_damaged(tmp_path):
     assert "its name says step 7, and its content 1" in warning
 
 
-def test_checkpoints_of_two_runs_in_one_folder_are_not_guessed_at(tmp_path):
+def test_checkpoints_of_two_runs_in_one_folder_are_refused(tmp_path):
     save(begin(1)[1], tmp_path, 1)
     save(begin(2)[1], tmp_path / "other", 2)
     shutil.copy(path_of(tmp_path / "other", 2), path_of(tmp_path, 2))
@@ -237,7 +237,7 @@ def test_a_checkpoint_of_another_model_is_refused_before_anything_changes(tmp_pa
     assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
 
 
-def test_a_checkpoint_of_the_same_names_and_other_shapes_is_refused(tmp_path):
+def test_a_checkpoint_with_other_shapes_is_refused(tmp_path):
     def wrapped(outputs):
         module = nn.Sequential(nn.Linear(4, outputs))
         step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=nn.MSELoss(), tier="graph")
@@ -250,7 +250,7 @@ def test_a_checkpoint_of_the_same_names_and_other_shapes_is_refused(tmp_path):
         wrapped(3).restore_checkpoint(tmp_path)
 
 
-def test_checkpoints_of_format_1_are_continued(tmp_path):
+def test_checkpoints_of_format_1_can_be_restored(tmp_path):
     shutil.copytree(Path(__file__).with_name("format_1"), tmp_path, dirs_exist_ok=True)
     with zipfile.ZipFile(path_of(tmp_path, 3)) as archive:
         entry, shape, _ = json.loads(archive.read("content.json"))["tensors"]["parameter/layers.0.weight"]
@@ -291,7 +291,7 @@ def test_a_checkpoint_can_be_read_with_plain_safetensors(tmp_path):
 @pytest.mark.parametrize(
     "position", [{1: 2}, {"a": [{2: 3}]}, torch.ones(1), {"a": {1, 2}}], ids=["key", "inner key", "tensor", "set"]
 )
-def test_a_position_that_a_file_would_change_is_refused(tmp_path, position):
+def test_a_position_that_does_not_survive_json_is_refused(tmp_path, position):
     _, step = begin(1)
     step.compile(*batch(0))
     with pytest.raises(OptionError, match="position h"):
@@ -301,6 +301,6 @@ def test_a_position_that_a_file_would_change_is_refused(tmp_path, position):
     assert not list(tmp_path.iterdir())
 
 
-def test_one_checkpoint_is_too_few():
+def test_keeping_fewer_than_two_checkpoints_is_refused():
     with pytest.raises(OptionError, match="At least 2 have to stay"):
         Checkpoints("anywhere", keep=1)

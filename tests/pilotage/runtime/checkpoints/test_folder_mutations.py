@@ -141,18 +141,18 @@ def try_mutations(saved, chance, count):
     assert refused > 0.9 * count
 
 
-def test_altered_checkpoints_are_refused_by_name_or_change_nothing(saved, limited):
+def test_modified_checkpoints_are_refused_by_name_or_harmless(saved, limited):
     try_mutations(saved, random.Random(5), 100)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_altered_checkpoints_are_refused_by_name_or_change_nothing_2000_times(saved, limited, seed):
+def test_two_thousand_modified_checkpoints_are_refused_or_harmless(saved, limited, seed):
     try_mutations(saved, random.Random(seed), 500)
 
 
 @pytest.mark.parametrize("original", ["safetensors", "zip"])
-def test_every_byte_of_a_checkpoint_counts(saved, original):
+def test_every_byte_of_a_checkpoint_is_checked(saved, original):
     """Each 97th byte of the file: what is read is what was written, or the file is refused."""
     module, step, path = saved
     data = path.read_bytes() if original == "safetensors" else OLD.read_bytes()

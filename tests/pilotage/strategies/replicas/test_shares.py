@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 @given(st.integers(1, 8), st.integers(1, 24))
-def test_as_many_cards_are_used_as_can_have_equally_many_replicas(cards, replicas):
+def test_the_number_of_cards_divides_the_replicas(cards, replicas):
     used = len(cards_for([CPU] * cards, replicas))
     assert replicas % used == 0
     assert not any(replicas % more == 0 for more in range(used + 1, min(cards, replicas) + 1))
@@ -30,7 +30,7 @@ def test_as_many_cards_are_used_as_can_have_equally_many_replicas(cards, replica
     st.sampled_from([OutputMode.ALL, OutputMode.FINAL, OutputMode.SUM]),
     st.booleans(),
 )
-def test_all_steps_of_a_schedule_are_shared_out_once(iterations, accumulation, cards, each, mode, trains):
+def test_each_step_of_a_schedule_is_assigned_once(iterations, accumulation, cards, each, mode, trains):
     replicas = cards * each
     batching = Batching(
         device_iterations=iterations, gradient_accumulation=accumulation if trains else 1, replicas=replicas

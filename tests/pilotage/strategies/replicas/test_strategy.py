@@ -59,7 +59,7 @@ def test_copies_are_refreshed_after_an_outside_write(programs):
     assert all(card.parameters["first.weight"].eq(3).all() for card in state.parts)
 
 
-def test_an_update_that_one_card_did_not_complete_tears_all(programs, monkeypatch):
+def test_an_update_incomplete_on_one_card_makes_the_state_unusable(programs, monkeypatch):
     module, batching = programs.network(), Batching(replicas=2)
     strategy = programs.attached(on_cards(programs, module, batching), module)
     first = strategy._workers[0]

@@ -73,7 +73,7 @@ def assert_as_on_one(device, tolerance=1e-6, **settings):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("pooling", Pooling)
-def test_means_are_taken_whenever_they_are_asked_for(device, pooling):
+def test_every_pooling_equals_one_card(device, pooling):
     assert_as_on_one(device, accumulation=2, pooling=pooling)
 
 
@@ -88,7 +88,7 @@ def test_the_norm_of_all_gradients_is_bounded(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_all_cards_round_alike_at_random(device):
+def test_all_cards_round_the_same_way(device):
     """Sums in another order may be rounded to a neighbour, so that cards are compared with each other."""
     executors = [
         executor_on(device, cards, dtype=torch.bfloat16, plan={"stochastic_rounding": True}) for cards in (1, 2)
@@ -103,7 +103,7 @@ def test_all_cards_round_alike_at_random(device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("grouping", ReplicaGrouping)
 @pytest.mark.parametrize("pooling", [Pooling.POST, Pooling.RUNNING])
-def test_groups_of_replicas_train_copies_of_their_own(device, grouping, pooling):
+def test_groups_of_replicas_train_their_own_copies(device, grouping, pooling):
     results = []
     for cards in (1, 2, 4):
         torch.manual_seed(0)
@@ -120,7 +120,7 @@ def test_the_eager_tier_runs_on_several_cards_too(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_an_optimizer_has_learnt_reaches_all_cards(device):
+def test_optimizer_state_reaches_all_cards(device):
     torch.manual_seed(3)
     results = []
     for cards in (1, 2):

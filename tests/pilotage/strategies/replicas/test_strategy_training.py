@@ -92,7 +92,7 @@ COMBINATIONS = [(*each, cards) for each in product((2, 4), (1, 2), (1, 3)) for c
 
 
 @pytest.mark.parametrize(("replicas", "accumulation", "iterations", "cards"), COMBINATIONS)
-def test_cards_reach_the_weights_of_one(device, replicas, accumulation, iterations, cards):
+def test_several_cards_reach_the_weights_of_one(device, replicas, accumulation, iterations, cards):
     options = {"replicas": replicas, "gradient_accumulation": accumulation, "device_iterations": iterations}
     options |= {"seed": 7, "outputs": "all"}
     assert_same(trained(device, 1, **options), trained(device, cards, **options))
@@ -108,13 +108,13 @@ def test_every_replica_draws_what_it_would_draw_on_one_card(device, replicas, ca
     torch.testing.assert_close(streams[1], streams[0], rtol=0, atol=0)
 
 
-def test_without_a_seed_torchs_own_decides(device):
+def test_without_a_seed_torchs_seed_is_used(device):
     options = {"replicas": 2, "device_iterations": 2}
     one = trained(device, 1, net={"dropout": 0.5}, **options)
     assert_same(one, trained(device, 2, net={"dropout": 0.5}, **options))
 
 
-def test_replicas_keep_statistics_of_their_own(device):
+def test_replicas_keep_their_own_statistics(device):
     options = {"replicas": 4, "gradient_accumulation": 2, "seed": 1, "broadcast_buffers": False}
     one, several = (trained(device, cards, net={"norm": True}, **options) for cards in (1, 2))
     assert_same(one, several)
@@ -125,7 +125,7 @@ def test_replicas_keep_statistics_of_their_own(device):
 
 
 @pytest.mark.parametrize("mode", ["final", "sum", "all", "every_n"])
-def test_outputs_come_in_the_order_of_one_card(device, mode):
+def test_outputs_have_the_order_of_one_card(device, mode):
     options = {"replicas": 4, "gradient_accumulation": 2, "device_iterations": 4, "outputs": mode}
     options["output_period"] = 2 if mode == "every_n" else 1
     assert_same(trained(device, 1, **options), trained(device, 2, **options))
@@ -144,13 +144,13 @@ def test_a_new_learning_rate_reaches_all_cards(device):
     assert_same(*results)
 
 
-def test_gradients_can_be_summed_up(device):
+def test_gradients_can_be_summed(device):
     options = {"replicas": 4, "reduction": "sum"}
     assert_same(trained(device, 1, **options), trained(device, 2, **options))
 
 
 @pytest.mark.parametrize("iterations", [1, 3])
-def test_inference_is_shared_out(device, iterations):
+def test_inference_is_divided_among_cards(device, iterations):
     torch.manual_seed(3)
     module = Net()
     inputs = torch.randn(4 * iterations * SAMPLES, 5)
@@ -164,7 +164,7 @@ def test_inference_is_shared_out(device, iterations):
     assert isinstance(model._executor.session.strategy, ReplicasOnCards)
 
 
-def test_inference_takes_the_weights_that_training_has_made(device):
+def test_inference_uses_the_trained_weights(device):
     torch.manual_seed(3)
     module = Net()
     options = {"replicas": 2, "tier": "graph", "cards": [device, device], "backend": torch.device(device).type}
@@ -176,7 +176,7 @@ def test_inference_takes_the_weights_that_training_has_made(device):
 
 
 @pytest.mark.parametrize("resumed_on", [1, 2])
-def test_a_run_goes_on_from_a_checkpoint(device, resumed_on, tmp_path):
+def test_a_run_resumes_from_a_checkpoint(device, resumed_on, tmp_path):
     """On as many cards, or on another number of them."""
     net, options = {"dropout": 0.3, "norm": True}, {"replicas": 4, "seed": 5, "broadcast_buffers": False}
     whole, expected = trained(device, 2, net=net, calls=6, **options)
@@ -195,7 +195,7 @@ def test_a_run_goes_on_from_a_checkpoint(device, resumed_on, tmp_path):
         torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
-def test_a_program_can_leave_its_cards_and_come_back(device):
+def test_a_program_can_be_detached_and_attached_again(device):
     one, _ = trained(device, 1, calls=4, replicas=2)
     several, _ = trained(device, 2, calls=2, replicas=2)
     several.detach()

@@ -29,7 +29,7 @@ def tensors(draw):
 
 @settings(deadline=None)
 @given(st.lists(tensors(), max_size=5), st.integers(0, 300))
-def test_tensors_of_all_types_and_layouts_come_back_as_they_were(values, size):
+def test_messages_preserve_types_and_layouts(values, size):
     message = Message([TensorSpec.of(value).dense for value in values])
     carrier = message.pack(values, CPU, size)
     assert carrier.numel() == max(size, message.size)
@@ -39,14 +39,14 @@ def test_tensors_of_all_types_and_layouts_come_back_as_they_were(values, size):
         assert TensorSpec.of(again) == TensorSpec.of(value).dense
 
 
-def test_no_bit_of_a_number_is_changed_by_what_carries_it():
+def test_messages_preserve_every_bit():
     bits = torch.tensor([0x7F800001, 0x7FC12345, 0x00000001, -1], dtype=torch.int32)
     message = Message([TensorSpec.of(bits)])
     (again,) = message.unpack(message.pack([bits], CPU).clone())
     assert torch.equal(again, bits)
 
 
-def test_nothing_is_carried_by_nothing():
+def test_an_empty_message_has_no_size():
     message = Message([])
     assert message.size == 0
     assert message.unpack(message.pack([], CPU, 1)) == []

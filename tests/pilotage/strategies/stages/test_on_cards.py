@@ -65,7 +65,7 @@ REST = [each for each in product((2, 4), (None, "gpipe", "1f1b", "sharded")) if 
 @pytest.mark.parametrize(
     ("stages", "order"), [*SAMPLE, *(pytest.param(*each, marks=pytest.mark.long) for each in REST)]
 )
-def test_stages_on_cards_reach_the_weights_of_one(device, stages, order):
+def test_stages_on_cards_reach_the_weights_of_one_card(device, stages, order):
     net = {"stages": stages, "dropout": 0.3}
     options = {"seed": 3, "device_iterations": 2, "pipeline": order}
     assert_same(trained(device, 1, net=net, **options), trained(device, stages, net=net, **options))
@@ -93,12 +93,12 @@ def test_without_a_seed_torchs_own_generator_is_drawn_from(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("cards", [2, pytest.param(3, marks=pytest.mark.long)])
-def test_stages_take_turns_where_cards_are_few(device, cards):
+def test_stages_share_cards_if_there_are_too_few(device, cards):
     assert_same(trained(device, 1), trained(device, cards))
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_replicas_go_through_the_same_stages(device):
+def test_replicas_use_the_same_stages(device):
     options = {"replicas": 2, "gradient_accumulation": 2, "seed": 4}
     one, several = (trained(device, cards, net={"dropout": 0.3}, **options) for cards in (1, 4))
     assert_same(one, several)
@@ -113,7 +113,7 @@ def test_a_weight_of_two_stages_gets_the_gradients_of_both(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_inference_goes_through_the_stages(device):
+def test_inference_runs_through_the_stages(device):
     torch.manual_seed(1)
     module = Staged().eval()
     model = pilotage.inference(
@@ -126,7 +126,7 @@ def test_inference_goes_through_the_stages(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("resumed_on", [1, 4])
-def test_a_pipeline_goes_on_from_a_checkpoint(device, resumed_on, tmp_path):
+def test_a_pipeline_resumes_from_a_checkpoint(device, resumed_on, tmp_path):
     net, options = {"dropout": 0.3}, {"seed": 5}
     whole, expected = trained(device, 4, net=net, calls=4, **options)
     begun, _ = trained(device, 4, net=net, calls=2, **options)
@@ -141,7 +141,7 @@ def test_a_pipeline_goes_on_from_a_checkpoint(device, resumed_on, tmp_path):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_pipeline_can_leave_its_cards_and_come_back(device):
+def test_a_pipeline_can_be_detached_and_attached_again(device):
     one, _ = trained(device, 1, calls=4)
     several, _ = trained(device, 4, calls=2)
     several.detach()
@@ -173,7 +173,7 @@ class Returning(Staged):
 
 
 @pytest.mark.slow
-def test_what_is_no_pipeline_runs_stage_after_stage():
+def test_unsupported_pipelines_run_stage_by_stage():
     results, events = [], []
     for cards in (1, 4):
         torch.manual_seed(1)

@@ -25,13 +25,13 @@ def test_every_micro_batch_goes_through_every_stage_in_turn(order, round_, stage
 
 
 @given(ORDERS, st.integers(1, 9), st.integers(1, 5), st.booleans())
-def test_forwards_are_told_in_the_order_of_one_card(order, round_, stages, trains):
+def test_forward_passes_are_in_the_order_of_one_card(order, round_, stages, trains):
     forwards = [move for move in moves(order, round_, stages, trains=trains) if not move.back]
     assert forwards == [Move(stage, number) for number in range(round_) for stage in range(stages)]
 
 
 @given(st.integers(1, 9), st.integers(1, 5))
-def test_alternating_stages_hold_as_many_micro_batches_as_there_are_stages_from_them_on(round_, stages):
+def test_a_stage_in_1f1b_holds_one_micro_batch_for_itself_and_each_later_stage(round_, stages):
     held = [0] * stages
     for move in moves(PipelineOrder.ONE_FORWARD_ONE_BACKWARD, round_, stages, trains=True):
         held[move.stage] += -1 if move.back else 1
@@ -42,17 +42,17 @@ ONE, GPIPE, SHARDED = PipelineOrder.ONE_FORWARD_ONE_BACKWARD, PipelineOrder.GPIP
 
 
 @pytest.mark.parametrize("asked", [None, *PipelineOrder])
-def test_without_backward_there_is_one_order_unless_micro_batches_go_alone(asked):
+def test_inference_has_one_order_unless_it_is_sharded(asked):
     assert order_for(asked, 1, 4, trains=False) is (SHARDED if asked is SHARDED else GPIPE)
 
 
-def test_the_order_that_keeps_the_fewest_micro_batches_is_taken_where_there_are_enough_of_them():
+def test_the_order_that_keeps_the_fewest_micro_batches_is_preferred():
     assert order_for(None, 4, 4, trains=True) is ONE
     assert order_for(None, 3, 4, trains=True) is GPIPE
     for order in PipelineOrder:
         assert order_for(order, 4, 4, trains=True) is order
 
 
-def test_too_few_micro_batches_for_the_order_that_is_asked_for_are_refused():
+def test_too_few_micro_batches_for_the_requested_order_are_refused():
     with pytest.raises(OptionError, match="4 at least, and there are 3"):
         order_for(ONE, 3, 4, trains=True)

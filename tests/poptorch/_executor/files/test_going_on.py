@@ -47,7 +47,7 @@ def test_every_optimizer_resumes(path, kind, trainer, losses):
     assert losses(poptorch.load(path), 2) == losses(model, 2)
 
 
-def test_a_saved_learning_rate_is_the_one_of_the_last_setting(path, network, inputs, targets, losses):
+def test_the_saved_learning_rate_is_the_one_last_set(path, network, inputs, targets, losses):
     module = network()
     optimizer = poptorch.optim.SGD(module.parameters(), lr=0.1)
     model = poptorch.trainingModel(module, optimizer=optimizer)
@@ -108,7 +108,7 @@ def test_outputs_keep_their_structure(path, inputs):
     assert table == {"three": 3, "none": None}
 
 
-def test_a_loaded_model_holds_later_calls_to_the_compiled_one(path, inputs, targets, trainer):
+def test_a_loaded_model_checks_calls_like_a_compiled_one(path, inputs, targets, trainer):
     model = trainer()
     model.compile(inputs, targets)
     model.save(path)

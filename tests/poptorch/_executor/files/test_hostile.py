@@ -207,7 +207,7 @@ def test_the_memory_of_a_step_is_limited_to_what_the_user_allows(operation, args
         load()
 
 
-def test_the_limit_is_the_users(content, load):
+def test_the_memory_limit_can_be_set(content, load):
     node = call_in(content)
     node["target"], node["args"], node["kwargs"] = "aten::zeros.default", {"tuple": [[1 << 20]]}, {"dict": {}}
     with pytest.raises(poptorch.Error, match="max_memory="):
@@ -216,7 +216,7 @@ def test_the_limit_is_the_users(content, load):
 
 
 @pytest.mark.parametrize("shape", [[2**50, 3], [2**62, 2**62], [-1, 3]])
-def test_weights_that_cannot_be_are_refused(shape, content, load):
+def test_invalid_weights_are_refused(shape, content, load):
     content[0]["program"]["layout"]["parameters"][0][1][0] = shape
     with pytest.raises(poptorch.Error, match=r"GiB are allowed|modified or is damaged|not those of its program"):
         load()
@@ -238,7 +238,7 @@ def test_a_graph_nested_too_deeply_is_refused(content, load):
         load()
 
 
-def test_options_in_a_file_name_no_places_unless_it_is_trusted(path, tmp_path, content):
+def test_paths_in_options_are_ignored_unless_the_file_is_trusted(path, tmp_path, content):
     popart = content[0]["extra"]["options"]["popart"]["pairs"]
     popart += [["cachePath", str(tmp_path / "cache")], ["enableEngineCaching", True]]
     popart += [
@@ -263,7 +263,7 @@ def test_options_in_a_file_name_no_places_unless_it_is_trusted(path, tmp_path, c
         ("training", ["gradient_accumulation", -1]),
     ],
 )
-def test_options_that_cannot_be_are_refused(group, entry, content, load):
+def test_invalid_options_are_refused(group, entry, content, load):
     content[0]["extra"]["options"][group]["pairs"].append(entry)
     with pytest.raises(poptorch.Error, match="modified or is damaged"):
         load()

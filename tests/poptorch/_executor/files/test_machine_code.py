@@ -13,7 +13,7 @@ from poptorch import Options
 pytestmark = pytest.mark.slow
 
 
-def test_machine_code_in_a_file_is_used_only_where_it_is_trusted(tmp_path, caplog):
+def test_machine_code_in_a_file_is_used_only_if_trusted(tmp_path, caplog):
     options = Options().runOn("cpu", tier="compiled").enableExecutableCaching(tmp_path / "own")
     torch.manual_seed(0)
     model = nn.Linear(4, 2)
@@ -43,7 +43,7 @@ def test_machine_code_in_a_file_is_used_only_where_it_is_trusted(tmp_path, caplo
     assert {path.name for path in entry.iterdir()} == {"manifest.json", "infer"}
 
 
-def test_a_tier_that_the_environment_pins_is_remembered(tmp_path, monkeypatch):
+def test_a_tier_pinned_by_the_environment_is_saved(tmp_path, monkeypatch):
     monkeypatch.setenv("PILOTAGE_TIER", "graph")
     executor = poptorch.inferenceModel(nn.Linear(4, 2), Options().runOn("cpu"))
     executor(torch.randn(3, 4))

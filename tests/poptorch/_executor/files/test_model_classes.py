@@ -11,7 +11,7 @@ import poptorch
 pytestmark = pytest.mark.slow
 
 
-def test_with_its_class_the_model_is_the_users_own(path, network, trainer, losses):
+def test_a_file_can_be_loaded_into_an_instance_of_its_class(path, network, trainer, losses):
     model = trainer(seed=1)
     losses(model)
     model.save(path)
@@ -30,7 +30,7 @@ def test_with_its_class_the_model_is_the_users_own(path, network, trainer, losse
     trainer(module)
 
 
-def test_with_its_class_a_model_can_be_compiled_again(path, network, inputs, targets, trainer):
+def test_a_model_loaded_with_its_class_can_be_compiled_again(path, network, inputs, targets, trainer):
     model = trainer()
     model.compile(inputs, targets)
     model.save(path)
@@ -54,7 +54,7 @@ def test_a_file_without_weights_fits_only_the_same_model(path, network, trainer,
     assert losses(again) == losses(model)
 
 
-def test_a_loaded_program_follows_the_optimizer_that_is_there(path, network, inputs, targets, trainer, losses):
+def test_a_loaded_program_uses_the_models_optimizer(path, network, inputs, targets, trainer, losses):
     trainer(kind="SGD").compileAndExport(path, inputs, targets, export_model=False)
     module = network()
     optimizer = poptorch.optim.SGD(module.parameters(), lr=0.0)
@@ -66,7 +66,7 @@ def test_a_loaded_program_follows_the_optimizer_that_is_there(path, network, inp
     assert optimizer.state_dict()["ipu_param"]["scaledLearningRate0___specific___layer.bias"].item() == 0.0
 
 
-def test_a_program_is_not_loaded_over_another(path, inputs, targets, trainer):
+def test_loading_into_a_compiled_model_is_refused(path, inputs, targets, trainer):
     model = trainer()
     model.compileAndExport(path, inputs, targets)
     with pytest.raises(poptorch.Error, match=r"already compiled.*destroy\(\)"):
@@ -76,7 +76,7 @@ def test_a_program_is_not_loaded_over_another(path, inputs, targets, trainer):
     assert model.isCompiled()
 
 
-def test_an_executable_for_something_else_is_refused(path, network, inputs, targets, trainer):
+def test_an_executable_of_another_model_is_refused(path, network, inputs, targets, trainer):
     trainer().compileAndExport(path, inputs, targets)
     with pytest.raises(poptorch.Error, match="contains a model for training, but this model is for inference"):
         poptorch.inferenceModel(network()).loadExecutable(path)

@@ -33,7 +33,7 @@ def test_a_file_that_is_missing_is_named(path):
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 0.999])
-def test_a_file_that_is_cut_short_is_refused_in_words(path, fraction, inputs, targets, trainer):
+def test_a_truncated_file_is_refused(path, fraction, inputs, targets, trainer):
     trainer().compileAndExport(path, inputs, targets)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * fraction)])
@@ -41,7 +41,7 @@ def test_a_file_that_is_cut_short_is_refused_in_words(path, fraction, inputs, ta
         poptorch.load(path)
 
 
-def test_a_file_whose_content_was_altered_is_refused_in_words(path, inputs, targets, trainer):
+def test_a_modified_file_is_refused(path, inputs, targets, trainer):
     trainer().compileAndExport(path, inputs, targets)
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
@@ -58,7 +58,7 @@ def test_a_file_whose_content_was_altered_is_refused_in_words(path, inputs, targ
             poptorch.load(path)
 
 
-def test_a_file_of_something_else_is_refused_in_words(path):
+def test_a_file_of_another_kind_is_refused(path):
     torch.save({"weights": torch.ones(1)}, path)
     with pytest.raises(poptorch.Error, match="is not a program of Pilotage"):
         poptorch.load(path)

@@ -27,14 +27,14 @@ def is_pickle(data):
     return True
 
 
-def test_folders_are_made(tmp_path, inputs, targets, trainer):
+def test_missing_folders_are_created(tmp_path, inputs, targets, trainer):
     model = trainer()
     model.compile(inputs, targets)
     model.save(str(tmp_path / "a" / "b" / "model"))
     assert poptorch.load(str(tmp_path / "a" / "b" / "model")).isCompiled()
 
 
-def test_a_folder_as_target_gets_the_usual_name_with_a_warning(
+def test_a_folder_as_target_gives_a_default_name_and_a_warning(
     tmp_path, warnings_of_poptorch, inputs, targets, trainer
 ):
     model = trainer()
@@ -75,7 +75,7 @@ def test_a_file_holds_no_pickle_and_no_code(path, trainer, losses):
     assert not is_pickle(data)
 
 
-def test_the_file_runs_where_the_class_is_not(path, tmp_path, trainer, losses):
+def test_the_file_runs_without_the_class(path, tmp_path, trainer, losses):
     model = trainer(seed=4)
     losses(model)
     model.save(path)
@@ -117,7 +117,7 @@ def test_the_weights_of_a_loaded_model_fit_its_class(path):
     assert torch.equal(other.second.bias, again.model.second.bias)
 
 
-def test_calling_the_bare_module_says_where_its_class_went(path, inputs, targets, trainer):
+def test_calling_a_module_without_its_class_explains_why(path, inputs, targets, trainer):
     model = trainer()
     model.compile(inputs, targets)
     model.save(path)

@@ -73,7 +73,7 @@ def test_clipping_looks_at_the_pooled_gradients(accumulation, network, batch, tr
 
 
 @pytest.mark.parametrize("bias_correction", [True, False])
-def test_lamb_steps_by_the_trust_ratio(bias_correction, network, batch, training, assert_same):
+def test_lamb_scales_its_steps_by_the_trust_ratio(bias_correction, network, batch, training, assert_same):
     module, twin = network(), network()
     settings = {"lr": 0.1, "weight_decay": 0.1, "bias_correction": bias_correction, "max_weight_norm": 1.5}
     model = training(module, optim.LAMB(module.parameters(), **settings))

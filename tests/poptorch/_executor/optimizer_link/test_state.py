@@ -21,7 +21,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_state_is_there_once_the_model_is_compiled(kind, network, batch, training):
+def test_the_state_exists_once_the_model_is_compiled(kind, network, batch, training):
     settings, slots, values = KINDS[kind]
     module = network()
     optimizer = getattr(optim, kind)(module.parameters(), **settings)
@@ -40,7 +40,7 @@ def test_the_state_is_there_once_the_model_is_compiled(kind, network, batch, tra
     )
 
 
-def test_plain_descent_has_values_but_no_state(network, batch, training):
+def test_plain_sgd_has_values_but_no_state(network, batch, training):
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.1)
     training(module, optimizer)(*batch)
@@ -48,7 +48,7 @@ def test_plain_descent_has_values_but_no_state(network, batch, training):
     assert optimizer.state_dict()["ipu_param"]
 
 
-def test_the_values_of_descent_are_written_as_poptorch_does(network, batch, training):
+def test_the_values_of_sgd_are_written_as_in_poptorch(network, batch, training):
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.2, momentum=0.9, dampening=0.25, weight_decay=0.5, loss_scaling=4.0)
     training(module, optimizer).compile(*batch)
@@ -85,7 +85,7 @@ def test_setting_new_values_shows_in_the_state(network, batch, training):
     assert optimizer.state_dict()["ipu_param"]["learningRate___specific___first.bias"].item() == 0.25
 
 
-def test_the_device_is_read_only_when_it_knows_more(network, batch, training):
+def test_the_device_is_read_only_if_its_state_is_newer(network, batch, training):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.5)
     model = training(module, optimizer)

@@ -85,7 +85,7 @@ def test_a_saved_state_resumes_in_another_process(tmp_path):
     assert printed(restore, run) == [expected]
 
 
-def test_a_rate_that_is_set_after_loading_counts_more_than_the_loaded_one(network, batch, training, changed_by):
+def test_a_rate_set_after_loading_overrides_the_loaded_one(network, batch, training, changed_by):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.1)
     model = training(module, optimizer)
@@ -98,7 +98,7 @@ def test_a_rate_that_is_set_after_loading_counts_more_than_the_loaded_one(networ
     assert optimizer.state_dict()["ipu_state"]["Step___first.bias"].item() == 2.0
 
 
-def test_a_rate_that_is_loaded_after_setting_counts(network, batch, training, changed_by):
+def test_a_rate_loaded_after_setting_is_used(network, batch, training, changed_by):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.0)
     model = training(module, optimizer)
@@ -126,7 +126,7 @@ def test_an_incomplete_state_is_merged_at_the_next_run(network, batch, training)
     assert after["Accl1___second.bias"].abs().max() < 10 * kept.abs().max() + 1
 
 
-def test_states_that_are_none_are_refused(network, batch, training):
+def test_missing_states_are_refused(network, batch, training):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.1)
     training(module, optimizer)(*batch)

@@ -12,7 +12,7 @@ from poptorch import optim
 pytestmark = pytest.mark.slow
 
 
-def test_a_new_rate_counts_only_once_the_optimizer_is_set_again(network, batch, training, changed_by):
+def test_a_new_rate_is_used_only_after_set_optimizer(network, batch, training, changed_by):
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.1)
     model = training(module, optimizer)
@@ -23,7 +23,7 @@ def test_a_new_rate_counts_only_once_the_optimizer_is_set_again(network, batch, 
     assert not changed_by(model, module)
 
 
-def test_values_changed_between_wrapping_and_compiling_do_not_count_either(network, training, changed_by):
+def test_values_changed_between_wrapping_and_compiling_are_not_used(network, training, changed_by):
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.1)
     model = training(module, optimizer)

@@ -17,7 +17,7 @@ class OwnStep(optim.SGD):
         raise RuntimeError("is not run")
 
 
-def test_a_custom_optimizer_is_warned_of_once(warnings_of_poptorch, network, batch, training):
+def test_a_custom_optimizer_gives_one_warning(warnings_of_poptorch, network, batch, training):
     module = network()
     optimizer = OwnStep(module.parameters(), lr=0.1)
     model = training(module, optimizer)
@@ -28,7 +28,7 @@ def test_a_custom_optimizer_is_warned_of_once(warnings_of_poptorch, network, bat
     assert "Poptorch does not run Python optimizer code directly" in said
 
 
-def test_unexpected_attributes_are_warned_of_once_each(warnings_of_poptorch, network, training):
+def test_each_unexpected_attribute_gives_one_warning(warnings_of_poptorch, network, training):
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.1)
     model = training(module, optimizer)
@@ -44,7 +44,7 @@ def test_unexpected_attributes_are_warned_of_once_each(warnings_of_poptorch, net
     ]
 
 
-def test_relaxed_checks_speak_only_to_those_who_debug(caplog, network, training):
+def test_relaxed_checks_log_at_debug_level(caplog, network, training):
     caplog.set_level(logging.DEBUG, "poptorch::python")
     module = network()
     optimizer = optim.SGD(module.parameters(), lr=0.1)

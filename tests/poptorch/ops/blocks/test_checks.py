@@ -79,7 +79,7 @@ def test_an_operation_between_two_blocks_is_refused(compiled, rows):
         compiled(Model())(rows)
 
 
-def test_operations_before_the_first_block_and_questions_about_shapes_are_fine(compiled, scopes, rows):
+def test_operations_before_the_first_block_and_shape_queries_are_allowed(compiled, scopes, rows):
     def after(x):
         assert x.shape[0] == len(x) == x.size(0)
         assert x.device.type == "cpu"
@@ -113,7 +113,7 @@ def test_the_outer_block_continues_after_an_inner_one(compiled, rows, sharded, v
     assert visited(run) == [("outer", 0, 0), ("inner", 1, 1), ("outer", 0, 0)]
 
 
-def test_an_outer_block_in_which_nothing_runs_any_more_is_not_entered_again(compiled, rows, sharded, visited):
+def test_an_outer_block_is_entered_again_only_if_something_runs_in_it(compiled, rows, sharded, visited):
     class Model(nn.Module):
         def forward(self, x):
             with Block("outer", 0):

@@ -47,7 +47,7 @@ def test_a_model_without_blocks_is_in_no_stage(compiled, rows):
     assert set(stages_of_operations(program, "")) == {None}
 
 
-def test_blocks_are_shared_out_to_the_devices_that_there_are(compiled, scopes, rows, sharded):
+def test_blocks_are_distributed_over_the_available_devices(compiled, scopes, rows, sharded):
     program = compiled(scopes(("a", 0), ("b", 1), ("c", 2), ("d", 3)), sharded).compile(rows)
     cards = (torch.device("cpu"), torch.device("cuda", 1))
     state_devices = place(program.executor.session.program, cards).state_devices

@@ -25,7 +25,7 @@ def through_a_file(module):
     return torch.load(file, weights_only=False)
 
 
-def test_the_hook_of_a_block_says_what_it_is():
+def test_the_hook_of_a_block_has_a_description():
     layer = BeginBlock(nn.Linear(1, 1), ipu_id=1)
     assert [repr(hook) for hook in layer._forward_pre_hooks.values()] == ["BeginBlock(user_id=None, ipu_id=1)"]
 
@@ -53,7 +53,7 @@ def test_a_function_becomes_a_module_that_begins_a_block(compiled, rows, sharded
     assert "BeginBlock(user_id=a, ipu_id=1)" in repr(model)
 
 
-def test_nothing_else_begins_a_block():
+def test_only_modules_and_functions_can_begin_a_block():
     with pytest.raises(Error, match="not with int"):
         BeginBlock(3)
 

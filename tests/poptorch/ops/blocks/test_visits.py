@@ -11,7 +11,7 @@ from poptorch.ops.blocks import BeginBlock, Block, BlockFunction
 from poptorch.options import Options, PipelinedExecution
 
 
-def test_blocks_do_nothing_outside_of_a_wrapper(scopes, rows):
+def test_blocks_have_no_effect_without_a_wrapper(scopes, rows):
     model = scopes((None, None), ("a", 3), after=lambda x: x + 1)
     Block.start("anything")
     Block.useAutoId()
