@@ -1,4 +1,4 @@
-"""What holds for all tests: one thread, nobody's environment but the test's own; and the end of processes."""
+"""Settings for all tests: one thread, a clean environment, and waiting for processes to end."""
 
 import argparse
 import importlib.util
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
-    """Two cores are shared with whatever else runs; sums also come out the same in one thread."""
+    """Other programs share the cores, and sums are repeatable in one thread."""
     # Collecting tests that need no torch takes a tenth of the time without it.
     import torch
 
@@ -22,15 +22,15 @@ def one_thread():
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch):
-    """A developer's own settings decide nothing here."""
+    """Ignore the developer's own environment variables."""
     for name in ("BACKEND", "CARDS", "TIER", "LOG_LEVEL", "CACHE_SIZE", "CACHE_AGE"):
         monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
-    # Nothing is compiled beside a test that does not ask for it, and no test leaves anything in the user's cache.
+    # Tests compile only on request, and do not write to the user's cache.
     monkeypatch.setenv("PILOTAGE_CACHE_DIR", "off")
 
 
 def wait_for_end(process_id: int, seconds: float = 30) -> bool:
-    """Wait, without polling, until a process that may belong to anyone has ended."""
+    """Wait, without polling, for the end of a process that need not be a child."""
     try:
         descriptor = os.pidfd_open(process_id)
     except ProcessLookupError:
@@ -43,27 +43,27 @@ def wait_for_end(process_id: int, seconds: float = 30) -> bool:
 
 @pytest.fixture
 def ends() -> Callable[[int], bool]:
-    """Say whether a process ends, soon enough."""
+    """Whether a process ends in time."""
     return wait_for_end
 
 
 def pytest_configure() -> None:
-    """Announce nothing to the user's monitor, from no fixture and no child either; take interrupts as programs do.
+    """Hide all test processes from the user's monitor, and handle interrupts as programs do.
 
-    Where a few examples will do, in the quick loop, `--hypothesis-profile=quick` asks for them.
+    `--hypothesis-profile=quick` runs fewer examples.
     """
     # Machines with a card need nothing but torch, numpy and pytest.
     if importlib.util.find_spec("hypothesis") is not None:
         from hypothesis import HealthCheck, settings
 
-        # How long an example takes says more about the machine, and what else it does, than about what is tested.
+        # The time of an example depends on the load of the machine.
         settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
         settings.load_profile("patient")
         settings.register_profile("quick", max_examples=20)
     os.environ["PILOTAGE_RUN_DIR"] = "off"
     # Otherwise each compiling process first compiles a test program for each vector unit of the processor.
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
-    # A shell that starts the tests in the background has interrupts ignored.
+    # A shell ignores interrupts for tests that it starts in the background.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -75,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep every N-th test, so that each part gets its share of every large matrix."""
+    """Keep every N-th test, so that large test matrices are divided evenly."""
     if (part := config.getoption("--part")) is None:
         return
     number, parts = part

@@ -1,4 +1,4 @@
-"""Plain PyTorch that does what a call of a program is documented to do, and what else the engine's tests share."""
+"""Plain PyTorch versions of what calls of a program do, and other fixtures of the engine's tests."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ ENGINE = {
 
 @pytest.fixture(autouse=True)
 def on_the_cpu(request, monkeypatch):
-    """The engine's tests compare bit by bit with eager PyTorch on the CPU; those about cards name their device."""
+    """Use the CPU: the engine's tests compare bitwise with eager PyTorch there; tests of cards name their device."""
     if request.path.relative_to(Path(__file__).parent).parts[0] in ENGINE:
         monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
 
 
 class EagerReference:
-    """The loops of one call, written out: for modules whose forward returns a tuple with the loss at its end."""
+    """The loops of one call in plain PyTorch, for modules whose forward returns a tuple that ends with the loss."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ def eager() -> type[EagerReference]:
 
 @pytest.fixture(scope="session")
 def twins() -> Callable[[Callable[[], nn.Module]], tuple[nn.Module, nn.Module]]:
-    """Two modules that are equal in everything."""
+    """Two identical modules."""
 
     def make(build: Callable[[], nn.Module], seed: int = 0) -> tuple[nn.Module, nn.Module]:
         torch.manual_seed(seed)
@@ -160,7 +160,7 @@ def assert_same_state(assert_equal) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def fake_tensors() -> Callable[[Any], list[str]]:
-    """Where tensors without data are kept, anywhere inside of an object."""
+    """Paths of all fake tensors inside an object."""
     return _fake_tensors
 
 
@@ -186,7 +186,7 @@ def _fake_tensors(root: Any) -> list[str]:
 
 @pytest.fixture
 def warned() -> Callable[[Any], None]:
-    """A listener that keeps what the engine warned of, in its attribute ``messages``."""
+    """A listener that collects the engine's warnings in ``messages``."""
     messages: list[str] = []
 
     def listen(event: Any) -> None:
@@ -211,7 +211,7 @@ def line_of(request) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def announcement():
-    """Make an announcement that differs from a plain one in what is given."""
+    """Make an announcement with default values, except for those given."""
 
     def make(**changes: Any) -> Announcement:
         plain: dict[str, Any] = {
@@ -240,10 +240,9 @@ def announcement():
 
 
 class KeyPress:
-    """Sends SIGINT before one instruction of Pilotage's own code, counted from the beginning of the block.
+    """Sends SIGINT before one instruction of Pilotage's code, counted from the start of the block.
 
-    It comes as a signal and not as an exception, so that code that delays signals can do so. Real ones come at fewer
-    places: Python looks for them at calls and jumps alone.
+    It is a real signal, so that code can delay it. Python itself handles signals only at calls and jumps.
     """
 
     PLACES = ("/pilotage/", "/poptorch/", "<pilotage graph")

@@ -10,7 +10,7 @@ import pilotage
 
 
 class Staged(nn.Module):
-    """Up to four stages with BatchNorm, dropout, a skip over all of them and, on request, a weight that two share."""
+    """Up to four stages with BatchNorm, dropout, a skip over all of them and optionally a shared weight."""
 
     def __init__(
         self, stages: int = 4, *, dropout: float = 0.0, tied: bool = False, work_after_loss: bool = False
@@ -25,7 +25,7 @@ class Staged(nn.Module):
         self.last = nn.Linear(8, 8 if tied else 6)
         self.tied = tied
         self.work_after_loss = work_after_loss
-        """Return one unmarked scalar that is more than a loss function's value, instead of a marked loss among two."""
+        """Return one unmarked scalar computed after a loss, instead of a marked loss among two outputs."""
 
     def _enter(self, quarter: int) -> None:
         pilotage.enter_stage(quarter * self.stages // 4)

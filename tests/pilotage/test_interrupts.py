@@ -1,4 +1,4 @@
-"""Signals are delayed while they would do harm, and are never lost."""
+"""Signals are delayed in critical sections, and never lost."""
 # ruff: noqa: PT012 (the tests check what a block does afterwards)
 
 from __future__ import annotations

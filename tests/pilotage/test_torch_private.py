@@ -144,7 +144,7 @@ def test_the_search_leaves_public_names_alone():
 
 
 def test_each_name_that_is_looked_up_later_exists():
-    # In a process of its own: Inductor takes seconds to import, and warns.
+    # In a separate process: Inductor takes seconds to import, and warns.
     done = run("from pilotage import torch_private\ntorch_private.check_all()")
     assert done.returncode == 0, done.stderr
 
@@ -198,7 +198,7 @@ def test_using_torch_imports_no_compiler():
 
 
 def test_private_attributes_are_read_at_the_speed_of_attributes():
-    # A getter in C: a Python function around each attribute would cost a call on the way of every step.
+    # A getter in C: a Python function for each attribute would cost a call in every step.
     assert not hasattr(torch_private.storage_address, "__code__")
     assert not hasattr(torch_private.schema_of, "__code__")
 

@@ -9,7 +9,7 @@ from pilotage_dropins import autoload
 
 @pytest.fixture
 def imported(monkeypatch):
-    """The modules that are imported, none of them in earnest."""
+    """Records imports instead of making them."""
     names = []
     monkeypatch.setattr(importlib, "import_module", names.append)
     for variable in autoload._MODULES:

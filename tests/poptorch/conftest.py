@@ -25,7 +25,7 @@ class Function(nn.Module):
 
 
 class Compiled:
-    """A model or function compiled and run under PopTorch's options and checks, and no other part of its wrapper.
+    """A model or function that is compiled and run with PopTorch's options and checks, without its wrapper.
 
     It is not compared with eager PyTorch, so that forward runs only when it is captured.
     """
@@ -91,7 +91,7 @@ def tier(request):
 
 @pytest.fixture(autouse=True)
 def on_the_processor(monkeypatch):
-    """Results are compared to the last bit with eager PyTorch on the CPU, also where there is a card."""
+    """Use the CPU even if there is a card: results are compared bitwise with eager PyTorch there."""
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
 
 

@@ -1,4 +1,4 @@
-"""The wrapped model itself: compiling, attaching, and what it shows of its module."""
+"""The wrapped model: compiling, attaching, and access to its module."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_a_model_connected_on_demand_runs(network):
     assert torch.equal(poptorch.inferenceModel(network, options)(X), network(X).detach())
 
 
-# What is asked too early
+# Calls before compilation
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a wrapped model makes of the arguments of its calls."""
+"""How a wrapped model handles the arguments of its calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def wrapped(function, **options):
     return poptorch.inferenceModel(function, made)
 
 
-# How calls are arranged
+# Binding arguments
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_objects_with_a_parser_can_be_passed_and_returned():
     assert [each.item() for each in again.inside] == [4.0, 4.0]
 
 
-# What cannot be a call
+# Refused calls
 
 
 @pytest.mark.parametrize(

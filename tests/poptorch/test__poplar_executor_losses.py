@@ -68,7 +68,7 @@ LOSSES = {
 @pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.__name__)
 def test_a_loss_of_torch_is_the_root_of_training(kind):
     def finish(x):
-        # The mean of torch's divergence is not the mathematical one, and torch warns of it.
+        # The mean of torch's divergence is not the mathematical one, and torch warns about it.
         return LOSSES[kind](kind(reduction="batchmean") if kind is nn.KLDivLoss else kind(), x)
 
     assert_trained_alike(trained(finish)[0], eagerly(finish))

@@ -1,4 +1,4 @@
-"""A wrapped model cannot be lost: no method of its module hands out the bare module in its place."""
+"""A wrapped model cannot be lost: no method returns the bare module in its place."""
 
 from __future__ import annotations
 

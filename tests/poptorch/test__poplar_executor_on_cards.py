@@ -1,4 +1,4 @@
-"""What differs on NVIDIA cards; runs where there is one."""
+"""Behaviour that differs on NVIDIA cards, if there is one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Recurrent(nn.Module):
 
 @pytest.fixture(autouse=True)
 def strict_float32():
-    # By hand: torch answers for these names without having them, and pytest's own way would take them away afterwards.
+    # Not with monkeypatch: torch computes these names, and monkeypatch would remove them afterwards.
     settings = (torch.backends.cudnn, torch.backends.cuda.matmul)
     before = [each.allow_tf32 for each in settings]
     for each in settings:

@@ -1,4 +1,4 @@
-"""What comes back from a call: by output mode, device iterations, accumulation and replicas."""
+"""The outputs of a call, by output mode, device iterations, accumulation and replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole programs in the style of public ones, each held to the same program in plain PyTorch."""
+"""Whole programs in the style of public ones, each compared with the same program in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_generator_and_its_critic_take_turns():
     assert_same_weights(critic, plain_critic)
 
 
-# Going on from a checkpoint
+# Resuming from a checkpoint
 
 
 def test_training_resumes_from_a_checkpoint_as_if_it_had_never_stopped(tmp_path):

@@ -1,4 +1,4 @@
-"""Where the newest weights are, and how they get to the other side."""
+"""Copying weights between the host and the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of torchvision and transformers, where those are installed, on the best device present.
+"""Models of torchvision and transformers, if installed, on the best available device.
 
 torchvision does not import beside a CPU build of torch, so on most development machines this is skipped.
 """
@@ -64,7 +64,7 @@ class WithLoss(nn.Module):
 
 
 def compare(model, inputs):
-    """Inference, then two training steps, against eager PyTorch on the same device."""
+    """Inference and two training steps, compared with eager PyTorch on the same device."""
     device = choose().capabilities.device
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     model = WithLoss(model).eval()

@@ -14,7 +14,7 @@ OTHER_READERS = (
     "dropins/src/pilotage_dropins/",
     "dropins/src/poptorch/",
 )
-"""What reads such variables besides the engine's reader. The core has no other reader: a house rule."""
+"""Other readers of such variables. By a house rule the core has only one."""
 
 
 def sources():

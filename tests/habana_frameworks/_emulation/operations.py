@@ -20,7 +20,7 @@ import habana_frameworks.torch.core  # noqa: E402, F401
 
 REFUSED = "the CPU refuses it too"
 FACTORIES = ("arange", "linspace", "logspace")
-"""Entries that make tensors from numbers, on the CPU unless they are told where."""
+"""Entries that create tensors from numbers, on the CPU unless a device is given."""
 
 
 def compared(entries: list[Any]) -> tuple[int, dict[str, str]]:

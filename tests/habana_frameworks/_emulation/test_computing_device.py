@@ -58,7 +58,7 @@ def test_a_delayed_device_is_registered_when_a_part_of_the_bridge_is_used(alone)
     def program():
         import torch
 
-        torch.cuda.is_available = lambda: True  # as beside a card; the processor computes all the same
+        torch.cuda.is_available = lambda: True  # as beside a card; the CPU still computes
         import habana_frameworks.torch as bridge
 
         assert not hasattr(torch, "hpu")

@@ -44,7 +44,7 @@ def test_attention_and_batch_norm_use_cudas_kernels_and_match_the_cpu(alone):
             images = torch.randn(4, 8, 40, 64).to(device).requires_grad_()
             normalized = norm(images)
             kernel = type(normalized.grad_fn).__name__
-            if device == "cuda":  # which cannot go backward beside another accelerator
+            if device == "cuda":  # backward() does not work beside another accelerator
                 return kernel, []
             normalized.pow(3).sum().backward()
             kept = normalized.detach(), images.grad, norm.weight.grad, norm.running_mean, norm.running_var

@@ -1,4 +1,4 @@
-"""Locks end with their process, and no obstacle makes anybody wait."""
+"""Locks end with their process, and obstacles do not block."""
 
 from __future__ import annotations
 

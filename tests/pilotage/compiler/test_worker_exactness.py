@@ -1,4 +1,4 @@
-"""Ways of running a program that the compiling process refuses because they are less accurate."""
+"""Versions of a program that the compiling process refuses because they are less accurate."""
 
 from __future__ import annotations
 

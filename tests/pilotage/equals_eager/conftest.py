@@ -42,9 +42,8 @@ class Encoder(nn.Module):
         layer = nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, dropout=0.0, batch_first=True)
         self.layers = nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
         for copied in self.layers.layers:
-            # Attention does not depend on the bias of its keys: its gradient is what rounding leaves of zero. From the
-            # zeros that
-            # torch begins with, weight decay in Adam and RMSprop makes hundreds of times more of that at each step.
+            # Attention does not depend on the bias of its keys: its gradient is only rounding error. Starting
+            # from zeros, Adam and RMSprop with weight decay would amplify it hundreds of times at each step.
             nn.init.uniform_(copied.self_attn.in_proj_bias, -0.5, 0.5)
         self.head = nn.Linear(8, 3)
 

@@ -207,7 +207,7 @@ def test_a_read_after_an_interrupted_call_is_up_to_date(door, key_press, assert_
 def test_an_interrupt_in_the_first_call_leaves_the_module_as_it_was(
     door, places, key_press, assert_equal, fake_tensors
 ):
-    # The rest of torch that capture needs is imported by the first one of a process.
+    # The first capture of a process imports more of torch.
     Trained(door).train()
     before = Trained(door)
     names = {name: set(vars(part)) for name, part in before.module.named_modules()}

@@ -1,4 +1,4 @@
-"""Calls run side by side, and a recording alone."""
+"""Calls run concurrently, and a recording excludes them."""
 
 from __future__ import annotations
 

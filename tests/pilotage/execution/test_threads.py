@@ -42,7 +42,7 @@ def test_the_first_call_is_not_timed():
 
 
 def run(tuner, calls, seconds_of):
-    """So many calls of a settled or searching tuner; the numbers of threads they had."""
+    """The number of threads in each of several calls."""
     had = []
     for _ in range(calls):
         had.append(tuner.present)
@@ -80,7 +80,7 @@ def test_on_a_busy_machine_trying_takes_less_and_less_time(monkeypatch):
 def test_on_a_quiet_machine_thread_counts_are_tried_again_now_and_then(monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (1.0, 1.0, 1.0))
     tuner = ThreadTuner(2)
-    settled(tuner, {1: 0.1, 2: 0.2}.get)  # somebody passed by
+    settled(tuner, {1: 0.1, 2: 0.2}.get)  # a short disturbance
     assert tuner.chosen == 1
     run(tuner, 1_000, {1: 0.1, 2: 0.05}.get)
     assert tuner.chosen == 2
@@ -118,7 +118,7 @@ def test_results_are_saved_for_the_next_run(tmp_path, monkeypatch):
     with monkeypatch.context() as busy:
         busy.setattr("os.getloadavg", lambda: (20.0, 1.0, 1.0))
         assert ThreadTuner(8, kept).chosen is None
-    # On another number of cores it is looked for again.
+    # With another number of cores the search starts again.
     assert ThreadTuner(4, kept).chosen is None
 
 

@@ -1,4 +1,4 @@
-"""A run directory of the test's own."""
+"""A private run directory for each test."""
 
 from __future__ import annotations
 

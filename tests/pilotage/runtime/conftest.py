@@ -1,4 +1,4 @@
-"""A network with weights, buffers and everything that can be trained wrong, and eager PyTorch to hold it to."""
+"""A network with weights, buffers and everything that is hard to train, and eager PyTorch to compare with."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Network(nn.Module):
 
 
 class Counter:
-    """Slots, so that the engine does not take the count for state of the model."""
+    """With slots, the engine does not treat the count as state of the model."""
 
     __slots__ = ("count",)
 
@@ -80,14 +80,14 @@ class Pair:
         return tuple(output.detach() for output in outputs)
 
     def untouched(self):
-        """Whether the host's tensors still wait for the device's values."""
+        """Whether the host's tensors are stale."""
         tensors = {**self.module._parameters, **self.module._buffers}
         for part in self.module.modules():
             tensors |= {(part, name): t for name, t in {**part._parameters, **part._buffers}.items()}
         return all(type(tensor) in (StaleParameter, StaleTensor) for tensor in tensors.values() if tensor is not None)
 
     def plain_again(self):
-        """Whether nothing of the engine's is left on the host's tensors."""
+        """Whether the host's tensors are plain again."""
         return all(
             type(tensor) is kind and not vars(tensor)
             for kind, tensors in ((nn.Parameter, self.module.parameters()), (torch.Tensor, self.module.buffers()))
@@ -107,7 +107,7 @@ def network():
 
 @pytest.fixture
 def compilation():
-    """Makes a `Compilation` of a small network, with what its `session` needs and a list of the events."""
+    """Makes a `Compilation` of a small network, the arguments of its `session`, and a list of the events."""
 
     def make(module, *inputs, trains=True, **settings):
         names = {id(parameter): name for name, parameter in module.named_parameters()}

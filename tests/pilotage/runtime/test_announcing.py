@@ -191,7 +191,7 @@ def test_training_is_shown_from_its_first_step_until_it_is_killed(training, dire
     assert (process["pid"], process["devices"]) == (child.pid, ["cpu"])
     (program,) = process["programs"]
     assert (program["steps"], program["updates"], program["tier"]) == (2, 2, "graph")
-    # On a busy machine it may have been waiting for its next line for long.
+    # On a busy machine it may have waited long for its next line.
     assert program["activity"] in ("running", "idle")
 
     steps, announced = 2, None
@@ -204,7 +204,7 @@ def test_training_is_shown_from_its_first_step_until_it_is_killed(training, dire
     assert announced.steps == steps
 
     child.send_signal(signal.SIGKILL)
-    # Dead, but its parent has not asked for it yet: a number that the system still keeps.
+    # A zombie: its parent has not waited for it yet.
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert monitored() == []
     assert not list(directory.iterdir())

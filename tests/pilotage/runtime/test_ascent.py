@@ -74,7 +74,7 @@ def test_the_first_step_does_not_wait_for_the_compiler_and_a_later_one_switches(
         plain(*BATCH)
     assert torch.allclose(model[0].weight, plain_model[0].weight, rtol=1e-4, atol=1e-6)
 
-    # Found at once by the next one, or known to be no gain.
+    # The next model finds it at once, or knows that it does not help.
     _, again, heard = trainer(tmp_path, tier="compiled")
     again(*BATCH)
     assert again.record.latest_tier == "compiled"
@@ -193,7 +193,7 @@ print(wrapped.record.latest_tier)
 
 
 class Choosing:
-    """A strategy as far as the policy looks at it."""
+    """The attributes of a strategy that the policy reads."""
 
     def __init__(self, *, runs_compiled_code=True, checks_loss=True):
         self.runs_compiled_code = runs_compiled_code

@@ -1,4 +1,4 @@
-"""A cache that is damaged, swapped or cannot be written to never changes a result and never ends a training."""
+"""A damaged, swapped or unwritable cache never changes results and never stops training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ print(json.dumps([results, said]))
 
 
 def infer(cache, tier=None):
-    """In a process of its own: one that has loaded a library gets the same one again, whatever lies at its path."""
+    """In a new process: a process that has loaded a library does not load it again from the same path."""
     program = INFERENCE.format(path=sys.path, tier=tier, cache=str(cache))
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return json.loads(ran.stdout.splitlines()[-1])
@@ -131,7 +131,7 @@ def test_an_invalid_cache_limit_is_named(tmp_path, monkeypatch, name, value):
 
 
 def place(wrapped, library=b"not a library"):
-    """Put an entry for a program into its cache, sealed as it should be, with a library that cannot be loaded."""
+    """Add a valid, sealed entry with a library that cannot be loaded."""
     ascent = wrapped._executor.session.ascent
     facts = {"kernels": ["kernel"], "cpp": {"kernel": "0.so"}, "cuda": {}, "arguments": [], "written": [], "outputs": 1}
     with ascent.cache.building(ascent.fingerprint) as folder:
@@ -144,7 +144,7 @@ def place(wrapped, library=b"not a library"):
 
 
 def test_code_that_the_loader_refuses_is_compiled_again(tmp_path):
-    # As if libraries of the system had changed: the file is as it was written, and loads no more.
+    # As if system libraries had changed: the file is intact, but can no longer be loaded.
     first, _ = trainer(tmp_path)
     first(*BATCH)
     folder = place(first)
@@ -163,7 +163,7 @@ def test_code_that_the_loader_refuses_is_compiled_again(tmp_path):
 def test_a_program_stays_in_the_graph_tier_if_its_compiled_code_cannot_be_used(tmp_path, damage):
     wrapped, heard = trainer(tmp_path)
     wrapped(*BATCH)
-    # The compiler finds that somebody else was faster, and ends.
+    # The compiler finds the entry, and ends.
     folder = place(wrapped)
     wrapped._executor.session.ascent._process.wait()
     if damage == "gone":

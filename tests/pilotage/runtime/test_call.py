@@ -1,4 +1,4 @@
-"""Calls: how arguments are arranged, cut into micro-batches, and held to the first call."""
+"""Calls: binding arguments, splitting them into micro-batches, and comparing them with the first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses that are not finite, and memory that does not suffice: which step, which operation, which line."""
+"""Nonfinite losses and lack of memory: the error names the step, the operation and the line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotage.errors import NonFiniteLossError
 
 
 class Logarithm(nn.Module):
-    """Gives no finite loss for a batch of which the first number is negative, whatever the weights are."""
+    """The loss is not finite if the first number of a batch is negative, whatever the weights."""
 
     def __init__(self) -> None:
         super().__init__()

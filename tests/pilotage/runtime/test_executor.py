@@ -165,7 +165,7 @@ def test_recurrent_layers_infer_under_no_grad(kind, assert_equal):
     with torch.no_grad():
         expected = module(batch)
         for _ in range(2):
-            # In eager PyTorch too, a GRU takes another kernel where no gradients are wanted.
+            # In eager PyTorch too, a GRU uses another kernel without gradients.
             assert_equal(infer(batch), expected, 1e-6)
     assert_equal(infer(batch), expected, 1e-6)
 

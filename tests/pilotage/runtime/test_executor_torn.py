@@ -1,4 +1,4 @@
-"""An update that is broken off is never used."""
+"""An incomplete update is never used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pilotage.errors import TornStateError
 
 
 def break_off(executor, monkeypatch, *, after_writing):
-    """Have the next step fail, with or without a part of its update."""
+    """Make the next step fail, before or during its update."""
     walked = executor.session.strategy.executable
     (action,) = walked._calls
     whole = walked._calls[action]

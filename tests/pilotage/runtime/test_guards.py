@@ -1,4 +1,4 @@
-"""A wrapped model is never lost without a word."""
+"""Methods that would lose a wrapped model raise an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However the user's module is read after training, it shows the trained values."""
+"""Every way of reading the user's module after training shows the trained values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def state_dict_with_variables(held):
 
 
 class Held:
-    """What a user may have got hold of before training."""
+    """Tensors that a user may hold from before training."""
 
     def __init__(self, module, optimizer):
         self.module = module

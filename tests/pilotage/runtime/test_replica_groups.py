@@ -14,7 +14,7 @@ from pilotage.runtime.executor import Executor
 
 
 class Scaled(nn.Module):
-    """A shared layer, and a scale of which there may be several copies."""
+    """A shared layer, and a scale that may have several copies."""
 
     def __init__(self, copies):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Weights between a module and its programs: when they travel, and when they do not."""
+"""When weights are copied between a module and its programs, and when not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that kernels follow without looking have to come from where they are looked at."""
+"""Indices that kernels use unchecked must come from operations that check them."""
 
 from __future__ import annotations
 

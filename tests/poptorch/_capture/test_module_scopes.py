@@ -1,4 +1,4 @@
-"""Operations under the names of the parts of a model."""
+"""Operations are named after the submodules of a model."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_operations_are_named_after_their_submodules_and_scopes():
     ]
     assert operations(model, "relu") == ["blocks/0/relu", "blocks/1/relu_1"]
     assert operations(model, "mul")[0].startswith("the_loss/inner/mul")
-    # Backward goes under the name of what it differentiates.
+    # Backward operations have the name of the operation that they differentiate.
     assert [name.rpartition("/")[0] for name in operations(model, "threshold_backward")] == ["blocks/1", "blocks/0"]
     assert "blocks/0/linear/addmm" in model._debugGetPopartIR()
 

@@ -7,7 +7,7 @@ from poptorch._capture.substitution import _OverwriteContextManager
 
 
 class Library:
-    """Stands for a library whose function has to be another one in a captured program."""
+    """A library with a function that has to be replaced during capture."""
 
     function = staticmethod(lambda x: x + 1)
 

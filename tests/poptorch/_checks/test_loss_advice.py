@@ -1,4 +1,4 @@
-"""PopTorch trains on the loss operation, whatever follows it, and the user is told where that matters."""
+"""PopTorch trains on the loss operation, whatever follows it, and warns where that matters."""
 
 from __future__ import annotations
 

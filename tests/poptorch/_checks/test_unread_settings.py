@@ -38,7 +38,7 @@ def test_a_schedule_of_an_optimizer_that_the_model_was_not_given_is_reported_onc
     train = train_with(regression, sgd(regression))
     for _ in range(3):
         train(X, TARGET)
-        # torch itself warns where an optimizer with a schedule was never stepped; here the script has silenced that.
+        # torch warns if an optimizer with a schedule was never stepped; here the script has silenced that.
         adam._opt_called = True
         rates.step()
     (warning,) = warnings_of_poptorch()

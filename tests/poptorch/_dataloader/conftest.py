@@ -34,13 +34,13 @@ def make_distributed(process, processes, *, seed=None, **batching):
 
 @pytest.fixture(scope="session")
 def numbered():
-    """Make a dataset of so many numbers."""
+    """Make a dataset of this many numbers."""
     return Numbers
 
 
 @pytest.fixture(scope="session")
 def options():
-    """Make options of so many micro-batches."""
+    """Make options with this many micro-batches per call."""
     return make_options
 
 

@@ -1,4 +1,4 @@
-"""Loaders with a batch sampler of the user's."""
+"""Loaders with the user's batch sampler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORK = {"sharing_strategy": SharingStrategy.Fork}
 
 
 class Endless:
-    """A batch sampler whose length cannot be had, in one of three ways."""
+    """A batch sampler without a usable length, in one of three ways."""
 
     batch_size = 2
 

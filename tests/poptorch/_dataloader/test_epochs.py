@@ -1,4 +1,4 @@
-"""PopTorch's loader goes on in the middle of an epoch."""
+"""PopTorch's loader can resume in the middle of an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modes of a loader: here, ahead, and ahead in pieces."""
+"""The modes of a loader: synchronous, asynchronous and rebatching."""
 
 from __future__ import annotations
 

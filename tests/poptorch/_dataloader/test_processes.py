@@ -1,4 +1,4 @@
-"""Loaders of several processes, which share out a dataset."""
+"""Loaders that divide a dataset among several processes."""
 
 from __future__ import annotations
 

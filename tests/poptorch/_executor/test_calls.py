@@ -1,4 +1,4 @@
-"""What is said about inputs, and what becomes of outputs."""
+"""Warnings about inputs, and the types of outputs."""
 
 from __future__ import annotations
 

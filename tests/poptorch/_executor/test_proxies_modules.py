@@ -1,4 +1,4 @@
-"""Parts of a wrapped model, and parameters of which each group of replicas has its own."""
+"""Submodules of a wrapped model, and parameters with a copy for each group of replicas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scale(nn.Module):
 
 
 class Net(nn.Module):
-    """A part with its own weights for each replica, behind one with the same for all."""
+    """A shared layer, followed by one with its own weights for each replica."""
 
     def __init__(self, values) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def test_each_group_of_replicas_trains_its_own_slice_of_a_parameter(kind, shards
     assert losses.shape == (4,)
     with torch.no_grad():
         for name, parameter in plain.named_parameters():
-            # What is shared is the mean over all replicas, what is grouped the mean over the group.
+            # Gradients of shared parameters are averaged over all replicas, those of grouped ones over the group.
             share = len(values) / 4 if name == "parts.0.weight" else 1 / 4
             parameter -= 0.1 * share * parameter.grad
     torch.testing.assert_close(dict(module.state_dict()), dict(plain.state_dict()))

@@ -1,4 +1,4 @@
-"""The twin of a module that is executed."""
+"""The snapshot of a module that is executed."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Network(nn.Module):
 
 
 class WithLoss(nn.Module):
-    """The shape that many programs have: a model inside of a module that adds the loss."""
+    """As in many programs: a model inside a module that adds the loss."""
 
     def __init__(self, model):
         super().__init__()
@@ -323,7 +323,7 @@ def test_a_deleted_model_frees_its_device_at_once(training, tier, network, batch
     options = poptorch.Options().runOn(tier=tier)
     model = poptorch.trainingModel(network, options) if training else poptorch.inferenceModel(network, options)
     model(*batch)
-    # The last look at trained weights, which their device is kept for.
+    # The first reading of the trained weights, for which the device state is kept.
     network.layer.weight.clone()
     held = (model, model.engine, model.engine.session, model.engine.session.state, model.engine.session.strategy)
     references = [weakref.ref(each) for each in held]

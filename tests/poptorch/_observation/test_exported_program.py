@@ -1,4 +1,4 @@
-"""Programs that the environment wants to see."""
+"""Programs that environment variables export or log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an executor lets one see of its program."""
+"""Names, anchors, times and operations of a compiled program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles, as `enableProfiling` and the environment ask for them."""
+"""Profiles requested by `enableProfiling` and by the environment."""
 
 from __future__ import annotations
 

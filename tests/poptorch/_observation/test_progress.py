@@ -1,4 +1,4 @@
-"""The bar of a compilation."""
+"""The progress bar of a compilation."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def asked(tmp_path, monkeypatch):
 
 
 def events(path):
-    # As the readers of the format do, do without the bracket at the end.
+    # Like other readers of the format, accept a missing bracket at the end.
     return json.loads(path.read_text().rstrip().rstrip(",") + "]")
 
 

@@ -1,4 +1,4 @@
-"""Tensor locations: what they ask of the engine, and what they save on a card with memory of its own."""
+"""Tensor locations: their translation for the engine, and the memory that they save on a card."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ print(json.dumps({way: check(way) for way in ways}))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What each way holds on an emulated card, which has memory of its own."""
+    """The memory that each setting uses on an emulated card."""
     folder = tmp_path_factory.mktemp("card")
     file = folder / "program.py"
     file.write_text(textwrap.dedent(PROGRAM))

@@ -1,4 +1,4 @@
-"""Less memory on NVIDIA cards; runs where there is one."""
+"""Memory use on an NVIDIA card, if there is one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Layers(nn.Module):
 
 
 def trained(*, recomputes=False, activations=False, optimizer=False):
-    """Losses, and the most bytes of the first call, which is not a recorded one yet."""
+    """Losses, and the peak memory of the first call, which is not yet recorded."""
     torch.manual_seed(0)
     module = Layers()
     options = poptorch.Options().runOn("cuda", tier="graph").showCompilationProgressBar(False)

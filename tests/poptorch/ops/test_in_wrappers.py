@@ -1,4 +1,4 @@
-"""Blocks and ops as a program meets them: through trainingModel, inferenceModel and files."""
+"""Blocks and ops in whole programs: with trainingModel, inferenceModel and files."""
 
 import gc
 

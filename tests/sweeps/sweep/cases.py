@@ -14,7 +14,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflat
 import poptorch
 
 NARROWED = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
-"""What PopTorch does to inputs."""
+"""PopTorch's conversion of inputs."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The parity page says what is true, and lies in the documents as it would be written now."""
+"""The parity page is correct and up to date."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def label(table: Table) -> str:
 
 @pytest.fixture(scope="module")
 def subjects():
-    """Something of each kind that has names: attributes of instances are on no class."""
+    """An instance of each kind of object with names: attributes of instances are not on the class."""
     dataset = torch.utils.data.TensorDataset(torch.ones(4))
     parameters = [nn.Parameter(torch.ones(1))]
     options = poptorch.Options()
@@ -54,7 +54,7 @@ def subjects():
 
 
 def found(subject: object, path: str) -> bool:
-    """Whether getattr gets there, step by step; errors are made to see what is on their instances."""
+    """Whether a dotted name exists; errors are instantiated to find their attributes."""
     for name in path.split("."):
         if isinstance(subject, type) and issubclass(subject, poptorch.Error):
             subject = subject("text")
@@ -83,7 +83,7 @@ def is_there(table: Table, row: Row, subjects: dict[str, object]) -> bool:
 
 
 def parameters_of(subject: Any) -> set[str]:
-    """Names of arguments; a class whose metaclass has a word in calls shows them on its constructor alone."""
+    """Names of arguments; a class whose metaclass handles calls shows them only on its constructor."""
     own = {*inspect.signature(subject).parameters}
     return own | {*inspect.signature(subject.__init__).parameters} if isinstance(subject, type) else own
 
@@ -148,7 +148,7 @@ OURS = {
     "type",
     "xpu",
 }
-"""Methods of ours: what moves or changes a module does not reach the bare one."""
+"""Our own methods: those that would move or change the bare module."""
 
 
 def test_the_counts_add_up():

@@ -1,4 +1,4 @@
-"""When two ways of running a program agree."""
+"""When the results of two versions of a program agree."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_deep_network_in_bfloat16_agrees_with_itself_rounded_less_often_and_no
 
 
 def exact_sums() -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-    """Results in float64, of the graph, and of a way that adds sequentially."""
+    """Results in float64, of the graph, and of sequential addition."""
     torch.manual_seed(0)
     exact = [torch.randn(100, dtype=torch.float64), torch.randn(3, dtype=torch.float64)]
     graph = [(each * (1 + 1e-7 * torch.randn_like(each))).float() for each in exact]

@@ -164,7 +164,7 @@ def test_a_damaged_file_is_skipped_by_name_and_written_again(tmp_path, way):
     save(again, tmp_path, 3)
     other, _, found, warnings = resumed(tmp_path)
     assert (found.step, warnings) == (3, [])
-    # Dropout goes on from its own random stream, so that the step that was lost is made again exactly.
+    # Dropout continues its random stream, so that the lost step is repeated exactly.
     assert all(torch.equal(tensor, expected[name]) for name, tensor in other.state_dict().items())
 
 
@@ -178,7 +178,7 @@ def test_training_does_not_restart_if_every_file_is_damaged(tmp_path):
 
 
 def test_training_does_not_restart_beside_files_of_only_other_processes(tmp_path):
-    """As those of instance 1, or of a job of several stages, where this process has lost its own or never had any."""
+    """Files of instance 1 or of a job with stages, while this process has none."""
     save(begin(1)[1], tmp_path, 1, 2)
     for path in list(tmp_path.iterdir()):
         path.rename(path.with_name(path.name.replace("-0000.", "-0000-01.")))
@@ -189,7 +189,7 @@ def test_training_does_not_restart_beside_files_of_only_other_processes(tmp_path
 
 
 def test_files_of_an_abandoned_attempt_are_removed_first(tmp_path):
-    """With other steps than before, so that nothing is overwritten: 8 has to outlive 9 and 10, which are of no use."""
+    """Nothing is overwritten: 8 has to be kept longer than 9 and 10, which are damaged."""
     save(begin(1)[1], tmp_path, 8, 9, 10, keep=3)
     damage(path_of(tmp_path, 9))
     damage(path_of(tmp_path, 10))
@@ -245,7 +245,7 @@ def test_a_checkpoint_with_other_shapes_is_refused(tmp_path):
         return step
 
     wrapped(1).save_checkpoint(tmp_path, 1)
-    # One output would be broadcast to three without a word.
+    # One output would be broadcast to three silently.
     with pytest.raises(OptionError, match=r"0\.weight is \(1, 4\) torch\.float32 in the file and \(3, 4\)"):
         wrapped(3).restore_checkpoint(tmp_path)
 

@@ -1,4 +1,4 @@
-"""A checkpoint that was altered in any way is refused by its name, or is restored exactly as it was saved."""
+"""A modified checkpoint is refused by name, or restored exactly as saved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pilotage
 from pilotage.errors import ProgramFileError
 
 MEMORY = 2**30
-"""What a mutated file of a few kilobytes may take at most; the limit is on addresses, mappings included."""
+"""The memory limit for reading a small modified file; it limits addresses, including mappings."""
 
 OLD = Path(__file__).with_name("format_1") / "checkpoint-00000003-0000.pilotage"
 
@@ -64,7 +64,7 @@ def blank(data, chance):
 
 
 def digit(data, chance):
-    """Another number somewhere in the plain data: a length, a shape, a place."""
+    """Change a number in the plain data: a length, a shape, an offset."""
     places = [place for place, byte in enumerate(data[:8000]) if chr(byte).isdigit()]
     place = chance.choice(places)
     return (
@@ -95,7 +95,7 @@ def state_of(module, step):
 
 @pytest.fixture
 def limited():
-    """No more addresses than now and a bit, so that a file that asks for more ends in a MemoryError."""
+    """Limit the address space, so that a file that needs more raises MemoryError."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, before[1]))
@@ -104,7 +104,7 @@ def limited():
 
 
 def restored(step, folder):
-    """What a restoration finds, or what it says."""
+    """The restored checkpoint, or the error."""
     try:
         return step.restore_checkpoint(folder)
     except ProgramFileError as error:
@@ -112,7 +112,7 @@ def restored(step, folder):
 
 
 def refuses_or_restores(saved, mutated, found, expected) -> bool:
-    """Whether a file is refused; the model is then as it was, and else as it was saved."""
+    """Whether a file is refused, leaving the model unchanged; otherwise the model is as saved."""
     module, step, path = saved
     step(torch.randn(16, 4), torch.randint(2, (16,)))
     before = state_of(module, step)
@@ -153,7 +153,7 @@ def test_two_thousand_modified_checkpoints_are_refused_or_harmless(saved, limite
 
 @pytest.mark.parametrize("original", ["safetensors", "zip"])
 def test_every_byte_of_a_checkpoint_is_checked(saved, original):
-    """Each 97th byte of the file: what is read is what was written, or the file is refused."""
+    """Change every 97th byte: the file is refused, or read as written."""
     module, step, path = saved
     data = path.read_bytes() if original == "safetensors" else OLD.read_bytes()
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What the parts of training that have state of their own do on several cards."""
+"""Stateful parts of training on several cards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEVICES = [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda:0", m
 
 
 class Net(nn.Module):
-    """A shared layer, and a scale of which there may be several copies."""
+    """A shared layer, and a scale that may have several copies."""
 
     def __init__(self, copies: int | None = None) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def run(executor, calls=4, accumulation=1):
 
 
 def assert_as_on_one(device, tolerance=1e-6, **settings):
-    """Four replicas on two and on four cards reach what they reach on one."""
+    """Four replicas on two and on four cards equal those on one."""
     accumulation = settings.get("accumulation", 1)
     one = executor_on(device, 1, **settings)
     expected = run(one, accumulation=accumulation)
@@ -89,7 +89,7 @@ def test_the_norm_of_all_gradients_is_bounded(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_all_cards_round_the_same_way(device):
-    """Sums in another order may be rounded to a neighbour, so that cards are compared with each other."""
+    """Sums in another order may round differently, so cards are compared with each other."""
     executors = [
         executor_on(device, cards, dtype=torch.bfloat16, plan={"stochastic_rounding": True}) for cards in (1, 2)
     ]

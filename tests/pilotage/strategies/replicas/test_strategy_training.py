@@ -1,6 +1,6 @@
-"""Replicas on several cards of one process reach what they reach in turn on one.
+"""Replicas on several cards of one process equal replicas in turn on one card.
 
-The cards are the same device listed several times: each has its own state, program and random stream all the same.
+The cards are the same device listed several times: each still has its own state, program and random stream.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEVICES = [
 ]
 SAMPLES = 3
 CALLS = 4
-"""Enough for a card to walk, to record and to replay."""
+"""Enough calls to run step by step, to record and to replay."""
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.parametrize("device", DEVICES)
 class Net(nn.Module):
     def __init__(self, *, dropout: float = 0.0, norm: bool = False) -> None:
         super().__init__()
-        # A bias before a norm has no gradient but rounding errors, which Adam makes large.
+        # The gradient of a bias before a norm is only rounding error, which Adam would amplify.
         self.first = nn.Linear(5, 8, bias=not norm)
         self.norm = nn.BatchNorm1d(8) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
@@ -52,7 +52,7 @@ def batches(micro_batches: int, calls: int = CALLS):
 
 
 def trainer(device, cards, module, optimizer=None, **options):
-    # Without a larger epsilon Adam would blow up rounding errors of gradients near zero.
+    # Without a larger epsilon Adam would amplify rounding errors of gradients near zero.
     optimizer = optimizer or torch.optim.Adam(module.parameters(), lr=0.02, eps=1e-4)
     return pilotage.training(
         module,

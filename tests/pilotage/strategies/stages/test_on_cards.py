@@ -1,6 +1,6 @@
-"""A pipeline over the cards of one process reaches what one card reaches.
+"""A pipeline over the cards of one process equals one card.
 
-The cards are the same device listed several times: each stage has state and graphs of its own all the same.
+The cards are the same device listed several times: each stage still has its own state and graphs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ON_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA
 DEVICES = [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda:0", marks=ON_CUDA)]
 SAMPLES = 2
 CALLS = 3
-# By its path, as in tests whose file is loaded in other processes too.
+# By path, as in tests whose file is also loaded in other processes.
 Staged = runpy.run_path(str(Path(__file__).parents[2] / "staged.py"))["Staged"]
 
 
@@ -37,7 +37,7 @@ def batches(rounds: int, calls: int = CALLS):
 
 def trainer(device, cards, module, **options):
     settings = {"tier": "graph", "outputs": "all", "broadcast_buffers": False, "gradient_accumulation": 4} | options
-    # Without a larger epsilon Adam would blow up rounding errors of gradients near zero.
+    # Without a larger epsilon Adam would amplify rounding errors of gradients near zero.
     optimizer = torch.optim.AdamW(module.parameters(), lr=0.02, eps=1e-4)
     return pilotage.training(module, optimizer, backend=torch.device(device).type, cards=[device] * cards, **settings)
 
@@ -163,7 +163,7 @@ def test_a_loss_that_is_not_finite_stops_all_stages():
 
 
 class Returning(Staged):
-    """Goes back to the first stage at its end, which no pipeline can do."""
+    """Returns to the first stage at its end, which a pipeline cannot do."""
 
     def forward(self, x, target=None):
         output = super().forward(x)

@@ -20,7 +20,7 @@ from pilotage.strategies.stages.in_processes import ProcessTransport
 from pilotage.strategies.stages.on_cards import CardTransport, order_on_cards
 from pilotage.strategies.stages.strategy import Pipeline, micro_batches_per_round
 
-# By its path: this file is loaded in processes that know nothing of pytest.
+# By path: this file is also loaded in processes without pytest.
 programs = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[1] / "programs.py")))
 CPU = programs.CPU
 BATCHING = Batching(gradient_accumulation=2, device_iterations=2)

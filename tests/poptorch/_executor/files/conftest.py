@@ -62,5 +62,5 @@ def trainer():
 
 @pytest.fixture
 def losses():
-    """Do so many steps, and say which losses they had."""
+    """Make some steps and return their losses."""
     return lambda model, count=3: [model(X, Y)["loss"].item() for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Saved models go on where they were."""
+"""Loaded models continue where they were saved."""
 
 from __future__ import annotations
 

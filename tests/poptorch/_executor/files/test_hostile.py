@@ -34,7 +34,7 @@ class Small(nn.Module):
 
 @pytest.fixture
 def content(path, tmp_path, monkeypatch):
-    """What is in the file of a small program; whatever runs would leave MARKER in the folder."""
+    """The content of the file of a small program; code that runs would create MARKER in the folder."""
     monkeypatch.chdir(tmp_path)
     model = poptorch.inferenceModel(Small(), poptorch.Options().runOn("cpu", tier="graph"))
     model.compileAndExport(path, torch.ones(1, 3))

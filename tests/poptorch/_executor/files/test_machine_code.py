@@ -36,7 +36,7 @@ def test_machine_code_in_a_file_is_used_only_if_trusted(tmp_path, caplog):
     assert torch.equal(careful(inputs), model(inputs))
 
     trusted = poptorch.load(tmp_path / "model.poptorch", trusting, trusted=True)
-    # No compiler was needed: the code of the file lies in the other cache now.
+    # No compiler was needed: the code from the file is now in the other cache.
     assert trusted.engine.session.tier is Tier.COMPILED
     assert torch.equal(trusted(inputs), expected)
     (entry,) = [path for path in (tmp_path / "trusting").iterdir() if path.is_dir()]

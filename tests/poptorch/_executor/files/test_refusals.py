@@ -1,4 +1,4 @@
-"""Files that are not what they should be."""
+"""Damaged and foreign files are refused."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_failed_write_keeps_the_old_file(path, inputs, targets, trainer):
 
 @pytest.mark.long
 def test_a_process_killed_while_it_saves_leaves_the_old_file(path):
-    """The file is whole at every moment: kill the saving process at many different ones."""
+    """Kill the saving process at many moments: the file is always complete."""
     program = f"""
         import sys, torch, poptorch
         from torch import nn

@@ -73,7 +73,7 @@ def assert_same():
 
 @pytest.fixture
 def changed_by():
-    """Say whether a call of a model changes its weights."""
+    """Whether a call of a model changes its weights."""
 
     def changes(model, module):
         before = copy.deepcopy(module)

@@ -1,4 +1,4 @@
-"""What an optimizer knows of the device's state."""
+"""The device's optimizer state, as the optimizer shows it."""
 
 from __future__ import annotations
 

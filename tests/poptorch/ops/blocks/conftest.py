@@ -1,4 +1,4 @@
-"""Models whose layers are in blocks, and what compiling them has noted."""
+"""Models with layers in blocks, and the blocks recorded by compilation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scopes():
 
 @pytest.fixture
 def with_loss():
-    """Put a model together with a loss, in one more block on the same IPU."""
+    """Combine a model with a loss, in one more block on the same IPU."""
     return Loss
 
 
@@ -62,7 +62,7 @@ def sharded():
 
 @pytest.fixture
 def visited():
-    """Say which blocks a compiled model has noted."""
+    """The blocks that a compiled model has recorded."""
     return lambda model: [
         (visit.block_id, visit.placement.stage, visit.placement.ipu) for visit in model.capture.visits
     ]

@@ -1,4 +1,4 @@
-"""Blocks change no result, and are noted in the order of forward."""
+"""Blocks do not change results, and are recorded in the order of forward."""
 
 from __future__ import annotations
 
