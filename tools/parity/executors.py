@@ -15,23 +15,22 @@ TABLES = (
             "copyWeightsToHostIfNeeded copyNamedBuffersToDevice "
             "load_state_dict setOptimizer compilationTime __repr__",
             noted={
-                "cycleCount": "Raises as it does without IPU hardware.",
+                "cycleCount": "Raises, as in PopTorch without IPU hardware.",
                 "weight.replicaGrouping": "Of any parameter: `model.layer.weight`, `model.get_parameter(name)`.",
             },
             differs={
                 "rng_state": "a longer list of numbers: the seed, then the state of torch's generator for each replica",
-                "destroy": "also makes room for another training wrapper where nothing was compiled yet",
-                "save": "the file holds program, options, weights and optimizer state as plain data, and no pickle",
+                "destroy": "also allows another training wrapper if nothing was compiled yet",
+                "save": "the file contains program, options, weights and optimizer state as plain data, and no pickle",
                 "compileAndExport": "as `save`",
-                "getTensorNames": "weights, gradients and the like under PopTorch's names, operations under the "
-                "graph's own",
-                "getPerfCounters": "for each micro-batch on the processor; on a card, which has a queue of its own, "
-                "the times of "
-                "the whole call",
-                "getHostIpuLatency": "on a card zero: sending is part of computing there",
-                "getIpuHostLatency": "on a card zero: returning is part of computing there",
+                "getTensorNames": "weights, gradients and losses have PopTorch's names, operations those of the "
+                "captured graph",
+                "getPerfCounters": "for each micro-batch on the CPU; on a card, which has its own queue, for the "
+                "whole call",
+                "getHostIpuLatency": "zero on a card: sending is part of computing there",
+                "getIpuHostLatency": "zero on a card: returning is part of computing there",
                 "_debugGetPopartIR": "the operations are torch's",
-                "loadExecutable": "as `load`; the optimizer's own settings count, not those in the file",
+                "loadExecutable": "like `load`; the settings of the optimizer are used, not those in the file",
             },
         ),
     ),
@@ -50,8 +49,8 @@ TABLES = (
                 "_executor.proxies.ParameterProxy.replicaGrouping": "comm_group_type shards",
             },
             differs={
-                "_executor.proxies.ParameterProxy.replicaGrouping(variable_retrieval_mode)": "OnePerGroup, as the "
-                "replicas of a group never differ; AllReplicas only where each is a group of its own"
+                "_executor.proxies.ParameterProxy.replicaGrouping(variable_retrieval_mode)": "OnePerGroup, because "
+                "the replicas of a group never differ; AllReplicas only if each replica is a group"
             },
         ),
     ),
@@ -60,33 +59,31 @@ TABLES = (
         sort=Sort.BEHAVIOURS,
         rows=rows(
             noted={
-                "Plain attributes count as they were when the model was wrapped; weights are shared": "",
-                "Arguments are normalised against forward's signature; later calls have to fit the first": "",
+                "Plain attributes keep the values they had when the model was wrapped; weights are shared": "",
+                "Arguments are normalised to forward's signature; later calls must match the first": "",
                 "Every input is cut into deviceIterations x replicas / group x gradientAccumulation parts": "",
                 "Outputs have forward's structure; their first dimension follows the output mode": "",
-                "A constant output is not multiplied": "",
+                "A constant output is returned once": "",
                 "In-place changes of inputs are written back": "",
                 "`backward()` on an output raises": "",
-                "The one loss operation that feeds no other is the root of training": "work after it that is "
-                "returned is warned of",
-                "Reading the module shows the trained weights, by whatever route": "",
+                "The one loss operation that feeds no other is the root of training": "a warning says if a returned "
+                "value is computed after it",
+                "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
                 "Only one training wrapper at a time, until `destroy()`": "",
                 "Written buffers need `broadcastBuffers(False)` with several replicas": "",
                 "Buffers and parameters that forward removes or replaces are refused": "",
             },
             differs={
-                "int64 inputs become int32": "they keep 64 bits inside of the program, and come out as int32",
-                "Weights of float64 or bfloat16 become float32": "they keep their type, inputs of that type with them, "
-                "and outputs come back as float32",
+                "int64 inputs become int32": "they keep 64 bits inside the program, and are returned as int32",
+                "Weights of float64 or bfloat16 become float32": "they keep their type, like inputs of that type, and "
+                "outputs are returned as float32",
                 "A CPU tensor as an operand of an operation is refused": "on the CPU backend it is a constant",
-                "interpolate only by nearest neighbours": "all modes run",
-                "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises with the remedy, and "
-                "methods "
-                "that return the module return the wrapper",
+                "`interpolate` supports only nearest neighbours": "all modes run",
+                "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises an error with the "
+                "remedy, and methods that return the module return the wrapper",
                 "The user's module gets another class, with `destroy()`, `copyWeightsToHostIfNeeded()` and "
-                "`_host_weights_version`": "the module and its class are left as they are; call these on the wrapped "
-                "model",
+                "`_host_weights_version`": "the module and its class do not change; call these on the wrapped model",
             },
         ),
     ),

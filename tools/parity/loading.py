@@ -32,12 +32,12 @@ TABLES = (
         sort=Sort.BEHAVIOURS,
         rows=rows(
             noted={
-                "Each item holds the samples of one whole call, in their order": "",
-                "Incomplete calls are dropped unless `drop_last=False`": "",
-                "Processes get shares of the data set of their own; shuffling them needs `randomSeed`": "",
+                "Each item contains the samples of one call, in order": "",
+                "Incomplete batches are dropped unless `drop_last=False`": "",
+                "Each process gets its own part of the data set; shuffling needs `randomSeed`": "",
                 "Async without `drop_last` becomes AsyncRebatched": "",
                 "Items of an asynchronous loader are views of a ring buffer": "",
-                "Errors in the worker come out as PopTorch's, and an epoch can be left early": "",
+                "Errors in the worker are raised as PopTorch's, and an epoch can be left early": "",
             }
         ),
     ),

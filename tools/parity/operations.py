@@ -34,25 +34,21 @@ TABLES = (
             "removeBlocks LegacyBeginBlockFn",
             noted={
                 "NameScope": "In the names of operations.",
-                "recomputationCheckpoint": "Backward computes again what lies between checkpoints, to the same bits, "
-                "on every "
-                "backend; in the eager tier all is kept.",
+                "recomputationCheckpoint": "Backward recomputes what is between checkpoints, bitwise identically, on "
+                "every backend; the eager tier keeps everything.",
             },
             differs={
-                "for_loop": "the iterations are written out one after another, so that compiling takes longer with "
-                "their number",
-                "cond": "both branches are computed and one result is chosen; prints and host functions of the other "
-                "do not run, "
-                "and a branch that writes into tensors from outside is refused",
-                "Attribute": "nests and restores; there is no IPU compiler to read the attributes",
-                "set_available_memory": "the tensor itself: the memory of tiles means nothing here",
+                "for_loop": "the loop is unrolled, so compilation time grows with the number of iterations",
+                "cond": "both branches are computed and one result is selected; prints and host functions of the "
+                "other do not run, and a branch that writes to outer tensors is refused",
+                "Attribute": "attributes nest and are restored, but no compiler reads them",
+                "set_available_memory": "returns the tensor: tile memory has no meaning here",
                 "serializedMatMul": "the product, computed in one piece",
                 "set_overlap_for_input": "checked; transfers are not overlapped by it",
                 "set_overlap_for_output": "checked; transfers are not overlapped by it",
                 "MultiConv": "checked; each convolution is computed by itself",
-                "custom_op": "runs a Python function that `implementCustomOp` registered, or an operation of "
-                "torch.library, in "
-                "place of compiled PopART code",
+                "custom_op": "runs a Python function registered with `implementCustomOp`, or an operator of "
+                "torch.library, instead of compiled PopART code",
             },
         ),
     ),

@@ -16,8 +16,8 @@ _ARGUMENTS = {
 }
 
 _COMBINED = {
-    "optim.SGD(use_combined_accum)": "accepted; the numbers are the same with and without",
-    "optim.SGD(velocity_scaling)": "a value of each group, which changes no number here",
+    "optim.SGD(use_combined_accum)": "accepted; the results are the same",
+    "optim.SGD(velocity_scaling)": "a value of each group, without effect on results",
 }
 
 TABLES = (
@@ -56,7 +56,7 @@ TABLES = (
                 "Arguments that are given may vary, the others are constants": "",
                 "A changed constant is refused after compilation": "",
                 "Unexpected attributes are reported once each": "",
-                "A class of one's own is warned of: its Python code does not run": "",
+                "A custom class gives a warning: its Python code does not run": "",
                 "`ipu_state` and `ipu_param` carry PopTorch's names, and load again from files": "",
                 "`ipu_state['lossScaleUpdateFactor']` under automatic loss scaling": "",
                 "torch's SGD, Adam, AdamW and RMSprop are taken too": "",

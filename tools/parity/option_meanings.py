@@ -35,8 +35,8 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
         Meaning.EFFECT,
         {
             "deviceIterations": "How many times the captured step runs in one call.",
-            "replicationFactor": "Replicas without a device of their own take turns on the one there is.",
-            "broadcastBuffers": "True refuses models that write buffers with several replicas.",
+            "replicationFactor": "Replicas without their own device take turns on one device.",
+            "broadcastBuffers": "True refuses models that write to buffers, if there are several replicas.",
             "randomSeed": "Seeds torch at once, and the program's random streams.",
             "outputMode": "All, EveryN, Final and Sum.",
             "anchorTensor": "Weights, inputs, loss, gradients, updated weights, the optimizer's values, and "
@@ -45,13 +45,13 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "defaultOutputMode": "True until a mode is chosen.",
             "useIpuModel": "True runs on the CPU backend.",
             "connectionType": "Never forbids running.",
-            "useOfflineIpuTarget": "Forbids running, as connectionType(Never).",
+            "useOfflineIpuTarget": "Forbids running, like connectionType(Never).",
             "setExecutionStrategy": "Stages, phases and IPUs are checked. Under poprun --ipus-per-replica each stage "
-            "is a process; else stages run on the one device, or each on its card.",
+            "is a process; otherwise stages run on one device, or each on its own card.",
             "autoRoundNumIPUs": "Whether to refuse a number of IPUs that is not a power of two.",
             "maxRepeatLogs": "Limits equal messages during a compilation.",
-            "logCycleCount": "True refuses to run: there are no cycles to count without IPU hardware, as in PopTorch.",
-            "updatableNamedBuffers": "Names what copyNamedBuffersToDevice sends.",
+            "logCycleCount": "True raises when the model runs, as in PopTorch without IPU hardware.",
+            "updatableNamedBuffers": "Names the buffers that copyNamedBuffersToDevice copies.",
             "relaxOptimizerAttributesChecks": "Moves messages about optimizers to DEBUG.",
             "showCompilationProgressBar": "Draws the bar and times compilations.",
             "from_json": "A name that occurs twice is called twice; strings name enums and torch dtypes.",
@@ -64,33 +64,32 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "Training.accumulationAndReplicationReductionType": "Mean or Sum.",
             "Precision.enableStochasticRounding": "New half-precision weights are rounded up or down at random; "
             "other results to the nearest.",
-            "Training.setAutomaticLossScaling": "The loss scale doubles as long as no gradient is large, else it "
-            "halves.",
+            "Training.setAutomaticLossScaling": "The loss scale doubles while no gradient is large, and halves "
+            "otherwise.",
             "Training.setMeanAccumulationAndReplicationReductionStrategy": "Running, Post and PostAndLoss; they "
             "differ by rounding.",
             "inputReplicaGrouping": "Groups of replicas read the same data, consecutive or orthogonal.",
-            "enableSyntheticData": "Inputs are made up once, normal numbers or zeros, and those of the host are left "
-            "alone; outputs are returned.",
-            "sourceLocationExcludes": "Hides files from the places named in messages.",
-            "appendToLocationExcludes": "Hides files from the places named in messages.",
-            "enableExecutableCaching": "Programs are compiled at once, beside the run, and kept in this directory.",
+            "enableSyntheticData": "Inputs are generated once on the device (random or zeros) and the host's are "
+            "ignored; outputs are returned.",
+            "sourceLocationExcludes": "Leaves files out of the source locations in messages.",
+            "appendToLocationExcludes": "Leaves files out of the source locations in messages.",
+            "enableExecutableCaching": "Programs are compiled in the background from the first call, and stored in "
+            "this directory.",
             "modelName": "Names the model in the log and the directory of its profile.",
-            "disableModuleNamescope": "Leaves the parts of the model out of the names of operations.",
+            "disableModuleNamescope": "Leaves submodules out of the names of operations.",
             "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for "
             "Perfetto and chrome://tracing.",
-            "TensorLocations.setActivationLocation": "Off the chip, values of forward wait on the host until "
-            "backward needs them; on cards, in the tier graph.",
-            "TensorLocations.setOptimizerLocation": "Off the chip, the optimizer's state is on the card only during "
-            "its update; with replicated tensor sharding each process has a "
-            "share of it.",
+            "TensorLocations.setActivationLocation": "Off the chip, activations are kept on the host until backward "
+            "needs them; on cards, in the graph tier.",
+            "TensorLocations.setOptimizerLocation": "Off the chip, the optimizer state is on the card only during the "
+            "update; with replicated tensor sharding each process holds a shard.",
             "_Popart.set": "Names are checked when a program is compiled; autoRecomputation, enableEngineCaching, "
             "cachePath, partialsTypeMatMuls, syntheticDataMode and enableFloatingPointChecks have an "
             "effect.",
-            "Precision.setPartialsType": "How half matrix products are summed up on NVIDIA cards; processors always "
-            "do it in float.",
-            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is watched; the call "
-            "that fails raises with operation and line once it is over. "
-            "Not in the eager tier.",
+            "Precision.setPartialsType": "The type in which half-precision matrix products accumulate on NVIDIA "
+            "cards; CPUs always use float.",
+            "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is checked; after the "
+            "call, an error names the operation and its line. Not in the eager tier.",
         },
     ),
     *_rows(
@@ -103,8 +102,9 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "enableStableNorm": "Norms here are always computed by the stable formula.",
             "Training.setConvolutionDithering": "The placement of convolutions on tiles.",
             "TensorLocations.numIOTiles": "Tiles for transfers.",
-            "TensorLocations.setWeightLocation": "Weights stay on the device; off the chip is warned of.",
-            "TensorLocations.setAccumulatorLocation": "Pooled gradients stay on the device; off the chip is warned of.",
+            "TensorLocations.setWeightLocation": "Weights stay on the device; off-chip storage gives a warning.",
+            "TensorLocations.setAccumulatorLocation": "Pooled gradients stay on the device; off-chip storage gives a "
+            "warning.",
             "_Popart.setEngineOptions": "Poplar's options.",
             "_Popart.setPatterns": "PopART's rewriting patterns.",
         },

@@ -19,26 +19,26 @@ TABLES = (
             "_printing",
             noted={
                 "__version__": "3.4.0, the version whose interface this is.",
-                "ipuHardwareIsAvailable": "False, as wherever there is no IPU.",
-                "ipuHardwareVersion": "Raises AssertionError, as wherever there is no IPU.",
+                "ipuHardwareIsAvailable": "Always False: there is no IPU.",
+                "ipuHardwareVersion": "Raises AssertionError, as PopTorch does without an IPU.",
                 "testing.allclose": "",
-                "_logging.setPopartLogLevel": "Sets the level of the engine, which stands where PopART stood.",
+                "_logging.setPopartLogLevel": "Sets the log level of the engine, which replaces PopART.",
                 "poptorch_core._validateOptions": "",
             },
             differs={
-                "load": "reads files that hold no pickle; the class of the model is not needed, and `model=` takes an "
-                "instance of it",
-                "_OverwriteContextManager": "applies registered substitutions; there are none of its own, because "
-                "tensors "
-                "made in forward are captured on the device without a `device=`",
-                "poptorchAtExit": "does nothing: no device has to be given back",
-                "importPoptorchMetadataFromFile": "raises in words: files hold no pickled metadata",
-                "accessAttributes": "raises in words: custom ops get their attributes as keyword arguments",
+                "load": "reads files that contain no pickle; the class of the model is not needed, and `model=` "
+                "accepts an instance of it",
+                "_OverwriteContextManager": "applies registered substitutions; it has none of its own, because "
+                "tensors created in forward are captured on the device without `device=`",
+                "poptorchAtExit": "does nothing: no device has to be released",
+                "importPoptorchMetadataFromFile": "raises an error that explains: files contain no pickled metadata",
+                "accessAttributes": "raises an error that explains: custom ops get their attributes as keyword "
+                "arguments",
             },
             absent={
-                "_utils": "private, and nothing in it that programs import",
+                "_utils": "private; programs do not import it",
                 "_poptorch_data": "private; files have another format",
-                "attributes_lists": "a by-product of PopTorch's own layout",
+                "attributes_lists": "an artefact of PopTorch's package layout",
             },
         ),
     ),
@@ -69,16 +69,15 @@ TABLES = (
             },
             differs={
                 "Factory functions without `device=` are forced onto the device with a warning": "they are captured "
-                "there "
-                "without one",
-                "Importing registers the parsers of `poptorch_geometric`": "that package is not here, and importing "
-                "it says what to do "
-                "instead; `registerGeometricCustomArgParsers()` registers those of one that is found before ours",
+                "on the device without it",
+                "Importing registers the parsers of `poptorch_geometric`": "that package is not included, and "
+                "importing it explains what to do instead; `registerGeometricCustomArgParsers()` registers the "
+                "parsers of an installed one",
             },
             absent={
                 "Importing sets RDMAV_FORK_SAFE, enables `faulthandler`, takes SIGTERM, replaces `sys.excepthook` "
                 "and changes how "
-                "torch prints tensors": "a library leaves the process as it is",
+                "torch prints tensors": "a library should not change the process",
             },
         ),
     ),

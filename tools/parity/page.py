@@ -28,7 +28,7 @@ PARTS: dict[str, tuple[Table, ...]] = {
 _HEAD = """\
 # PopTorch, name by name
 
-Every public name of PopTorch 3.4, and how far it is here: it *works*, *works differently* (how), comes *later*, or is
+Every public name of PopTorch 3.4, and its status here: it *works*, *works differently* (how), comes *later*, or is
 *absent* (why). `python -m tools.parity` writes this page from the rows in `tools/parity`; do not edit it by hand.
 """
 

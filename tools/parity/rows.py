@@ -10,7 +10,7 @@ __all__ = ["Row", "Sort", "Status", "Table", "arguments", "rows"]
 
 
 class Status(Enum):
-    """How far a name is there."""
+    """The status of a name."""
 
     WORKS = "works"
     DIFFERS = "works differently"
@@ -32,7 +32,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A name, how far it is there, and in what it differs or why it is not there."""
+    """A name, its status, and how it differs or why it is absent."""
 
     name: str
     status: Status

@@ -26,12 +26,11 @@ def _rows_of(options: Iterable[OptionMeaning]) -> tuple[Row, ...]:
     return tuple(_row(option) for option in options if option.meaning is not Meaning.OWN)
 
 
-_PROCESSES = "under `poprun --ipus-per-replica` each stage is a process of its own, {order}; in one process "
+_PROCESSES = "under `poprun --ipus-per-replica` each stage is a separate process, {order}; in one process "
 
 _ONE_DEVICE = (
-    "stages run in their order and with equal results, on the one device or shared out to the cards that there are, "
-    "which "
-    "was tested on emulated cards alone"
+    "stages run in order and with equal results, on one device or on all available cards, which was tested only on "
+    "emulated cards"
 )
 
 TABLES = (
@@ -70,14 +69,12 @@ TABLES = (
         of="TensorLocationSettings",
         rows=rows(
             noted={
-                "useOnChipStorage": "False lets activations and the optimizer's state wait on the host; on the "
-                "processor host "
-                "and device are one memory.",
-                "minElementsForOffChip": "2 where it is not given.",
-                "useReplicatedTensorSharding": "Of the optimizer's state: shared out to the processes, parameter by "
-                "parameter. "
-                "Replicas in one process share it anyway.",
-                "minElementsForReplicatedTensorSharding": "8192 where it is not given.",
+                "useOnChipStorage": "False keeps activations and the optimizer state on the host; on the CPU, host "
+                "and device share memory.",
+                "minElementsForOffChip": "2 by default.",
+                "useReplicatedTensorSharding": "For the optimizer state: divided among processes, parameter by "
+                "parameter. Replicas of one process always share it.",
+                "minElementsForReplicatedTensorSharding": "8192 by default.",
             },
             differs=dict.fromkeys(
                 ["useIOTilesToLoad", "useIOTilesToStore"], "checked and stored only: the tiles of an IPU"
@@ -92,9 +89,9 @@ TABLES = (
             "SerialPhasedExecution.backendOptions "
             "ParallelPhasedExecution.phase SerialPhasedExecution.phase",
             noted={
-                "ParallelPhasedExecution.sendTensorsOffChipAfterFwd": "As an activation location off the chip.",
-                "SerialPhasedExecution.setTensorsLiveness": "All but AlwaysLive as an activation location off the "
-                "chip.",
+                "ParallelPhasedExecution.sendTensorsOffChipAfterFwd": "Like an activation location off the chip.",
+                "SerialPhasedExecution.setTensorsLiveness": "All except AlwaysLive work like an activation location "
+                "off the chip.",
             },
             differs={
                 "PipelinedExecution": _PROCESSES.format(order="1F1B or GPipe") + _ONE_DEVICE,
@@ -119,7 +116,7 @@ TABLES = (
                 "An operation after a closed block is refused": "",
                 "A number of IPUs that is not a power of two, or above 64, is refused": "",
                 "The IPU is that of the stage, of the block, or the number of the stage": "",
-                "In a parallel phased execution even phases sit on even IPUs, and odd ones on odd": "",
+                "In a parallel phased execution even phases are on even IPUs, and odd phases on odd ones": "",
             }
         ),
     ),

@@ -11,22 +11,21 @@ TABLES = (
         rows=rows(
             works="POPTORCH_DEFAULT_OPTIONS POPTORCH_LOG_LEVEL OMPI_COMM_WORLD_SIZE "
             "OMPI_COMM_WORLD_RANK POPART_LOG_LEVEL POPTORCH_CACHE_DIR",
-            noted={"POPTORCH_MAX_GRAPH_LEN": "Of the graph in the log at level TRACE."},
+            noted={"POPTORCH_MAX_GRAPH_LEN": "Limits the graph in the log at level TRACE."},
             differs={
-                "POPTORCH_LOG_DEST": "lines of the logger `poptorch::backend`; those of the engine go to standard "
-                "error, or where "
-                "the application sends the logger `pilotage`",
+                "POPTORCH_LOG_DEST": "for the logger `poptorch::backend`; lines of the engine go to standard error, "
+                "or wherever the application sends the logger `pilotage`",
                 "POPTORCH_IPU_MODEL": "runs on the CPU backend",
                 "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
-                "POPLAR_ENGINE_OPTIONS": "only what it says of autoReport counts",
+                "POPLAR_ENGINE_OPTIONS": "only the autoReport options have an effect",
                 "POPTORCH_IPU_MODEL_VERSION": "checked; the CPU backend computes the same for ipu1, ipu2 and ipu21",
-                "POPTORCH_EXPORT_PROTO_FILE": "the captured program as JSON, and no protocol buffer",
-                "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "an archive of the same with the tensors that are built in",
+                "POPTORCH_EXPORT_PROTO_FILE": "the captured program as JSON instead of a protocol buffer",
+                "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "an archive of the program and its constant tensors",
                 "PVTI_OPTIONS": "tracepoints go to <directory>/<fileName>_<process>.json, for Perfetto and "
                 "chrome://tracing",
             },
             absent={
-                "POPTORCH_WAIT_FOR_IPU": "devices are shared here, and none has to be waited for",
+                "POPTORCH_WAIT_FOR_IPU": "devices are shared, so there is nothing to wait for",
             },
         ),
     ),
@@ -47,18 +46,16 @@ TABLES = (
             noted={
                 "Tracepoints of executors: modelCompilation, graphPreprocessing, loadExecutable, compileAndExport, "
                 "saveExecutableToFile, modelExecution": "",
-                "Tracepoints of loading: poptorch.DataLoader, dataset.__getitem__": "in the file of each process "
-                "that reads",
+                "Tracepoints of loading: poptorch.DataLoader, dataset.__getitem__": "in the file of each loading "
+                "process",
                 "Compiled programs are kept in the directory of `enableExecutableCaching`": "machine code, compiled "
-                "beside the "
-                "run",
+                "in the background",
                 "Processes that share a cache compile once": "",
             },
             differs={
-                "The cache has a file `<md5 of the model>.lock`, tells of it at DEBUG, and is advised where several "
-                "processes "
-                "compile": "a lock by the fingerprint of the program; nothing is said of it, as compiling stands in "
-                "nobody's way",
+                "The cache has a file `<md5 of the model>.lock`, logs it at DEBUG, and recommends it if several "
+                "processes compile": "a lock named after the fingerprint of the program; nothing is logged, because "
+                "compiling does not block the run",
                 "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for "
                 "Perfetto "
                 "and chrome://tracing",
@@ -74,11 +71,11 @@ TABLES = (
             "execute_on_instances "
             "registerCommunicator initializeBackend finalizeBackend isBackendInitialized registerDefaultBackend "
             "poptorch.Options",
-            noted={"rank": "what `getInstanceIndex` gives"},
+            noted={"rank": "the result of `getInstanceIndex`"},
             differs={
-                "getDeviceId": "the number of the instance on its host",
-                "registerBackend": "raises: instances talk by torch.distributed",
-                "tensorflow.set_ipu_config": "raises: TensorFlow is not served",
+                "getDeviceId": "the index of the instance on its host",
+                "registerBackend": "raises: instances communicate by torch.distributed",
+                "tensorflow.set_ipu_config": "raises: TensorFlow is not supported",
             },
         ),
     ),
@@ -98,7 +95,7 @@ TABLES = (
                 "Replicas, device and process come from poprun, or are one process with one replica": "",
                 "Each update takes the gradients of all replicas of all instances": "by one exchange of the flat "
                 "buffer",
-                "Stages of a pipeline are processes of their own with `--ipus-per-replica`": "by "
+                "Stages of a pipeline are separate processes with `--ipus-per-replica`": "by "
                 "torch.distributed.pipelining",
             },
         ),
