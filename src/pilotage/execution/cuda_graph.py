@@ -25,14 +25,14 @@ _WORTH_A_PART = 1 << 16
 
 
 class CudaGraphExecutable:
-    """Walks the schedule on the first call, records it on the second, and replays it from then on.
+    """Runs the schedule step by step in the first call, records it in the second, and replays it from then on.
 
-    The first call is real work and at the same time the warm-up that libraries need before they can be recorded. In it
-    they also choose their algorithms by trying them out.
+    The first call is real work, and also the warm-up that libraries need before a recording: they try their algorithms
+    in it.
     """
 
     times = None
-    """Only the card knows them."""
+    """None: only the card knows them."""
 
     def __init__(self, walked: WalkedExecutable, program: Program, schedule: Schedule) -> None:
         self._walked = walked
@@ -45,7 +45,7 @@ class CudaGraphExecutable:
         """Threads that have run the program: each has its own library handles, which cannot be made while recording."""
 
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run one whole schedule on inputs of the host, and bring the outputs back."""
+        """Run one whole schedule on inputs of the host, and return the outputs there."""
         try:
             RECORDING.enter()
             return self._run(state, streams, inputs)

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 _WORTH_THREADS = 32 << 20
-"""Bytes below which one thread copies: waking others takes longer, and they take cores from the data loader."""
+"""Below this number of bytes one thread copies: waking others takes longer, and they compete with the data loader."""
 
 
 class InputStaging:
     """Copies the inputs of a call part by part, so that the card works on one part while the next is copied.
 
-    Pageable memory is first copied into one of two pinned buffers that take turns; the card fetches from there on a
-    stream of its own. What is pinned already is fetched where it lies.
+    Pageable memory is first copied into one of two alternating pinned buffers, from which the card copies on a separate
+    stream. Pinned tensors are copied directly.
     """
 
     def __init__(self, targets: Sequence[Tensor], parts: int) -> None:
@@ -32,13 +32,13 @@ class InputStaging:
         return [_split(tensor, self._parts) for tensor in inputs]
 
     def wait(self) -> None:
-        """Copy nothing before the card is done with its present work."""
+        """Delay the next copy until the card has finished its current work."""
         self._stream.wait_stream(torch.cuda.current_stream())
 
     def bring(self, inputs: Sequence[Sequence[Tensor]], part: int) -> None:
-        """Start to copy one part; work on the current stream waits for it, and the host does not."""
+        """Start to copy one part; the current stream waits for it, the host does not."""
         turn = part % len(self._fetched)
-        # The buffer is free once the card has fetched what was in it before.
+        # The buffer is free once the card has copied its previous content.
         self._fetched[turn].synchronize()
         with torch.cuda.stream(self._stream):
             for position, (pieces, targets) in enumerate(zip(inputs, self._targets, strict=True)):

@@ -23,7 +23,7 @@ class RandomStreams:
         self._borrowed: frozenset[int] = frozenset()
         """Replicas whose streams another device advances."""
         self._first: torch.Generator | None = None
-        """Torch's own generator of another device, where it is the one to draw from."""
+        """Torch's generator of another device, if the program draws from that."""
 
     @property
     def shared(self) -> bool:
@@ -52,7 +52,7 @@ class RandomStreams:
 
     @property
     def states(self) -> list[Tensor]:
-        """The present state of each stream."""
+        """The current state of each stream."""
         return [state.clone() for state in self._states] or [self._generator.get_state()]
 
     @states.setter
@@ -80,9 +80,10 @@ class RandomStreams:
 def seeds_for(
     random_seed: int | None, replicas: int, *, instance: int = 0, instances: int = 1, stage: int = 0, stages: int = 1
 ) -> list[int]:
-    """A seed for each replica here: the very first one's is the user's own, so that one replica draws as eager would.
+    """A seed for each replica of this process.
 
-    Where a replica is several processes, each of its stages draws from its own stream.
+    The first replica of all has the user's seed, so that a single one draws as in eager. If stages are processes, each
+    of them has its own stream.
     """
     if random_seed is None and replicas * instances * stages == 1:
         return []

@@ -1,7 +1,7 @@
-"""Recordings of CUDA graphs, which nothing else in the process may disturb.
+"""Excludes other calls while a CUDA graph is recorded.
 
-While one thread records, another one that allocates, copies or synchronises on the card invalidates the recording. So
-calls run side by side, and a recording has the card to itself.
+Another thread that allocates, copies or synchronises on the card would invalidate the recording. So calls run
+concurrently, and a recording runs alone.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from threading import Event, Lock, get_ident
 from pilotage.interrupts import INTERRUPTS
 
 _LOOK_AROUND = 0.05
-"""Seconds after which a thread that waits lets signals in."""
+"""Seconds after which a waiting thread handles signals."""
 
 _SOON = 0.001
-"""Seconds between two looks at calls that have yet to end."""
+"""Seconds between two checks for calls that are still running."""
 
 
 class RecordingTurns:
-    """Many calls at once, or one recording."""
+    """A lock that admits many calls, or one recording."""
 
     def __init__(self) -> None:
         self.inside: set[int] = set()
@@ -29,14 +29,14 @@ class RecordingTurns:
         self._recorder = Lock()
 
     def enter(self) -> None:
-        """Begin a call beside others, once no recording is under way; `inside.discard(get_ident())` ends it."""
+        """Begin a call once nothing is being recorded; `inside.discard(get_ident())` ends it."""
         self.inside.add(get_ident())
         if self._is_recording:
             self._wait()
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Run beside other calls, and beside no recording."""
+        """Run concurrently with other calls, but not during a recording."""
         try:
             self.enter()
             yield
@@ -45,8 +45,8 @@ class RecordingTurns:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record in the middle of a call, once all others have ended."""
-        # Whoever records at present waits for this call otherwise.
+        """Record inside a call, once all other calls have ended."""
+        # Otherwise a thread that is about to record would wait for this call.
         self.inside.discard(get_ident())
         while not self._recorder.acquire(timeout=_LOOK_AROUND):
             INTERRUPTS.deliver_pending()
@@ -75,4 +75,4 @@ class RecordingTurns:
 
 
 RECORDING = RecordingTurns()
-"""A card is the process's, and so are the recordings on it."""
+"""Shared by the process: so are its cards."""

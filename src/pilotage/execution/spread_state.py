@@ -18,8 +18,8 @@ _Name = TypeVar("_Name", str, Slot, Counter)
 class SpreadState:
     """The states of several devices, seen as one.
 
-    Devices may have copies of the same weights (replicas) or different weights (stages). Where several have a copy, the
-    first one counts.
+    Devices may have copies of the same weights (replicas) or different weights (stages). If several have a copy, that
+    of the first one is used.
     """
 
     optimizer_shards = None
@@ -29,7 +29,7 @@ class SpreadState:
         self.parts = tuple(parts)
         """The state on each device."""
         self.updates_of_call = 0
-        """How many updates the present call has completed."""
+        """How many updates the current call has completed."""
 
     @property
     def replicas(self) -> Collection[int]:
@@ -75,13 +75,13 @@ class SpreadState:
             part.load_buffers(buffers)
 
     def load_values(self, plan: OptimizerPlan) -> None:
-        """Copy the optimizer's present numbers."""
+        """Copy the optimizer's current values."""
         for part in self.parts:
             part.load_values(plan)
 
     @property
     def torn(self) -> frozenset[str]:
-        """What an interrupted update may have left inconsistent on any device, and was not loaded again since."""
+        """What an interrupted update may have left inconsistent on any device, and was not reloaded since."""
         return frozenset[str]().union(*(part.torn for part in self.parts))
 
     def repair(self, section: str) -> None:
@@ -106,7 +106,7 @@ class SpreadState:
 
     @torch.no_grad()
     def refresh_copies(self) -> None:
-        """Refresh copies of weights, slots and counters after an outside write to those that count."""
+        """Refresh the copies of weights, slots and counters after an outside write to the first device."""
         parameters, slots, counters = self.parameters, self.slots, self.counters
         for part in self.parts[1:]:
             _copy(part.parameters, parameters)

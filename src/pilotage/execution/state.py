@@ -1,4 +1,4 @@
-"""The tensors that live on a device from call to call."""
+"""The tensors that stay on a device between calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
 class DeviceState:
     """Weights, buffers, optimizer state and pooled gradients of a program on one device.
 
-    Replicas that take turns on one device share everything but their buffers.
+    Replicas that take turns on one device share everything except their buffers.
 
     Large because steps, strategies, the host's weights and checkpoints each need another view of the same tensors.
     """
@@ -47,12 +47,12 @@ class DeviceState:
         self.layout = layout
         self.device = device
         self.exchange = exchange
-        """Sums the pooled gradients over all instances; None if there is only one, or if somebody else does it."""
+        """Sums the pooled gradients over all instances; None if there is only one, or if the strategy does it."""
         self._begun: list[Callable[[], None]] = []
         self.updates_of_call = 0
-        """How many updates the present call has completed."""
+        """How many updates the current call has completed."""
         self.torn = _NOTHING
-        """What an interrupted update may have left inconsistent, and was not loaded again since."""
+        """Parts that an interrupted update may have left inconsistent, and that were not reloaded since."""
         self.optimizer_shards = optimizer_shards
         """Which instance updates which parameter; None if each updates all of them."""
         places = defaultdict(lambda: device, placement or {})
@@ -94,7 +94,7 @@ class DeviceState:
 
     @property
     def values(self) -> dict[VariableValue, Tensor]:
-        """The optimizer's numbers that may change, such as the learning rate."""
+        """The optimizer's variable values, such as the learning rate."""
         return dict(zip(self.layout.values, self._shared.get(Section.VALUES, []), strict=True))
 
     @property
@@ -107,7 +107,7 @@ class DeviceState:
         return dict(zip(self.layout.buffers, self._buffers[replica], strict=True))
 
     def arguments(self, sections: tuple[Section, ...], replica: int, *, whole: bool = False) -> list[Tensor]:
-        """The state that a step takes, in its order: what one replica sees, or all copies of grouped parameters."""
+        """The state arguments of a step, in order: those of one replica, or all copies of grouped parameters."""
         key = (sections, replica, whole)
         if key not in self._arguments:
             self._arguments[key] = [
@@ -135,7 +135,7 @@ class DeviceState:
 
     @torch.no_grad()
     def load_values(self, plan: OptimizerPlan) -> None:
-        """Copy the optimizer's present numbers."""
+        """Copy the optimizer's current values."""
         for value, tensor in self.values.items():
             tensor.fill_(number_of(plan, value))
 

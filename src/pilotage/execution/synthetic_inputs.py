@@ -1,4 +1,4 @@
-"""Made-up inputs, to measure a program without the host's part."""
+"""Synthetic inputs, to measure a program without the host's transfers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class SyntheticInputs:
-    """Makes inputs up at the first call and gives the same ones at all later calls."""
+    """Generates inputs at the first call and returns the same ones at all later calls."""
 
     def __init__(self) -> None:
         self._made: list[Tensor] | None = None
@@ -17,7 +17,7 @@ class SyntheticInputs:
     def instead_of(self, inputs: Sequence[Tensor], device: torch.device) -> list[Tensor]:
         """Tensors on the device of the same shapes and types: normal numbers, and zeros for integers."""
         if self._made is None:
-            # A generator of its own: what the model draws is as it would be on real data.
+            # A separate generator: the model draws the same numbers as with real data.
             generator = torch.Generator().manual_seed(0)
             self._made = [_made_up(tensor, generator).to(device) for tensor in inputs]
         return self._made

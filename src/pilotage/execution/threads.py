@@ -1,4 +1,4 @@
-"""How many threads of the processor a program gets, found by trying."""
+"""Finds the number of CPU threads for a program by trying."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from pilotage.errors import ProgramFileError
 from pilotage.whole_files import write_whole
 
 _ROUNDS = 8
-"""Calls that each number of threads is tried for."""
+"""The number of calls for which each thread count is tried."""
 
 _WORTH_IT = 0.95
-"""Fewer threads than torch would take have to need less than this share of its time."""
+"""Fewer threads than torch's default must take less than this fraction of its time."""
 
 _WATCHED, _WINDOW = 16, 0.3
-"""How many calls, and seconds of them, are compared with those before."""
+"""How many calls, and how many seconds, are compared with earlier ones."""
 
 _MUCH_SLOWER = 1.6
-"""Calls that are slower by this factor mean that somebody else uses the cores, or no longer does."""
+"""If calls become slower or faster by this factor, the load of the machine has changed."""
 
 _SHORTEST_WAIT, _FIRST_WAIT, _LONGEST_WAIT = 2.0, 5.0, 60.0
-"""Seconds of work between two searches: if calls are slower; if the machine was busy, doubled each time; at most."""
+"""Seconds of work between two searches: if calls are slower; on a busy machine, doubled each time; the maximum."""
 
 
 _LARGEST_NOTE = 2**16
-"""Bytes of the file that keeps what was found."""
+"""The maximum size of the file with the results."""
 
 
 class ThreadTuner:
-    """Tries numbers of threads on calls that are real work, and stays with the fastest for as long as it is.
+    """Tries thread counts on real calls, and uses the fastest one.
 
-    More threads are not always faster: small operations wait for each other, and a core that somebody else uses holds
-    all of them up. So it searches again when calls have become much slower, and from time to time. What was found on a
-    quiet machine is kept in a file for the next run.
+    More threads are not always faster: small operations wait for each other, and a core that another program uses
+    delays all of them. So it searches again when calls become much slower, and from time to time. Results from a quiet
+    machine are saved for the next run.
     """
 
     def __init__(self, available: int, kept: Path | None = None) -> None:
@@ -49,7 +49,7 @@ class ThreadTuner:
         self._seconds: dict[int, list[float]] = {count: [] for count in self._candidates}
         self._calls = 0
         self.chosen = self._read() if len(self._candidates) > 1 else available
-        """The number to stay with; None while it is looked for."""
+        """The chosen number; None during a search."""
         self._usual: float | None = None
         self._recent: list[float] = []
         self._span = 0.0
@@ -70,18 +70,18 @@ class ThreadTuner:
                 self._watch()
             return
         if self._calls > 0:
-            # The first call pays for everything that happens once.
+            # The first call includes everything that happens only once.
             self._seconds[self.present].append(seconds)
         self._calls += 1
         if self._calls > _ROUNDS * len(self._candidates):
             self._choose()
 
     def forget_speed(self) -> None:
-        """Measure again how long a call takes: the program runs in another way from now on."""
+        """Measure again how long a call takes: the program runs other code from now on."""
         self._usual, self._recent, self._span = None, [], 0.0
 
     def _watch(self) -> None:
-        """Look again where calls have become slower, and after a while."""
+        """Search again if calls have become slower, and from time to time."""
         present = _typical(self._recent)
         self._worked += self._span
         self._recent, self._span = [], 0.0
@@ -97,16 +97,16 @@ class ThreadTuner:
         most = self._candidates[0]
         fastest = min(typical, key=typical.__getitem__)
         self.chosen = fastest if typical[fastest] < _WORTH_IT * typical[most] else most
-        # Calls that take turns are not what calls in a row are: those that follow tell what is usual.
+        # Alternating calls differ from calls in a row: the next ones show the usual time.
         self.forget_speed()
         self._worked = 0.0
-        # What is found while others use the cores does not hold for the next run, nor for this one when they are gone.
+        # A result from a busy machine is not valid for the next run, nor when the machine is idle again.
         self._found_busy = self._found_busy + 1 if self._is_busy() else 0
         if not self._found_busy:
             self._keep(typical)
 
     def _wait(self) -> float:
-        """Seconds of work until the next look."""
+        """Seconds of work until the next search."""
         return min(_FIRST_WAIT * 2 ** (self._found_busy - 1), _LONGEST_WAIT) if self._found_busy else _LONGEST_WAIT
 
     def _is_busy(self) -> bool:
@@ -116,7 +116,7 @@ class ThreadTuner:
         if self._kept is None:
             return
         found = {"available": self._candidates[0], "threads": self.chosen, "seconds": seconds}
-        # A cache that cannot be written to costs the next run a few calls, and nothing else.
+        # If the cache is not writable, the next run only has to search again.
         with contextlib.suppress(OSError):
             write_whole(self._kept, json.dumps(found).encode(), mode=0o600, durable=False)
 
@@ -132,13 +132,13 @@ class ThreadTuner:
 
 
 def _typical(seconds: list[float]) -> float:
-    """The mean without the worst: threads that lose a core delay a few calls for long, which a median would not see."""
+    """The mean without the worst: threads that lose a core delay a few calls much, which a median would hide."""
     return statistics.fmean(sorted(seconds)[:-1])
 
 
 @contextlib.contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Let torch compute in this many threads for a while."""
+    """Set torch's number of threads within a block."""
     before = torch.get_num_threads()
     if before == count:
         yield

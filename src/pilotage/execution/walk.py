@@ -27,11 +27,11 @@ UPDATING = frozenset({Action.TRAIN, Action.UPDATE})
 
 Call = Callable[..., list[Tensor]]
 Calls = Mapping[Action, Call]
-"""What runs each action."""
+"""The function for each action."""
 
 
 class StepFailure(Exception):
-    """A step raised an error; carries what is needed to explain it."""
+    """A step raised an error; has what is needed to explain it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class StepFailure(Exception):
 
 
 OnFailure = Callable[[StepFailure, Exception], bool]
-"""Called with a failure; True means to go on without checking losses."""
+"""Called with a failure; True means: continue without checking losses."""
 
 
 class WalkedExecutable:
@@ -64,7 +64,7 @@ class WalkedExecutable:
         self._program = program
         self._schedule = schedule
         self._only = schedule.steps[0] if [step.result for step in schedule.steps] == [0] else None
-        """The step that is the whole schedule, if nothing has to be split and joined."""
+        """The only step of the schedule, if nothing has to be split or joined."""
         self._on_failure = on_failure
         self._calls = dict(calls or {action: _call(part) for action, part in program.computations.items()})
         # Compiled code is one piece: it cannot send gradients before it has computed all of them.
@@ -83,7 +83,7 @@ class WalkedExecutable:
     def run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run one whole schedule on inputs of the host and return the outputs there."""
         begun, device = time.perf_counter(), state.device
-        # Asking a tensor to move that is there already costs as much as a small operation.
+        # Calling `to` on a tensor that is already there costs as much as a small operation.
         moved = [each if each.device == device else each.to(device, non_blocking=True) for each in inputs]
         sent = time.perf_counter()
         try:
@@ -103,7 +103,7 @@ class WalkedExecutable:
             state.forget_gradients()
             raise
         outputs = [each if each.is_cpu else each.to("cpu") for each in outputs]
-        # A device with a queue of its own is not done with a step when the host is.
+        # A device with its own queue may still be working when the host is done.
         self._moments = (begun, sent, time.perf_counter()) if device.type == "cpu" else None
         for position in self._program.written_inputs:
             if moved[position] is not inputs[position]:
@@ -123,7 +123,7 @@ class WalkedExecutable:
         return self.begin_with(state, streams, micro_batches_of(inputs, self._schedule.micro_batches))
 
     def begin_with(self, state: DeviceState, streams: RandomStreams, batches: Sequence[Sequence[Tensor]]) -> Walk:
-        """Begin to run a schedule in parts, on inputs that are split into micro-batches already."""
+        """Begin to run a schedule in parts, on inputs that are already split into micro-batches."""
         return Walk(self, self._schedule, state, streams, batches)
 
     @property
@@ -251,7 +251,7 @@ class Walk:
             if step.result is not None:
                 self.finished[step.result] = time.perf_counter()
                 self._results.put(step.result, outputs, self._executable.constants)
-            # Not in between: nobody can continue from the gradients, buffers and random numbers of half an update.
+            # Only between updates: half an update cannot be continued.
             if interruptible and step.action is not Action.ACCUMULATE and self._done < self._last:
                 INTERRUPTS.deliver_pending()
 
@@ -267,10 +267,10 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a step may change before it stops at its loss, as it was before."""
+    """Copies of what a step may change before it stops at its loss."""
 
     tensors: list[tuple[Tensor, Tensor]]
-    """Each with its value from before."""
+    """Pairs of a tensor and its earlier value."""
 
     streams: list[Tensor] | None
 

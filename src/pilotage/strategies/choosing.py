@@ -45,7 +45,7 @@ _UNTRIED = (
 
 @dataclass(frozen=True, kw_only=True)
 class StrategyChoice:
-    """What the choice of a strategy depends on beside the program."""
+    """What the choice of a strategy depends on, besides the program."""
 
     execution: Execution
     choice: Choice

@@ -1,4 +1,4 @@
-"""Which cards of this process replicas and stages use: what is present, what was asked for, and what is possible."""
+"""Which cards of this process replicas and stages use: those present, requested and possible."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _cards_of(backend: Capabilities, names: Sequence[str] | None) -> tuple[torch
     if not devices or devices[0] != backend.device or {device.type for device in devices} != {backend.device.type}:
         raise OptionError(
             f"{asked_by} says {', '.join(names) or 'nothing'}. It has to name devices of the {backend.name} backend, "
-            f"{backend.device} first. Which cards have these numbers is said by CUDA_VISIBLE_DEVICES."
+            f"{backend.device} first. CUDA_VISIBLE_DEVICES decides which cards have these numbers."
         )
     there = {*backend.devices}
     for device in devices:

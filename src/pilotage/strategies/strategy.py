@@ -24,7 +24,7 @@ from pilotage.program.schedule import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What strategies are made of beside a program, its schedule and their devices."""
+    """What strategies need besides a program, its schedule and their devices."""
 
     replicas: int
     """How many replicas this process runs."""
@@ -38,7 +38,7 @@ class Setup:
     """Which instance updates which parameter; None if each updates all of them."""
 
     order: PipelineOrder | None = None
-    """The order of a pipeline that was asked for, if any."""
+    """The requested order of a pipeline, if any."""
 
     stops_at_losses: bool = False
     """Whether a loss that is not finite prevents the update."""
@@ -47,7 +47,7 @@ class Setup:
 class Strategy(Protocol):
     """A program made ready for its devices by the constructor, and its state there once it is attached.
 
-    The strategy owns the state, so that what runs and what it runs on always fit.
+    The strategy owns the state, so that program and state always match.
     """
 
     @property
@@ -62,7 +62,7 @@ class Strategy(Protocol):
 
     @property
     def devices(self) -> tuple[torch.device, ...]:
-        """The devices that it uses, the one that the program was captured for first."""
+        """The devices that it uses; the program was captured for the first one."""
         ...
 
     @property
@@ -93,7 +93,7 @@ class Strategy(Protocol):
         ...
 
     def weights(self) -> Mapping[str, Tensor]:
-        """All weights and buffers of the model. Collective where stages are processes: every process must call it."""
+        """All weights and buffers of the model. Collective if stages are processes: every process must call it."""
         ...
 
     def replace(self, program: Program, calls: Calls | None) -> None:
@@ -106,10 +106,10 @@ class Strategy(Protocol):
 
 
 def detached() -> AttachmentError:
-    """What to raise where a program has no state."""
+    """The error for a program without state."""
     return AttachmentError("Device is not attached. Attach the model, or call it once.")
 
 
 def no_compiled_code(strategy: str) -> NotImplementedError:
-    """What to raise for a strategy that cannot run compiled code yet."""
+    """The error for a strategy that cannot run compiled code yet."""
     return NotImplementedError(f"{strategy} cannot run compiled code yet.")

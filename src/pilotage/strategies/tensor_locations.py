@@ -1,4 +1,4 @@
-"""Where the tensors of a program live: what was asked for, as far as the device and its tier support it."""
+"""Where the tensors of a program are kept: the requested locations, as far as device and tier support them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotage.program.program import Program
 
 
 def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Locations:
-    """What can wait on the host, on a device with its own memory."""
+    """The locations that are possible on a device."""
     if not choice.capabilities.has_own_memory:
         return replace(wanted, activations=None, optimizer=None)
     has_backward = trains and choice.tier is Tier.GRAPH
@@ -26,24 +26,24 @@ def possible_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Lo
 
 
 def notice_of_locations(wanted: Locations, choice: Choice, *, trains: bool) -> Event | None:
-    """What to tell about locations that have no effect."""
+    """A notice about locations without effect, if any."""
     if wanted.uses_host and not choice.capabilities.has_own_memory:
         name = choice.capabilities.name
-        return Noted(message=f"Nothing waits on the host: the memory of the {name} backend is the host's own.")
+        return Noted(message=f"Nothing is offloaded to the host: the {name} backend uses the host's memory.")
     if trains and wanted.activations is not None and choice.tier is not Tier.GRAPH:
         return Warned(
-            message=f"Activations stay on the device in the tier {choice.tier.value!r}. Only in the tier 'graph' do "
-            "they wait on the host."
+            message=f"Activations stay on the device in the tier {choice.tier.value!r}. They are offloaded to the host "
+            "only in the tier 'graph'."
         )
     return None
 
 
 def refuse_slots_on_host(program: Program) -> None:
-    """Raise for stages on several cards whose optimizer state would wait on the host."""
+    """Raise for stages on several cards whose optimizer state would be kept on the host."""
     if program.layout.slots_on_host is not None:
         raise OptionError(
-            "The stages are placed on several cards of this process, and then the optimizer's state cannot wait on "
-            "the host yet. Keep it on the device, or start a process for each stage."
+            "The stages are placed on several cards of this process. The optimizer state cannot be kept on the host "
+            "in this case yet: keep it on the device, or start a process for each stage."
         )
 
 

@@ -206,7 +206,9 @@ def test_all_stages_refuse_what_stages_in_processes_do_not_support(seen):
     for each in seen:
         refusals = each["refused"]
         assert "run in the tier 'graph' only" in refusals["eager"]
-        assert "2 at least, and there are 1. Raise gradient accumulation, or use 'gpipe'" in refusals["few"]
+        assert (
+            "for each of the 2 stages, but there are 1. Raise gradient accumulation, or use 'gpipe'" in refusals["few"]
+        )
         assert "Choose one of: '1f1b', 'gpipe', 'sharded'" in refusals["unknown"]
 
 

@@ -30,7 +30,7 @@ def streams_of(shares: Sequence[CardShare]) -> list[torch.cuda.Stream]:
 
 
 class CudaCard:
-    """Walks its share in the first call, records it in the second, and then replays it, on its own stream."""
+    """Runs its share step by step in the first call, records it in the second, then replays it, on its own stream."""
 
     def __init__(self, share: CardShare, program: Program, walked: WalkedExecutable, stream: torch.cuda.Stream) -> None:
         self._share = share
@@ -80,7 +80,7 @@ class CudaCard:
                 trying_algorithms(),
                 nothing_is_done(state),
             ):
-                # What the first call has used would lie idle beside the memory of the recording.
+                # The memory of the first call would stay unused beside that of the recording.
                 torch.cuda.empty_cache()
                 self._recording = _RecordedShare(
                     self._share, self._walked, state, batches, self._stream, draws=self._draws
@@ -110,7 +110,7 @@ class _RecordedShare:
         walk = walked.begin_with(state, RandomStreams(state.device), self._inputs)
         for segment in share.segments:
             graph = torch.cuda.CUDAGraph()
-            # One pool for all, as they are replayed in this order: a later one reads what an earlier one has computed.
+            # One pool for all, because they are replayed in this order: later ones read results of earlier ones.
             pool = self._graphs[0].pool() if self._graphs else None
             # Other threads may use the card meanwhile.
             with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
@@ -147,7 +147,7 @@ class _RecordedShare:
 
 
 class CudaSummation:
-    """Sums the gradients of cards on their streams: by NCCL, or by copies from card to card where NCCL is missing."""
+    """Sums the gradients of cards on their streams: by NCCL, or by copies from card to card if NCCL is missing."""
 
     def __init__(self, streams: Sequence[torch.cuda.Stream]) -> None:
         self._streams = streams

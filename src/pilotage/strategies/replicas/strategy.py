@@ -104,11 +104,11 @@ class ReplicasOnCards:
 
     def _update(self, state: SpreadState, segment: int) -> None:
         try:
-            # All cards draw for an update what the first one draws, which therefore moves its stream on last.
+            # All cards draw the first one's numbers for an update, so its stream advances last.
             for worker in reversed(self._workers):
                 worker.run_segment(segment)
         except BaseException:
-            # Some cards may have completed their update, whatever happened to the one that failed.
+            # Other cards than the one that failed may have completed their update.
             state.begin_update()
             raise
 

@@ -22,7 +22,7 @@ _HOST = torch.device("cpu")
 
 
 class ProcessTransport:
-    """Runs one stage in step with the processes of the others, by torch.distributed.pipelining."""
+    """Runs one stage together with the processes of the others, by torch.distributed.pipelining."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ProcessTransport:
         self._micro_batches = micro_batches
         self._round: _Round | None = None
         self._messages: list[Message] = []
-        """Of each stage's outputs, once a call has shown what they look like."""
+        """The messages for each stage's outputs, known after the first call."""
 
     def again(self, micro_batches: int) -> ProcessTransport:
         """A transport between the same stages for calls with this many micro-batches in each round."""
@@ -72,7 +72,7 @@ class ProcessTransport:
         return [value for theirs in self._pipeline_group.gather(list(values)) for value in theirs]
 
     def join_outputs(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
-        """The outputs of all stages, and whether all of them have seen finite losses only."""
+        """The outputs of all stages, and whether all of them have seen only finite losses."""
         mine, owners = [*own, torch.tensor(finite)], self._cut.graphs.owners
         if not self._messages:
             everyone = self._pipeline_group.gather([TensorSpec.of(tensor).dense.plain for tensor in mine])
@@ -86,7 +86,7 @@ class ProcessTransport:
         return [outputs[number] for number in self._cut.outputs], finite
 
     def join_weights(self, own: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The weights and buffers of all stages, each from the stage that it lives in."""
+        """The weights and buffers of all stages, each from the stage that owns it."""
         layout = self._layout
         specifications = {name: spec.dense for name, spec in {**layout.parameters, **layout.buffers}.items()}
         found: dict[str, Tensor] = {}
@@ -116,7 +116,7 @@ class ProcessTransport:
         message = self._messages[stage]
         carrier = message.pack(mine, _HOST) if stage == self._pipeline_group.stage else torch.empty(message.size)
         self._pipeline_group.broadcast([carrier], stage)
-        # Tensors of their own, and not parts of one that holds all of them.
+        # Separate tensors, not views of one that contains all of them.
         return [tensor.clone() for tensor in message.unpack(carrier)]
 
 
@@ -150,7 +150,7 @@ class _Round:
             output_args=torch.empty(behind, device=device, requires_grad=trains),
             group=group,
         )
-        # A sharded order is not a pipeline: the next micro-batch begins when the one before has come back.
+        # A sharded order is not a pipeline: the next micro-batch begins when the previous one has returned.
         together = 1 if order is PipelineOrder.SHARDED else micro_batches
         kind = Schedule1F1B if order is PipelineOrder.ONE_FORWARD_ONE_BACKWARD else ScheduleGPipe
         self._schedule = kind(there, together, loss_fn=_start_backward if trains else None, scale_grads=False)
@@ -158,7 +158,7 @@ class _Round:
         numbers = torch.zeros(together, device=device)
         self._arguments = (numbers,) if is_first else ()
         self._target = numbers if is_last and trains else None
-        # Without backward nothing comes back, and the first stage would run ahead.
+        # Without backward nothing is sent back, and the first stage would run ahead.
         self._wait = pipeline_group.wait if order is PipelineOrder.SHARDED and not trains else None
 
     def run(self) -> None:
@@ -170,5 +170,5 @@ class _Round:
 
 
 def _start_backward(result: Tensor, _: Tensor) -> Tensor:
-    """Where torch begins its backward; the gradient of the real loss is a part of the captured graph."""
+    """The loss from which torch starts backward; the gradient of the real loss is part of the captured graph."""
     return result.sum()

@@ -1,4 +1,4 @@
-"""Several tensors as one: the messages between neighbouring stages of a pipeline."""
+"""Messages between neighbouring stages of a pipeline: several tensors packed into one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 from pilotage.program.specification import TensorSpec
 
 _ALIGNMENT = 16
-"""In bytes: the size of the largest kind of number."""
+"""In bytes: the size of the largest number type."""
 
 _CARRIER = torch.float32
-"""The type that tensors are sent as, whatever they hold; it is only copied."""
+"""The type in which all tensors are sent; values are only copied."""
 
 
 class Message:
-    """Tensors of known shapes and types, one behind the other in one tensor."""
+    """Tensors of known shapes and types, packed into one tensor."""
 
     def __init__(self, specifications: Sequence[TensorSpec]) -> None:
         self._parts: list[tuple[TensorSpec, int, int]] = []
@@ -31,7 +31,7 @@ class Message:
 
     @torch.no_grad()
     def pack(self, tensors: Sequence[Tensor], device: torch.device, size: int | None = None) -> Tensor:
-        """The message on a device, of this size at least."""
+        """The message on a device, with at least this size."""
         carrier = torch.empty(max(self.size, size or 0), dtype=_CARRIER, device=device)
         for target, tensor in zip(self.unpack(carrier), tensors, strict=True):
             target.copy_(tensor)

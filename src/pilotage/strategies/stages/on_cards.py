@@ -15,10 +15,9 @@ from pilotage.strategies.stages.work import StageWork, on_device
 
 
 class CardTransport:
-    """Starts the work of all stages in the order of a pipeline, and copies from card to card beside the computation.
+    """Starts the work of all stages in the order of a pipeline, and overlaps copies between cards with computation.
 
-    No card waits for a copy that it does not need: left to themselves, copies stand in the queue of the card that they
-    leave and wait for all that the other one has to do.
+    Copies use separate streams, so that no card waits for a copy that it does not need.
     """
 
     def __init__(
@@ -34,7 +33,7 @@ class CardTransport:
         return CardTransport(self._cards, self._order, micro_batches, trains=self._trains)
 
     def begin_call(self, works: Sequence[StageWork], inputs: Sequence[Tensor], *, reconnect: bool) -> Sequence[Tensor]:
-        """All stages see the same inputs already."""
+        """Return the inputs: all stages are in this process."""
         return inputs
 
     def run_round(self, works: Sequence[StageWork]) -> None:
@@ -49,19 +48,19 @@ class CardTransport:
                 carriers[move] = (work.backward if move.back else work.forward)(move.number, carrier)
 
     def gather(self, values: Sequence[float]) -> list[float]:
-        """One number for each stage, all of which are here."""
+        """One number for each stage; all stages are in this process."""
         return list(values)
 
     def join_outputs(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
-        """The outputs of all stages, all of which are here."""
+        """The outputs of all stages; all stages are in this process."""
         return own, finite
 
     def join_weights(self, own: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The weights and buffers of all stages, all of which are here."""
+        """The weights and buffers of all stages; all stages are in this process."""
         return own
 
     def _copied(self, carrier: Tensor, target: torch.device) -> Tensor:
-        """What another card has computed, on the card where it is needed."""
+        """A result of another card, copied to the card that needs it."""
         source = carrier.device
         if source == target:
             return carrier
@@ -79,10 +78,10 @@ class CardTransport:
 
 
 def order_on_cards(asked: PipelineOrder | None, cuts: Sequence[StageProgram], micro_batches: int) -> PipelineOrder:
-    """The order in which stages work that draw from the same random streams."""
+    """The order for stages that draw from the same random streams."""
     order = order_for(asked, micro_batches, len(cuts), trains=cuts[0].program.trains)
     backwards = [cut.graphs.backward for cut in cuts if cut.graphs.backward is not None]
-    # On one card, what backward draws comes before the next micro-batch's forward.
+    # On one card, backward draws its random numbers before the next micro-batch's forward.
     draws = any(_draws(node) for backward in backwards for node in backward.graph.graph.nodes)
     return PipelineOrder.SHARDED if draws else order
 

@@ -1,7 +1,7 @@
 """The order in which the stages of a pipeline work on micro-batches.
 
-Cards work side by side although one process starts their work one after the other, as each has its own queue. In every
-order all forwards of a micro-batch are started before the first one of the next, so that random numbers are drawn as on
+Cards work in parallel although one process starts their work sequentially, because each has its own queue. In every
+order all forward passes of a micro-batch are started before those of the next, so that random numbers are drawn as on
 one card.
 """
 
@@ -15,15 +15,15 @@ from pilotage.options.choices import PipelineOrder
 
 
 def order_for(asked: PipelineOrder | None, round_: int, stages: int, *, trains: bool) -> PipelineOrder:
-    """The order that was asked for, or the one that needs the least memory."""
+    """The requested order, or the one that needs the least memory."""
     if asked is PipelineOrder.SHARDED:
         return asked
     if not trains:
         return PipelineOrder.GPIPE
     if asked is PipelineOrder.ONE_FORWARD_ONE_BACKWARD and round_ < stages:
         raise OptionError(
-            f"The order of the pipeline is '1f1b', which needs as many micro-batches in an update as there are stages, "
-            f"{stages} at least, and there are {round_}. Raise gradient accumulation, or use 'gpipe'."
+            "The order of the pipeline is '1f1b', which needs at least one micro-batch per update for each of the "
+            f"{stages} stages, but there are {round_}. Raise gradient accumulation, or use 'gpipe'."
         )
     if asked is not None:
         return asked
@@ -32,7 +32,7 @@ def order_for(asked: PipelineOrder | None, round_: int, stages: int, *, trains: 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One micro-batch goes through one stage, forwards or backwards."""
+    """Forward or backward of one micro-batch in one stage."""
 
     stage: int
     number: int
@@ -62,7 +62,7 @@ def _backward_moves(number: int, stages: int) -> Iterator[Move]:
 
 
 def _alternating(round_: int, stages: int) -> Iterator[Move]:
-    """1F1B: a stage begins as many micro-batches as there are stages from it on, then takes turns."""
+    """1F1B: a stage starts one micro-batch for itself and each later stage, then alternates."""
     for begun in range(round_ + stages):
         for stage in range(stages):
             returning = begun - (stages - stage)

@@ -1,4 +1,4 @@
-"""The strategy of a pipeline: several micro-batches on their way through stages."""
+"""The strategy of a pipeline: several micro-batches pass through stages at the same time."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Pipeline:
             raise StepFailure(step, number, failure.computation, [], self._setup.streams) from failure.error
 
     def _collect(self, results: Results, steps: Sequence[Step]) -> bool:
-        """Take the outputs of a round; tells whether all losses were finite, as far as this process sees them."""
+        """Take the outputs of a round; returns whether all losses of this process were finite."""
         finite, flag = True, self._cuts[0].flag
         for number, step in enumerate(steps):
             found = {position: output for work in self._works for position, output in work.outputs[number].items()}
@@ -199,7 +199,7 @@ class Pipeline:
 
 
 def micro_batches_per_round(schedule: Schedule) -> int:
-    """How many micro-batches pass through the stages before the first update, or in all."""
+    """How many micro-batches pass through the stages before the first update, or in total."""
     return next(
         len(list(steps))
         for is_update, steps in groupby(schedule.steps, lambda step: step.action is Action.UPDATE)

@@ -1,4 +1,4 @@
-"""How the stages of a pipeline reach each other."""
+"""How the stages of a pipeline communicate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotage.strategies.stages.work import StageWork
 
 
 class Transport(Protocol):
-    """Moves what stages compute and know. These calls are collective: every process with a stage must make them."""
+    """Passes data between stages. These calls are collective: every process with a stage must make them."""
 
     @property
     def local_stages(self) -> range:
@@ -35,7 +35,7 @@ class Transport(Protocol):
         ...
 
     def join_outputs(self, own: list[Tensor], *, finite: bool) -> tuple[list[Tensor], bool]:
-        """The outputs of all stages, and whether all of them have seen finite losses only."""
+        """The outputs of all stages, and whether all of them have seen only finite losses."""
         ...
 
     def join_weights(self, own: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

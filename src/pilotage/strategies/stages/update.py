@@ -38,7 +38,7 @@ class StageUpdate:
 
     @torch.no_grad()
     def clip(self, state: DeviceState, norms: Sequence[float]) -> None:
-        """Bound the norm of the gradients of all stages together, of which these are the norms."""
+        """Bound the total norm of the gradients, given the norm of each stage."""
         limit = self._number(state, "max_gradient_norm")
         norm = math.hypot(*norms) / (self._divisor * self._number(state, "loss_scaling"))
         state.flat_gradients.mul_(min(1.0, limit / (norm + 1e-6)))
@@ -50,6 +50,6 @@ class StageUpdate:
             self._call(*state.arguments(self._sections, replica, whole=True))
 
     def _number(self, state: DeviceState, name: str) -> float:
-        """The present value of a setting of the optimizer that all groups share."""
+        """The current value of an optimizer setting that all groups share."""
         variable = state.values.get(VariableValue(None, name))
         return float(getattr(self._plan, name)) if variable is None else float(variable)

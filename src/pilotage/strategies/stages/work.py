@@ -27,7 +27,7 @@ class GraphFailure:
     """An error in the graph of a stage."""
 
     number: int
-    """Of the micro-batch in its round."""
+    """The number of the micro-batch in its round."""
 
     computation: Computation
     error: Exception
@@ -50,22 +50,22 @@ class _Round:
 
 
 class StageWork:
-    """Runs the graphs of one stage, pools gradients, and keeps outputs and what backward needs of each micro-batch."""
+    """Runs the graphs of one stage, pools gradients, and keeps the outputs and saved values of each micro-batch."""
 
     def __init__(self, program: Program, part: StageGraphs, sections: Sequence[Section], device: torch.device) -> None:
         self._draws_random_numbers = program.draws_random_numbers
         self._part = part
         self._sections = tuple(sections)
         self.carrier_device = device
-        """Where tensors have to be that are sent to other stages."""
+        """The device of tensors that are sent to other stages."""
         self._forward = _HalfWork(part.forward)
         self._backward = None if part.backward is None else _HalfWork(part.backward)
         self._kept: dict[int, list[Tensor]] = {}
         self._begun = 0
         self.outputs: list[dict[int, Tensor]] = []
-        """What each micro-batch of the present round has left for the host, by number of output."""
+        """The outputs of each micro-batch of the current round for the host, by number."""
         self.failure: GraphFailure | None = None
-        """What went wrong in a graph of the present round, and not in an exchange."""
+        """An error in a graph of the current round, as opposed to an exchange."""
 
     @property
     def trains(self) -> bool:
@@ -74,14 +74,14 @@ class StageWork:
 
     @property
     def crossings(self) -> tuple[object, object]:
-        """Shapes and types of what is exchanged with the stage before, and with the one behind."""
+        """Shapes and types of what is exchanged with the previous stage, and with the next one."""
         forward, backward = self._part.forward, self._part.backward
         back, forth = ((), ()) if backward is None else (backward.sent, backward.received)
         return (_plain(forward.received), _plain(back)), (_plain(forward.sent), _plain(forth))
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The sizes of the messages to and from the stage before, and the one behind."""
+        """The sizes of the messages to and from the previous stage, and the next one."""
         forward, backward = self._forward, self._backward
         before = max(forward.received.size, 0 if backward is None else backward.sent.size, 1)
         behind = max(forward.sent.size, 0 if backward is None else backward.received.size, 1)
@@ -98,12 +98,12 @@ class StageWork:
         self.failure = None
 
     def take_number(self) -> int:
-        """The number of the next micro-batch; in all orders of pipelines they begin one after the other."""
+        """The number of the next micro-batch; in every order they begin one after the other."""
         self._begun += 1
         return self._begun - 1
 
     def forward(self, number: int, carrier: Tensor) -> Tensor:
-        """Run forward on one micro-batch and what the stage before has sent; returns what to send to the next one."""
+        """Run forward on one micro-batch and the previous stage's message; returns the message to the next one."""
         sent, outputs, kept = self._run(self._forward, number, self._round.batch(number), carrier)
         if self._backward is not None:
             self._kept[number] = kept
@@ -111,7 +111,7 @@ class StageWork:
         return self._forward.sent.pack(sent, self.carrier_device, self.sizes[1])
 
     def backward(self, number: int, carrier: Tensor) -> Tensor:
-        """Run backward on one micro-batch and what the stage behind has sent; returns what to send back."""
+        """Run backward on one micro-batch and the next stage's message; returns the message to the previous one."""
         assert self._backward is not None
         assert self._part.backward is not None
         sent, outputs, gradients = self._run(self._backward, number, self._kept.pop(number), carrier)
@@ -137,7 +137,7 @@ class StageWork:
     def _keep_outputs(self, number: int, half: StageGraph, outputs: Sequence[Tensor], carrier: Tensor) -> None:
         memory = carrier.untyped_storage().data_ptr()
         for position, output in zip(half.outputs, outputs, strict=True):
-            # The next round overwrites what was received.
+            # The next round overwrites the received message.
             is_passing = output.untyped_storage().data_ptr() == memory
             self.outputs[number][position] = output.clone() if is_passing else output
 
@@ -152,14 +152,14 @@ class _HalfWork:
         self._sent, self._outputs = len(half.sent), len(half.outputs)
 
     def run(self, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """What is sent, what goes to the host, and what is left behind."""
+        """The results to send, those for the host, and those to keep for backward."""
         results = self._run(*arguments)
         end = self._sent + self._outputs
         return results[: self._sent], results[self._sent : end], results[end:]
 
 
 class StageModule(nn.Module):
-    """A stage as torch's pipelining wants it: a module from one tensor to another, with a backward."""
+    """A stage as torch's pipelining expects it: a module that maps one tensor to another, with a backward."""
 
     def __init__(self, work: StageWork) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class StageModule(nn.Module):
         """Makes autograd reach the first stage, which receives nothing that needs a gradient."""
 
     def forward(self, carrier: Tensor) -> Tensor:
-        """Run the stage on what the one before has sent."""
+        """Run the stage on the previous one's message."""
         number = self._work.take_number()
         if not self._work.trains:
             return self._work.forward(number, carrier)
@@ -191,7 +191,7 @@ class _Passage(torch.autograd.Function):
 
 
 def on_device(device: torch.device) -> AbstractContextManager[object]:
-    """Make a card the current one for work that names none."""
+    """Make a card current for work that names no device."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 

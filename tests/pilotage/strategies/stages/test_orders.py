@@ -54,5 +54,5 @@ def test_the_order_that_keeps_the_fewest_micro_batches_is_preferred():
 
 
 def test_too_few_micro_batches_for_the_requested_order_are_refused():
-    with pytest.raises(OptionError, match="4 at least, and there are 3"):
+    with pytest.raises(OptionError, match="for each of the 4 stages, but there are 3"):
         order_for(ONE, 3, 4, trains=True)
