@@ -1,1 +1,1 @@
-"""Programs that live: compiled at the first call, attached to a device, in step with the user's module."""
+"""Running programs: compiled at the first call, attached to a device, kept in sync with the user's module."""

@@ -1,4 +1,4 @@
-"""What an executor tells the monitor about itself."""
+"""Announces an executor to the monitor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotage.options.execution import Execution
 
 
 def presence_of(execution: Execution, *, trains: bool) -> Announcer:
-    """A listener that announces what an executor does."""
+    """A listener that announces the executor's programs."""
     world = _world()
     batching = execution.batching
     description = ProgramDescription(
@@ -42,5 +42,5 @@ def _world() -> World:
     try:
         return world_here()
     except OptionError:
-        # What needs the world reports what is wrong with it.
+        # Errors about the world are reported where it is needed.
         return World()

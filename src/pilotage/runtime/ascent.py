@@ -1,7 +1,7 @@
 """From the captured graph to compiled code, while the program runs.
 
 The first step never waits for the slow compiler, unless the tier is pinned to compiled code. The program runs as a
-graph, a process beside it compiles, and at the end of some later call the executor changes over. The next start finds
+graph while a background process compiles, and the executor switches at the end of a later call. The next start finds
 the compiled code in the cache.
 """
 
@@ -62,13 +62,13 @@ def compile_policy(
     is_required = choice.tier is Tier.COMPILED
     if not strategy.runs_compiled_code or not (is_required or choice.rises):
         return None
-    # Instances would change over at different moments, and then differ in the last bits of their weights.
+    # Instances would switch at different moments, and their weights would differ in the last bits.
     if has_peers and not is_required:
         return None
     if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
         if is_required:
             raise OptionError(
-                "nonfinite_loss is 'raise', and compiled code cannot stop in a step. Use the tier 'graph'."
+                "nonfinite_loss is 'raise', but compiled code cannot stop in a step. Use the tier 'graph'."
             )
         return None
     # An explicit cache directory means: compile now.
@@ -88,7 +88,7 @@ class Ascent:
     policy: CompilePolicy
     tell: Callable[[Event], None]
     about: Mapping[str, str] = field(default_factory=dict)
-    """What the program is, for people who look at the cache."""
+    """A description of the program, shown by `pilotage cache`."""
 
     _worked: float = field(default=0.0, init=False)
     _process: CompilingProcess | None = field(default=None, init=False)
@@ -96,9 +96,9 @@ class Ascent:
     _is_over: bool = field(default=False, init=False)
 
     def first_entry(self, sample: Sample, buffers: Sample, code: PackedCode | None) -> tuple[Entry, str] | None:
-        """The code to begin with and where it comes from: from the cache, or compiled now if that is required.
+        """The code to start with and its origin: the cache, or a compilation now if that is required.
 
-        ``code`` is what came with a trusted file; it goes to the cache first.
+        ``code`` comes from a trusted file, and is put into the cache first.
         """
         if code is not None:
             self._install(code)
@@ -118,7 +118,7 @@ class Ascent:
         return entry
 
     def _find(self) -> Entry | None:
-        """What was compiled before; reports why nothing is found."""
+        """The cached code of the program; reports why there is none."""
         try:
             entry = self._loaded()
         except ProgramFileError as error:
@@ -130,7 +130,7 @@ class Ascent:
         return entry
 
     def _loaded(self) -> Entry | None:
-        """What is in the cache, ready to be called; raises ProgramFileError if it cannot be used."""
+        """The cached code, ready to be called; raises ProgramFileError if it cannot be used."""
         entry = self.cache.find(self.fingerprint)
         if entry is not None and entry.tuning.tier is Tier.COMPILED:
             try:
@@ -141,12 +141,14 @@ class Ascent:
         return entry
 
     def _install(self, code: PackedCode) -> None:
-        """Put compiled code that came with the program into the cache; it is checked, and it is trusted."""
+        """Put compiled code that came with a trusted program into the cache, after checking it."""
         try:
             is_taken = install(code, self.cache, self.fingerprint)
         except OSError as error:
             self.tell(
-                Warned(message=f"The compiled code in the file is not used: {self.cache.root} takes nothing ({error}).")
+                Warned(
+                    message=f"The compiled code in the file is not used: {self.cache.root} is not writable ({error})."
+                )
             )
             return
         if not is_taken:
@@ -155,7 +157,7 @@ class Ascent:
             )
 
     def is_due(self, seconds: float) -> bool:
-        """Note how long a call took; whether it is time to start the compiler, or to look after it."""
+        """Note how long a call took; returns whether it is time to start or to check the compiler."""
         if self._is_over:
             return False
         self._worked += seconds
@@ -164,7 +166,7 @@ class Ascent:
         )
 
     def advance(self, sample: Sample, buffers: Sample) -> Entry | None:
-        """Start the compiler, or look after it; returns the compiled code once it is ready."""
+        """Start the compiler, or check whether it is done; returns the compiled code once it is ready."""
         if self._process is None:
             self._start(sample(), buffers())
             return None
@@ -178,11 +180,11 @@ class Ascent:
 
     @property
     def is_compiling(self) -> bool:
-        """Whether a compiler works beside the program."""
+        """Whether a compiler is running in the background."""
         return self._process is not None and self._process.is_running
 
     def _start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
-        """Start the compiler; if that is not possible, the program stays as it is."""
+        """Start the compiler; if that is not possible, the program stays on the graph tier."""
         try:
             if not os.access(self.cache.root, os.W_OK):
                 raise PermissionError(errno.EACCES, "Compiled code cannot be written", str(self.cache.root))
@@ -220,7 +222,7 @@ class Ascent:
         return self._outcome()
 
     def stop(self) -> None:
-        """End the compiler, if it is at work."""
+        """End the compiler, if it is running."""
         self._is_over = True
         if self._process is not None:
             self._process.stop()
@@ -239,7 +241,9 @@ class Ascent:
             self.tell(Warned(message=f"The program stays on the graph tier: {error}"))
             return None
         if entry is None:
-            self.tell(Warned(message=f"The program stays on the graph tier: its code is gone from {self.cache.root}."))
+            self.tell(
+                Warned(message=f"The program stays on the graph tier: its code has disappeared from {self.cache.root}.")
+            )
         return entry
 
 
@@ -253,7 +257,7 @@ def ascent_for(
     tell: Callable[[Event], None],
     about: Mapping[str, str] | None = None,
 ) -> Ascent | None:
-    """What takes a program to compiled code; None if that is not possible, and then the reason is reported."""
+    """The ascent of a program; None if compiling is not possible, and the reason is reported."""
     if (problem := missing_compiler(device)) is not None:
         if policy.is_required:
             raise OptionError(f"The tier is 'compiled', but {problem}. Install one, or choose the tier 'graph'.")
@@ -263,7 +267,7 @@ def ascent_for(
     if root is None:
         if policy.is_required:
             raise OptionError(
-                "The tier is 'compiled', but PILOTAGE_CACHE_DIR is off: compiled code needs a place. Name one."
+                "The tier is 'compiled', but PILOTAGE_CACHE_DIR is off. Compiled code needs a directory: name one."
             )
         return None
     try:

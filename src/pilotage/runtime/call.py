@@ -16,10 +16,10 @@ from pilotage.program.structure import Parsers, Structure, call_paths, flatten, 
 from pilotage.runtime.call_comparison import refuse_difference
 
 
-# Not frozen: one is made in every call, and to make a frozen one takes three times as long.
+# Not frozen: one is created in every call, and creating a frozen one takes three times as long.
 @dataclass(slots=True)
 class BoundCall:
-    """The arguments of a call in their normal form."""
+    """The bound arguments of a call."""
 
     arguments: Structure
     tensors: Sequence[Tensor]
@@ -30,11 +30,11 @@ class BoundCall:
 
     @property
     def specifications(self) -> tuple[TensorSpec, ...]:
-        """What the inputs look like."""
+        """The specifications of the inputs."""
         return tuple(TensorSpec.of(tensor) for tensor in self.inputs)
 
     def write_back(self, written: Sequence[int]) -> None:
-        """Copy what the program wrote to its inputs to the user's own tensors."""
+        """Copy what the program wrote to its inputs back to the user's tensors."""
         for position in written:
             given, used = self.tensors[position], self.inputs[position]
             if given.data_ptr() != used.data_ptr() and _was_written(used):
@@ -42,7 +42,7 @@ class BoundCall:
 
 
 class CallBinder:
-    """Arranges the arguments of calls, and checks that later calls are like the first."""
+    """Binds the arguments of calls, and checks that later calls match the first."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class CallBinder:
         self._parsers = parsers
         self._first: tuple[Structure, tuple[TensorSpec, ...]] | None = None
         self._plain: int | None = None
-        """How many tensors the first call has, all of them by position; None if it has other arguments."""
+        """The number of arguments of the first call, if all are positional tensors; otherwise None."""
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
-        """Arrange the arguments of a call as the program takes them."""
+        """Bind the arguments of a call in the order of the program's inputs."""
         tensors: Sequence[Tensor]
         is_plain = len(args) == self._plain and not kwargs and all(isinstance(each, Tensor) for each in args)
         if self._first is not None and is_plain:
@@ -82,11 +82,11 @@ class CallBinder:
         return BoundCall(structure, tensors, inputs)
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
-        """What one micro-batch of a call looks like; raises if the call cannot be split into micro-batches."""
+        """The specification of one micro-batch; raises if the call cannot be split into micro-batches."""
         return tuple(map(self._part, call.inputs, call_paths(call.arguments, self.signature.names)))
 
     def expect(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> None:
-        """Check all later calls against the one that a program was compiled for."""
+        """Check all later calls against the call that the program was compiled for."""
         self._first = (arguments, tuple(self._whole(part) for part in micro_batch))
         self._plain = plain_tensors(arguments)
 
@@ -130,12 +130,12 @@ class CallBinder:
 
 
 def _was_written(copy: Tensor) -> bool:
-    """Whether a tensor was written to since it was made; inference tensors do not tell."""
+    """Whether a tensor may have been written to since it was created; inference tensors do not count writes."""
     return copy.is_inference() or copy._version > 0
 
 
 def first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tensor]:
-    """A copy of what the first step of a call reads."""
+    """A copy of the first micro-batch of a call."""
     pairs = zip(call.inputs, parts, strict=True)
     return [tensor.reshape(-1)[: part.elements].reshape(part.shape).clone() for tensor, part in pairs]
 

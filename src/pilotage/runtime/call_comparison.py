@@ -1,4 +1,4 @@
-"""Whether a later call fits the one that the program was compiled for."""
+"""Compares a later call with the one that the program was compiled for."""
 
 from __future__ import annotations
 

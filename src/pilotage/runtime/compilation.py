@@ -44,7 +44,7 @@ from pilotage.turns import PROCESS_WIDE
 
 @dataclass(frozen=True, kw_only=True)
 class Compilation:
-    """What to compile, and for whom."""
+    """Compiles a module for its first call."""
 
     module: nn.Module
     modes: Mapping[nn.Module, bool]
@@ -79,7 +79,7 @@ class Compilation:
         return self._captured(choice, arguments, micro_batch, gradients_apart=self.pipeline_group is not None)
 
     def session_of(self, program: Program) -> Session:
-        """Load a program that was captured before."""
+        """Load a captured program."""
         if self.pipeline_group is not None:
             raise OptionError(
                 "A program that was compiled before cannot be cut into stages. Compile it here, or start one process."
@@ -91,7 +91,7 @@ class Compilation:
         choice, trains = choose(self.execution.backend, self.execution.tier), self.plan is not None
         if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.capabilities.stops_at_losses:
             raise OptionError(
-                f"nonfinite_loss is 'raise', but the {choice.capabilities.name} backend does not look at losses yet. "
+                f"nonfinite_loss is 'raise', but the {choice.capabilities.name} backend does not check losses yet. "
                 "Use 'ignore', or the cpu backend."
             )
         if (notice := notice_of_locations(self.execution.locations, choice, trains=trains)) is not None:
@@ -113,15 +113,15 @@ class Compilation:
         return choice, cards
 
     def _refuse_for_stages(self, choice: Choice) -> None:
-        """Raise for what stages in several processes cannot do."""
+        """Raise for options that stages in several processes do not support."""
         if choice.tier is not Tier.GRAPH:
             raise OptionError(
                 f"The tier is {choice.tier.value!r}. Stages in separate processes run in the tier 'graph' only."
             )
         if self._optimizer_shards() is not None or self._locations(choice).activations is not None:
             raise OptionError(
-                "Stages in separate processes can neither divide the optimizer's state among instances nor let "
-                "activations wait on the host yet. Leave these locations as they are."
+                "Stages in separate processes can neither shard the optimizer state over instances nor offload "
+                "activations to the host yet. Do not set these locations."
             )
 
     def _captured(
@@ -149,7 +149,7 @@ class Compilation:
             device=choice.capabilities.device,
             parsers=self.parsers,
         )
-        # Torch traces one thing at a time in a process, and a module that is traced has other tensors in its tables.
+        # Torch can trace only one module at a time in a process, and replaces its tensors meanwhile.
         with PROCESS_WIDE:
             program = uncaptured(request) if choice.tier is Tier.EAGER else capture(request)
         program = recomputed(program, self.execution.recomputation)
@@ -165,7 +165,7 @@ class Compilation:
     def _loaded(
         self, choice: Choice, cards: Cards, program: Program, with_gradients_apart: Callable[[], Program] | None
     ) -> Session:
-        """Choose a strategy, and compiled code if there is some."""
+        """Choose a strategy, and use compiled code if available."""
         self.tell(CompilationProgress(fraction=0.8, doing="loading"))
         setup = self._setup(choice)
         strategy = StrategyChoice(

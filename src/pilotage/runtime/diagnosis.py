@@ -1,4 +1,4 @@
-"""What happens when a step fails: it may continue, or the error says which operation, which line, what to try."""
+"""Handles failed steps: training may continue, or the error names the operation, the line and remedies."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory")
 
 
 _TORN = (
-    "The call was broken off in the middle of an update. The module shows its weights as they were when they were last "
-    "read, or sent to the device. Restore a checkpoint before you train on."
+    "The call was interrupted in the middle of an update. The module shows the weights that were last read or sent to "
+    "the device. Restore a checkpoint before training continues."
 )
 """The warning after an interrupted update."""
 
@@ -48,7 +48,7 @@ class Failures:
         if failure.is_late:
             self.tell(Warned(message=late_notice(failure, updates)))
         else:
-            self.tell(Warned(message=f"{explain(failure, error, updates)} Training goes on, unchecked."))
+            self.tell(Warned(message=f"{explain(failure, error, updates)} Training continues without checks."))
         return True
 
     def recover(self, error: BaseException, state: ProgramState, trained: TrainedWeights | None) -> None:
@@ -84,7 +84,7 @@ def late_notice(failure: StepFailure, updates: int) -> str:
     """The warning about a loss that was checked when its step was over."""
     return (
         f"The loss at update {updates + failure.step.iteration + 1} is not finite. {_TOLD_LATE} {_LOSS_ADVICE} "
-        "Training goes on, unchecked."
+        "Training continues without checks."
     )
 
 
@@ -107,12 +107,12 @@ def operation(node: Node) -> str:
 
 
 _LOSS_ADVICE = (
-    "Try a smaller learning rate, gradient clipping, a look at the data of this batch, or float32 where half precision "
-    "is used. The weights are still those of the update before."
+    "Check the data of this batch, or try a smaller learning rate, gradient clipping, or float32 instead of half "
+    "precision. The weights are still those of the previous update."
 )
 _TOLD_LATE = (
-    "Compiled code and pipelines tell it when the step is over: run one process with PILOTAGE_TIER=graph to learn "
-    "which operation is to blame."
+    "Compiled code and pipelines check the loss only after the step: run one process with PILOTAGE_TIER=graph to find "
+    "the operation."
 )
 _MEMORY_ADVICE = (
     "Try a smaller batch with more gradient accumulation, half precision, activation checkpointing, or fewer replicas "
@@ -125,7 +125,7 @@ def _first_trouble(failure: StepFailure) -> str:
     if failure.is_late:
         return _TOLD_LATE
     if graph is None:
-        return "The eager tier does not look for the operation; run the graph tier, or step through forward."
+        return "The eager tier does not search for the operation; run the graph tier, or step through forward."
     outside = failure.streams.states
     try:
         search = _Search(graph)
@@ -137,7 +137,7 @@ def _first_trouble(failure: StepFailure) -> str:
 
 
 class _Search(Interpreter):
-    """Runs a step again, one operation at a time, and looks at every result."""
+    """Repeats a step, one operation at a time, and checks every result."""
 
     def __init__(self, graph: GraphModule) -> None:
         super().__init__(graph)
@@ -180,7 +180,7 @@ def _named(node: Node) -> str:
 
 
 def _running(failure: StepFailure, error: Exception) -> str:
-    """Which operation was running when the error came up, from the generated code's own line."""
+    """The operation that was running when the error occurred, from the line of the generated code."""
     graph = failure.computation.graph
     if graph is None:
         return "in the eager tier"

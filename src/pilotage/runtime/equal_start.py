@@ -50,9 +50,9 @@ def equalize(
 def equalize_instances(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ()) -> str | None:
     """Copy the state of instance 0 to instances that differ; returns a warning if there were any.
 
-    Each instance keeps ``own_buffers`` as they are, if weights and optimizer state are equal everywhere.
+    Each instance keeps its ``own_buffers`` if weights and optimizer state are equal everywhere.
     """
-    # Slots that are divided among instances are in one instance only.
+    # A slot that is sharded is in only one instance.
     own = {} if state.optimizer_shards is not None else state.slots
     slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
     counters = {counter.value: tensor for counter, tensor in state.counters.items()}
@@ -72,7 +72,7 @@ def equalize_stages(group: PipelineGroup, module: nn.Module) -> str | None:
 
 def _notice(which: str, unequal: list[str]) -> str:
     return (
-        f"The {which} would have begun with different values of {len(unequal)} tensors, {unequal[0]} among them; all "
-        f"of them begin with those of {which.removesuffix('s')} 0. Seed torch in the same way everywhere, or load the "
+        f"The {which} would have started with different values of {len(unequal)} tensors, including {unequal[0]}; all "
+        f"of them start with those of {which.removesuffix('s')} 0. Seed torch in the same way everywhere, or load the "
         "same checkpoint."
     )

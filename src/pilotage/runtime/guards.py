@@ -1,7 +1,7 @@
-"""What a wrapped model must not do in silence.
+"""Refuses methods that would silently lose a wrapped model.
 
-A wrapper that handed `.to(device)` on to its module would return the bare module, and training would leave the
-accelerator without a word. That has happened in published ports. Here it raises, with the remedy.
+A wrapper that passed `.to(device)` on to its module would return the bare module, and training would silently leave the
+accelerator, as has happened in published ports. Here it raises an error with the remedy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pilotage.runtime.executor import Executor
 
 
 class GuardedModel:
-    """Methods of a module that a wrapped model answers itself."""
+    """Methods of a module that a wrapped model implements itself."""
 
     _executor: Executor
 
@@ -46,12 +46,12 @@ class GuardedModel:
         self._refuse_move("to_empty")
 
     def train(self, mode: bool = True) -> Self:
-        """Put the module in training mode, or out of it; a compiled program is captured anew at the next call."""
+        """Put the module in training mode, or out of it; a compiled program is captured again at the next call."""
         self._executor.set_mode(mode)
         return self
 
     def eval(self) -> Self:
-        """Put the module in evaluation mode; a compiled program is captured anew at the next call."""
+        """Put the module in evaluation mode; a compiled program is captured again at the next call."""
         return self.train(False)
 
     def half(self) -> Self:
@@ -84,7 +84,7 @@ class GuardedModel:
     def _convert(self, method: str, *args: Any) -> Self:
         if self._executor.is_compiled:
             raise LostModelError(
-                f".{method}() was called on a wrapped model that is compiled already; its program has the old type "
+                f".{method}() was called on a wrapped model that is already compiled; its program has the old type "
                 f"built in. Call .{method}() on the module before it is wrapped, or destroy() first."
             )
         getattr(self._executor.module, method)(*args)

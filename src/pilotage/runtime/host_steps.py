@@ -42,13 +42,13 @@ class HostSteps:
         self.noted: dict[torch.optim.Optimizer, str] = {}
         """Which optimizers were stepped since the weights were last sent, and where."""
         self.transfers = 0
-        """How often weights have gone from the host to the device, or back for good."""
+        """How often weights were sent to the device, or returned to the host by detaching."""
         self._remedy = remedy
         self._reports_own = reports_own
         self._sends_edits = sends_edits
         self._parameters: frozenset[int] = frozenset()
         self._known: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
-        """Optimizers that need no further look, with the number of their groups: strangers, and those reported."""
+        """Optimizers that need no further check (unrelated or reported), with the number of their groups."""
 
     @property
     def optimizer(self) -> torch.optim.Optimizer | None:
@@ -72,12 +72,12 @@ class HostSteps:
         self.sent()
 
     def sent(self) -> None:
-        """The host's weights were sent to the device, with whatever was changed there."""
+        """The host's weights were sent to the device, including changes made on the host."""
         self.transfers += 1
         self.noted.clear()
 
     def note(self, optimizer: torch.optim.Optimizer, *, is_given: bool) -> None:
-        """An optimizer was stepped; ``is_given`` tells whether some program trains with it."""
+        """An optimizer was stepped; ``is_given`` says whether a program trains with it."""
         if self._known.get(optimizer) == len(optimizer.param_groups) or optimizer in self.noted:
             return
         shared = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._parameters]
@@ -139,12 +139,12 @@ _HOOK = _Hook()
 
 
 def is_given_to_a_program(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether a program that is attached at present trains with this optimizer."""
+    """Whether an attached program trains with this optimizer."""
     return _HOOK.knows(optimizer)
 
 
 def _have_gradients(parameters: Iterable[Tensor]) -> bool:
-    # Whether there is a gradient can be asked of weights that are not up to date with the device.
+    # Stale weights can tell whether they have a gradient.
     with DisableTorchFunctionSubclass():
         return any(parameter.grad is not None for parameter in parameters)
 

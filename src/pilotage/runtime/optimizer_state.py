@@ -17,12 +17,12 @@ from pilotage.program.layout import Counter, Slot
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerState:
-    """What an optimizer keeps from update to update."""
+    """The state of an optimizer between updates."""
 
     slots: dict[Slot, Tensor]
     updates: float
     loss_scale: float = 1.0
-    """The present scale of automatic loss scaling."""
+    """The current scale of automatic loss scaling."""
 
     @classmethod
     def of(cls, state: ProgramState) -> OptimizerState:

@@ -1,4 +1,4 @@
-"""What an executor has done, and where."""
+"""A record of what an executor ran, and where."""
 
 from __future__ import annotations
 

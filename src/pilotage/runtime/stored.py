@@ -36,26 +36,26 @@ _LARGEST_RANDOM_STATE = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModel:
-    """What a file holds."""
+    """The content of a file."""
 
     program: Program
     signature: CallSignature
     weights: dict[str, Tensor] | None
-    """Parameters and buffers; None where they were left out."""
+    """Parameters and buffers; None if they were left out."""
 
     tied: dict[str, str] = field(default_factory=dict)
-    """Other names of parameters and buffers, each with the name that its tensor is kept under."""
+    """Other names of parameters and buffers, each with the name under which its tensor is stored."""
 
     hidden: tuple[str, ...] = ()
-    """Buffers that the module's state dictionary leaves out."""
+    """Non-persistent buffers, which the module's state dictionary leaves out."""
 
     optimizer: OptimizerState | None = None
     random_streams: list[Tensor] | None = None
     code: PackedCode | None = None
-    """Compiled code, to be used only where the file is trusted."""
+    """Compiled code, to be used only if the file is trusted."""
 
     extra: dict[str, Any] = field(default_factory=dict)
-    """Whatever a facade wants to remember, as plain data."""
+    """Additional plain data of a drop-in."""
 
 
 def store(
@@ -70,15 +70,15 @@ def store(
     session = executor.session
     if executor.pipeline_group is not None:
         raise OptionError(
-            "The program is one stage of several, so that its file would be of no use elsewhere. Save state_dict() "
+            "The program is one stage of several, so its file would be useless elsewhere. Save state_dict() "
             "instead, or compile and save it in one process."
         )
     if session.gather is not None:
         raise OptionError(
-            "The program updates only this instance's share of the parameters, so that its file would be of no use "
-            "elsewhere. Save state_dict() of model and optimizer instead, or do not share out the optimizer's state."
+            "The program updates only this instance's share of the parameters, so its file would be useless "
+            "elsewhere. Save state_dict() of model and optimizer instead, or do not shard the optimizer state."
         )
-    # The optimizer's numbers may have changed since the program was captured.
+    # The optimizer's values may have changed since the program was captured.
     program, constants = program_to_data(replace(session.captured, plan=executor.plan))
     tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
     if with_weights:
@@ -112,15 +112,15 @@ def _machine_code(entry: Entry) -> dict[str, Tensor]:
 
 
 def read_stored(path: Path, permission: Permission = UNTRUSTED) -> StoredModel:
-    """Read a file of `store`; raises if it is another file, or if its program does what it may not do."""
+    """Read a file of `store`; raises if it is another kind of file, or if its program does something forbidden."""
     content, mapped = read_archive(path)
     if "program" not in content:
         kind = "a checkpoint" if "step" in content else "other data"
         raise ProgramFileError(
-            f"{path} holds {kind} and no compiled model. Name the file of a compiled model, or continue a checkpoint "
-            "with restore_checkpoint()."
+            f"{path} contains {kind}, not a compiled model. Name the file of a compiled model, or continue a "
+            "checkpoint with restore_checkpoint()."
         )
-    # The model outlives the file, which somebody may overwrite.
+    # The model outlives the file, which may be overwritten.
     tensors = {name: tensor.clone() for name, tensor in mapped.items()}
     with well_formed(str(path)):
         program = program_from_data(content["program"], _named(tensors, "constant/"), permission)
@@ -162,7 +162,7 @@ def _check_tensors(given: Mapping[str, Tensor], wanted: Mapping[str, TensorSpec]
     if given.keys() != wanted.keys():
         odd = _few(given.keys() ^ wanted.keys())
         raise ProgramFileError(
-            f"The {what} in the file are not those of its program: {odd}. It was altered or is damaged."
+            f"The {what} in the file are not those of its program: {odd}. It was modified or is damaged."
         )
     for name, tensor in given.items():
         if (tuple(tensor.shape), tensor.dtype) != (wanted[name].shape, wanted[name].dtype):
@@ -193,11 +193,11 @@ def _stored(content: dict[str, Any], tensors: dict[str, Tensor], program: Progra
 
 
 class BareModule(nn.Module):
-    """Weights under the names that they had in a module whose class is not at hand."""
+    """Weights under their original names, without the class of the module."""
 
     @classmethod
     def of(cls, stored: StoredModel) -> BareModule:
-        """A module that holds a stored model's weights, and none of its Python."""
+        """A module with the weights of a stored model, but without its Python code."""
         module = cls()
         assert stored.weights is not None
         for name, tensor in stored.weights.items():
@@ -223,9 +223,9 @@ class BareModule(nn.Module):
             owner.register_buffer(last, tensor, persistent=persistent)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Say that the class is missing; the stored program is what runs."""
+        """Raise: only the stored program can run without the class."""
         raise RuntimeError(
-            "This module was read from a file and has no Python of its own. Call the wrapped model, or load the file "
+            "This module was read from a file and has no Python code. Call the wrapped model, or load the file "
             "with an instance of the original class."
         )
 

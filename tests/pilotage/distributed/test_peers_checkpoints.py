@@ -129,7 +129,7 @@ def test_instances_agree_on_the_run_the_step_and_the_refusal(world, tmp_path):
         assert seen["lost"].startswith("ProgramFileError: No checkpoint in")
         assert "0000 has 3, 4; 0001 has 2, 4" in seen["lost"]
         assert seen["refused"].startswith("OptionError: ")
-        assert "holds checkpoints of another run; the last one is step 1" in seen["refused"]
+        assert "contains checkpoints of another run; the last one is step 1" in seen["refused"]
         assert seen["first"] is None
         assert "was not finished by every process" in seen["first warnings"][0]
         assert seen["then"] == 2

@@ -175,7 +175,7 @@ def test_weights_and_data_are_those_of_the_first_stage(seen):
     for each in seen:
         weights, warnings = each["apart"]
         same(weights, reference)
-        assert "stages would have begun with different values of 4 tensors, first.weight among them" in warnings[0]
+        assert "stages would have started with different values of 4 tensors, including first.weight" in warnings[0]
 
 
 def test_dropout_is_the_same_in_every_run_and_all_stages_see_the_same(seen):

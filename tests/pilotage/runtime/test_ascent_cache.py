@@ -174,7 +174,7 @@ def test_a_program_stays_in_the_graph_tier_if_its_compiled_code_cannot_be_used(t
     assert wrapped.record.latest_tier == "graph"
     (warning,) = warnings(heard)
     assert "The program stays on the graph tier" in warning
-    assert {"gone": "is gone from", "cut": "0.so is not what was written", "unloadable": "cannot be loaded"}[
+    assert {"gone": "has disappeared from", "cut": "0.so is not what was written", "unloadable": "cannot be loaded"}[
         damage
     ] in warning
 

@@ -86,7 +86,7 @@ def test_tied_weights_stay_tied(stored):
 
 
 def test_a_module_from_a_file_has_no_forward(stored):
-    with pytest.raises(RuntimeError, match="has no Python of its own"):
+    with pytest.raises(RuntimeError, match="has no Python code"):
         BareModule.of(stored[1])(torch.ones(1, 3))
 
 
@@ -164,7 +164,7 @@ def test_tensors_stay_valid_if_the_file_is_overwritten(stored, tmp_path):
 def test_a_checkpoint_is_not_taken_for_a_compiled_model(stored, tmp_path):
     step, _ = stored
     path = step.save_checkpoint(tmp_path / "checkpoints", 3)
-    with pytest.raises(ProgramFileError, match="holds a checkpoint and no compiled model"):
+    with pytest.raises(ProgramFileError, match="contains a checkpoint, not a compiled model"):
         read_stored(path)
 
 

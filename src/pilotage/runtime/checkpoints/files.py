@@ -1,4 +1,4 @@
-"""The checkpoint files of one process in a folder: which run wrote each of them, in which order, and which may go."""
+"""The checkpoint files of one process in a folder: the run and order of each, and which of them to remove."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _PATTERN = re.compile(r"checkpoint-(\d{8,18})-(\d+(?:-\d+)?)\.pilotage")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stamp:
-    """Who wrote a checkpoint: files of all processes with the same run, attempt and number belong together."""
+    """The origin of a checkpoint: files of all processes with the same run, attempt and number belong together."""
 
     run: str
-    """Of a training from its first step on, through all restarts."""
+    """Identifies a training from its first step, through all restarts."""
 
     attempt: str
-    """Of the time since the run was begun or last restored."""
+    """Identifies the time since the run started or was last restored."""
 
     number: int
-    """How many times the attempt has saved, this one included."""
+    """How often the attempt has saved, including this time."""
 
     order: int
-    """Of all files of this process in the folder, those with a lower one were written before."""
+    """Grows with every file that this process writes to the folder."""
 
     resumed: bool
-    """Whether the attempt went on from a checkpoint."""
+    """Whether the attempt continued from a checkpoint."""
 
     def to_data(self) -> dict[str, Any]:
         """The stamp as plain data."""
@@ -39,7 +39,7 @@ class Stamp:
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> Stamp | None:
-        """The stamp in a file; None in files that were written before there were stamps."""
+        """The stamp in a file; None in files of older versions, which have none."""
         data = content.get("stamp")
         if data is None:
             return None
@@ -51,7 +51,7 @@ class Stamp:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckpointFile:
-    """One file, as far as its content says; its tensors have not been looked at."""
+    """One file and its metadata; its tensors were not read."""
 
     path: Path
     step: int
@@ -61,34 +61,34 @@ class CheckpointFile:
 
     @property
     def described(self) -> str:
-        """The file in a message."""
+        """How messages name the file."""
         return f"step {self.step} ({self.path.name})"
 
     @property
     def key(self) -> tuple[str, str, int, int]:
-        """Equal in the files of all processes that were written by one save."""
+        """The same for the files of all processes from one save."""
         if self.stamp is None:
             return ("", "", 0, self.step)
         return (self.stamp.run, self.stamp.attempt, self.stamp.number, self.step)
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its place among the files of its process, by when they were written."""
+        """Its position among the files of its process, in the order of writing."""
         return (0 if self.stamp is None else self.stamp.order, self.step)
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the very first checkpoint of its run, so that there need not be an older one."""
+        """Whether it is the first checkpoint of its run, so that no older one is expected."""
         return self.stamp is not None and self.stamp.number == 1 and not self.stamp.resumed
 
 
 def file_of(folder: Path, step: int, process: str) -> Path:
-    """Where a process saves a step."""
+    """The file in which a process saves a step."""
     return folder / _NAME.format(step=step, process=process)
 
 
 def files_in(folder: Path, process: str | None = None) -> list[CheckpointFile]:
-    """The checkpoints of a process, or of all; in the order in which they were written, unreadable ones first."""
+    """The checkpoints of one or all processes, in the order of writing, unreadable ones first."""
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     matches = [(path, match) for path in paths if (match := _PATTERN.fullmatch(path.name))]
     found = [_looked_at(path, int(match[1])) for path, match in matches if process in (None, match[2])]
@@ -103,16 +103,16 @@ def processes_in(folder: Path) -> list[str]:
 
 
 def remove_unfinished(folder: Path, process: str) -> None:
-    """Remove what a process left half-written when it was killed."""
+    """Remove incomplete files of a killed process."""
     for unfinished in folder.glob(f".checkpoint-*-{process}.pilotage.*"):
         unfinished.unlink(missing_ok=True)
 
 
 def superfluous(files: list[CheckpointFile], keep: int, attempt: str, resumed: tuple[int, int]) -> list[Path]:
-    """Which files of a process may go, so that the last few stay; one that cannot be read is left to the user.
+    """The files of a process to remove, so that the newest few stay; unreadable ones are never removed.
 
-    Those go first that training can never go on from: what earlier attempts wrote after the checkpoint which this
-    attempt went on from.
+    Files that training can never continue from go first: those that earlier attempts wrote after the checkpoint from
+    which this attempt continued.
     """
 
     def rank(file: CheckpointFile) -> tuple[bool, tuple[int, int]]:
@@ -127,7 +127,7 @@ def _looked_at(path: Path, step: int) -> CheckpointFile | None:
     try:
         content = read_content(path)
         if content.get("step") != step:
-            raise ValueError(f"its name says step {step}, and its content {content.get('step')}")
+            raise ValueError(f"its name says step {step}, but its content {content.get('step')}")
         return CheckpointFile(path=path, step=step, stamp=Stamp.of(content))
     except FileNotFoundError:
         return None

@@ -1,7 +1,7 @@
-"""All that training goes on from, in files that are whole or not there.
+"""Everything needed to resume training, in files that are complete or absent.
 
-A folder belongs to one run: the checkpoints that a training writes from its first step on, through all restarts. A run
-that was not restored from a folder does not write into one that holds checkpoints of another run.
+A folder belongs to one run, which is a training from its first step through all restarts. A run that was not restored
+from a folder does not write to it if it contains checkpoints of another run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pilotage.storage.archive import read_archive, write_archive
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Where training had got to."""
+    """The position of the training that was saved."""
 
     step: int
     position: Any
-    """What the caller has saved beside it as plain data, the place in the data for instance."""
+    """Plain data of the caller, such as the position in the data."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Checkpoints:
 
     folder: Path
     keep: int = 3
-    """How many of the last ones stay."""
+    """How many checkpoints are kept."""
 
     run: CheckpointRun = field(default_factory=CheckpointRun)
     """The run that is being trained."""
@@ -49,13 +49,14 @@ class Checkpoints:
     def __post_init__(self) -> None:
         if self.keep < 2:
             raise OptionError(
-                f"keep is {self.keep}. At least 2 have to stay: an instance may be one behind the others."
+                f"keep is {self.keep}. At least 2 have to stay, because an instance may be one checkpoint behind the "
+                "others."
             )
 
     def save(self, executor: Executor, step: int, position: Any = None) -> Path:
         """Write weights, buffers of all replicas, optimizer and random streams, as far as this process has them.
 
-        The first save of a run that was not restored is an exchange: all processes have to come to it.
+        The first save of a run that was not restored is collective: every process must call it.
         """
         _check_position(step, position)
         process, tensors = _process(executor), tensors_of(executor)
@@ -79,9 +80,10 @@ class Checkpoints:
         return path
 
     def restore(self, executor: Executor) -> Checkpoint | None:
-        """Go on from the last step that every process has a whole file of; None where nothing was ever saved.
+        """Resume from the last step that every process has saved completely; None if nothing was saved.
 
-        A damaged file is named in a warning where an older checkpoint is whole in every process, and else in an error.
+        Damaged files are named: in a warning if an older checkpoint is complete in every process, otherwise in an
+        error.
         """
         process = _process(executor)
         remove_unfinished(self.folder, process)
@@ -106,12 +108,12 @@ class Checkpoints:
         return None if found is None else Checkpoint(step=found.file.step, position=found.content["position"])
 
     def _claim(self, executor: Executor) -> None:
-        """Make sure that the folder is this run's; raises in all processes where it is another's."""
+        """Make sure that the folder belongs to this run; otherwise raise in all processes."""
         if self.run.name is not None and self.run.owns(self.folder):
             return
         foreign = self.run.foreign(files_in(self.folder))
         own: dict[str, Any] = {"proposed": CheckpointRun.proposed(), "last": foreign[-1].described if foreign else None}
-        # Restored runs have a name that all agree on, and the same folder looks the same to all of them.
+        # All processes of a restored run agree on its name and see the same folder.
         everyone = [own] if self.run.name is not None else _of_everyone(executor, own)
         if last := next((one["last"] for one in everyone if one["last"] is not None), None):
             raise refuse_folder(self.folder, last)
@@ -120,13 +122,13 @@ class Checkpoints:
         self.run.take(self.folder)
 
     def _agreed_name(self, everyone: list[dict[str, Any]]) -> tuple[str, str]:
-        """The name of the run in the folder, or a new one; and one for what follows now."""
+        """The name of the run in the folder, or a new one, and a name for this attempt."""
         runs = {key[0]: key[3] for one in everyone for key in one["keys"] if key[0]}
         if len(runs) > 1:
             listed = ", ".join(f"{name} up to step {step}" for name, step in runs.items())
             raise ProgramFileError(
-                f"{self.folder} holds checkpoints of {len(runs)} runs: {listed}. Move those aside that are not to be "
-                "continued."
+                f"{self.folder} contains checkpoints of {len(runs)} runs: {listed}. Move the runs away that should "
+                "not be continued."
             )
         proposed = everyone[0]["proposed"]
         return next(iter(runs), proposed), proposed
@@ -134,7 +136,7 @@ class Checkpoints:
     def _newest(
         self, executor: Executor, files: list[CheckpointFile], keys: list[tuple[Any, ...]], damage: list[str]
     ) -> CheckpointContents | None:
-        """The last checkpoint that turns out to be whole in all processes; what is not is added to the damage."""
+        """The last checkpoint that is complete in all processes; damaged ones are added to the list."""
         here = {file.key: file for file in files}
         for key in reversed(keys):
             contents, problem = _read(here[key])
@@ -147,14 +149,14 @@ class Checkpoints:
     def _tell(
         self, executor: Executor, found: CheckpointContents | None, everyone: list[dict[str, Any]], damage: list[str]
     ) -> None:
-        """Warn about what was passed over; raise where training would begin anew although there are checkpoints."""
+        """Warn about skipped files; raise if training would start over although there are checkpoints."""
         if found is not None:
             if damage:
                 executor.warn(f"{' '.join(damage)} Training continues from step {found.file.step}.")
             return
         if damage:
             raise ProgramFileError(
-                f"No checkpoint in {self.folder} is whole in every process. {' '.join(damage)} Remove the damaged "
+                f"No checkpoint in {self.folder} is complete in every process. {' '.join(damage)} Remove the damaged "
                 "files to start from the beginning."
             )
         here = {one["process"] for one in everyone}
@@ -170,16 +172,15 @@ class Checkpoints:
             f"{one['process']} has {', '.join(str(key[3]) for key in one['keys']) or 'none'}" for one in everyone
         )
         if strangers:
-            listed += f"; {', '.join(strangers)}, which this job does not have, left files"
+            listed += f"; there are also files of {', '.join(strangers)}, which this job does not have"
         raise ProgramFileError(
-            f"No checkpoint in {self.folder} is there for every process of this job. The steps of each: {listed}. "
-            "Start as many instances and stages as have written them, put the missing files back, or choose another "
-            "folder."
+            f"No checkpoint in {self.folder} exists for every process of this job. The steps of each: {listed}. Start "
+            "the same number of instances and stages as before, restore the missing files, or choose another folder."
         )
 
 
 def _read(file: CheckpointFile) -> tuple[CheckpointContents | None, str | None]:
-    """What a file holds, or what is wrong with it."""
+    """The content of a file, or the problem with it."""
     try:
         content, tensors = read_archive(file.path)
         if not {type(content[name]) for name in ("updates", "loss_scale")} <= {int, float} or "position" not in content:
@@ -193,32 +194,32 @@ def _read(file: CheckpointFile) -> tuple[CheckpointContents | None, str | None]:
 
 def _check_position(step: int, position: Any) -> None:
     if type(step) is not int or not 0 <= step < 10**18:
-        raise OptionError(f"step is {step!r}. It has to be a whole number from 0 on.")
+        raise OptionError(f"step is {step!r}. It has to be a whole number of at least 0.")
     _check_plain(position, 0)
 
 
 def _check_plain(value: Any, depth: int) -> None:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise OptionError(f"position has keys that are not strings: {value!r}. A file would change them.")
+            raise OptionError(f"position has keys that are not strings: {value!r}. JSON would change them.")
         value = list(value.values())
     if isinstance(value, (list, tuple)):
         for each in value if depth <= 100 else ():
             _check_plain(each, depth + 1)
     elif value is not None and not isinstance(value, (str, int, float)):
         raise OptionError(
-            f"position holds {value!r}, a {type(value).__name__}. Use numbers, strings, lists and dictionaries."
+            f"position contains {value!r}, a {type(value).__name__}. Use numbers, strings, lists and dictionaries."
         )
 
 
 def _common_keys(everyone: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """The saves that all processes have files of, in the order in which they were made."""
+    """The saves for which all processes have files, in order."""
     keys = [[tuple(key) for key in one["keys"]] for one in everyone]
     return [key for key in keys[0] if all(key in others for others in keys)]
 
 
 def _process(executor: Executor) -> str:
-    """What files of this process are called: by its instance and, where that is several processes, its stage."""
+    """The name of this process in file names: its instance and, if stages are processes, its stage."""
     instance = f"{executor.execution.instance:04d}"
     return instance if executor.pipeline_group is None else f"{instance}-{executor.pipeline_group.stage:02d}"
 

@@ -1,4 +1,4 @@
-"""The run that a process trains: begun by its first checkpoint, or taken over from the one it was restored from."""
+"""The run that a process trains: started by its first checkpoint, or continued from a restored one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pilotage.runtime.checkpoints.files import CheckpointFile, Stamp
 
 @dataclass(kw_only=True)
 class CheckpointRun:
-    """What the checkpoints of a wrapped model are marked with, the same in all processes of a job."""
+    """The run of a wrapped model's checkpoints, the same in all processes of a job."""
 
     name: str | None = None
-    """None before the run was begun or restored."""
+    """None before the run is started or restored."""
 
     attempt: str = ""
     saves: int = 0
     resumed: bool = False
     _folders: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """Folders known to be this run's, each with the place of the file that it was restored from."""
+    """Folders that belong to this run, each with the position of the file that it was restored from."""
 
     @staticmethod
     def proposed() -> str:
@@ -42,11 +42,11 @@ class CheckpointRun:
         self._folders.setdefault(folder.resolve(), _EVERYTHING)
 
     def restored_place(self, folder: Path) -> tuple[int, int]:
-        """What was written to a folder after this, by earlier attempts, is of no use any more."""
+        """Files that earlier attempts wrote after this position are obsolete."""
         return self._folders.get(folder.resolve(), _EVERYTHING)
 
     def stamp(self, files: list[CheckpointFile]) -> Stamp:
-        """The mark of one more checkpoint, beside those that there are."""
+        """The stamp of the next checkpoint, after the existing ones."""
         assert self.name is not None
         self.saves += 1
         order = 1 + max((file.place[0] for file in files), default=0)
@@ -58,13 +58,14 @@ class CheckpointRun:
 
 
 _EVERYTHING = (2**63, 0)
-"""A place after all files."""
+"""A position after all files."""
 
 
 def refuse_folder(folder: Path, last: str) -> OptionError:
-    """What to say about a folder with checkpoints of another run, ``last`` being the one that was written last."""
+    """The error for a folder with checkpoints of another run; ``last`` was written last."""
     return OptionError(
-        f"{folder} holds checkpoints of another run; the last one is {last}. Call restore_checkpoint({str(folder)!r}) "
-        "before training to continue that run, or save this one to another folder. If the other run is of no use any "
-        "more, remove its files. Nothing was saved or removed."
+        f"{folder} contains checkpoints of another run; the last one is {last}. Call "
+        f"restore_checkpoint({str(folder)!r}) "
+        "before training to continue that run, or save this one to another folder. If the other run is no longer "
+        "needed, remove its files. Nothing was saved or removed."
     )

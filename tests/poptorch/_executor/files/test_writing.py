@@ -121,5 +121,5 @@ def test_calling_a_module_without_its_class_explains_why(path, inputs, targets, 
     model = trainer()
     model.compile(inputs, targets)
     model.save(path)
-    with pytest.raises(RuntimeError, match="has no Python of its own"):
+    with pytest.raises(RuntimeError, match="has no Python code"):
         poptorch.load(path).model(inputs)
