@@ -72,7 +72,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
+    """Import a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'pilotage' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

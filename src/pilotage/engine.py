@@ -1,6 +1,6 @@
 """What a drop-in may import of Pilotage, besides the public names of `import pilotage`.
 
-Importing it is cheap: each name is imported from its module when a drop-in first asks for it.
+Importing it is cheap: each name is imported from its module when a drop-in first uses it.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ _WHOLE = {module.rpartition(".")[2]: module for module in _MODULES}
 if not TYPE_CHECKING:  # A type checker would take any name for one that is offered.
 
     def __getattr__(name: str) -> Any:
-        """Import a name from its module when it is first asked for."""
+        """Import a name from its module when it is first used."""
         if name in _WHOLE:
             return importlib.import_module(_WHOLE[name])
         if name not in _HOMES:

@@ -1,7 +1,7 @@
 """Every private name of torch that Pilotage uses, checked when torch is first used.
 
 A name of torch is private if a part of its path starts with one underscore (``torch._ops.OpOverload``,
-``Tensor._backward_hooks``, ``torch.ops.aten._to_copy``) or lies in ``torch.fx.experimental``, which has no
+``Tensor._backward_hooks``, ``torch.ops.aten._to_copy``) or is in ``torch.fx.experimental``, which has no
 documentation. torch may rename or remove such names in any release, so all other modules take them from here, and a
 test looks for those that do not. Names of operators as text, in tables of what a stored program may call, are data:
 an entry for an operator that torch does not have has no effect.
@@ -191,7 +191,7 @@ with _checked():
     foreach_zero_ = torch._foreach_zero_
     is_all_true = torch._is_all_true
 
-    # Operators as they stand in graphs.
+    # Operators in graphs.
     ASSERT_ASYNC = torch.ops.aten._assert_async.msg
     BATCH_NORM = torch.ops.aten._native_batch_norm_legit.default
     BATCH_NORM_WITHOUT_STATISTICS = torch.ops.aten._native_batch_norm_legit.no_stats

@@ -88,7 +88,7 @@ def _opened(path: Path) -> int:
 
 
 def _remove_obstacle(path: Path) -> None:
-    """Remove whatever has the name of the lock file; links are not followed."""
+    """Remove anything with the name of the lock file; links are not followed."""
     if path.is_dir() and not path.is_symlink():
         path.rmdir()
     else:
@@ -130,7 +130,7 @@ class BuildFolder:
 
 @contextlib.contextmanager
 def abandoned(path: Path) -> Iterator[bool]:
-    """Yield whether nobody works on a folder or file; nobody can start to inside the block."""
+    """Yield whether a folder or file is unused; it cannot come into use inside the block."""
     try:
         facts = path.lstat()
         if not stat.S_ISDIR(facts.st_mode) and not stat.S_ISREG(facts.st_mode):
@@ -150,7 +150,7 @@ def abandoned(path: Path) -> Iterator[bool]:
 
 
 def remove_abandoned(path: Path) -> bool:
-    """Remove a path unless somebody works on it; links are not followed. Returns whether it is gone."""
+    """Remove a path unless it is in use; links are not followed. Returns whether it was removed."""
     with abandoned(path) as is_free:
         if is_free and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

@@ -89,7 +89,7 @@ class Store:
         return not aside.exists() and not os.path.lexists(path)
 
     def remove(self, name: str) -> bool:
-        """Remove an entry and its thread count unless a running program uses it; returns whether it is gone."""
+        """Remove an entry and its thread count unless a running program uses it; returns whether it was removed."""
         folder = self.folder(name)
         with _unused(folder) as is_free:
             gone = is_free and self.discard(folder)

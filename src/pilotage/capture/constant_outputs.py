@@ -68,7 +68,7 @@ class DataFlow:
     """While active, tracks which memory depends on arguments, random numbers or code outside torch."""
 
     def __init__(self, arguments: Iterable[Tensor]) -> None:
-        # Memory freed during the run may be reused for another tensor, which is then recorded anew.
+        # Memory freed during the run may be reused for another tensor, which is then recorded again.
         self._varying = {_memory(tensor): True for tensor in arguments}
         self._values_are_out = False
         self._active = ExitStack()

@@ -44,7 +44,7 @@ class Entry:
         return {action: self._code(device, action) for action in actions if self._has(action)}
 
     def files(self) -> dict[str, bytes]:
-        """All its files as they were written; raises if any is missing or changed."""
+        """The contents of all its files; raises if any is missing or changed."""
         return {MANIFEST: self.sealed.text} | {name: self.sealed.read(name) for name in self.sealed.files()}
 
     def _code(self, device: torch.device, action: Action) -> NativeCode:

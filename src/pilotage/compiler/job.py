@@ -41,7 +41,7 @@ class Job:
     """Use compiled code even if it is slower."""
 
     about: Mapping[str, str] = field(default_factory=dict)
-    """A description of the program, for people who look at the cache."""
+    """A description of the program, shown by `pilotage cache`."""
 
     def write(self, path: Path) -> None:
         """Write the job to a file, without pickle."""

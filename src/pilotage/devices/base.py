@@ -68,11 +68,11 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do; ask for problems first."""
+        """What it can do; call `problem()` first."""
         ...
 
     def problem(self, *, asked: bool = True) -> str | None:
-        """Why it cannot be used here, or, unless it was asked for by name, why it should not be; None if it can."""
+        """Why it cannot be used here or, unless it was requested by name, should not be; None if it can."""
         ...
 
     def load(

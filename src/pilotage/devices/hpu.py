@@ -1,7 +1,7 @@
 """Intel Gaudi: through the vendor's PyTorch bridge, or on the drop-in that emulates the card.
 
-The vendor's path has not been run on a Gaudi card yet. The emulation is used only if it is asked for by name, and
-every log line and record says that it is one.
+The vendor's path has not been run on a Gaudi card yet. The emulation is used only if requested by name, and every log
+line and record says so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HpuBackend:
         )
 
     def problem(self, *, asked: bool = True) -> str | None:
-        """Why no card can be used on this machine; None if one can. The emulation has to be asked for."""
+        """Why no card can be used on this machine; None if one can. The emulation has to be requested."""
         if not asked and self._is_emulated:
             # Before anything else: looking for other problems would start the emulated device.
             return "habana_frameworks is the drop-in that emulates the card"

@@ -22,7 +22,7 @@ class Choice:
     tier: Tier
     reason: str
     rises: bool = False
-    """Whether the program may go on to a faster tier; not if the user has chosen one."""
+    """Whether the program may switch to a faster tier; not if the user has chosen one."""
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -39,7 +39,7 @@ def backends() -> dict[str, Backend]:
 
 
 def choose(backend: str | None = None, tier: Tier | None = None) -> Choice:
-    """The backend asked for by option or by PILOTAGE_BACKEND, else the best one present."""
+    """The backend requested by option or PILOTAGE_BACKEND, otherwise the best one available."""
     chosen, reason = _choose_backend(backend)
     wanted, can_do = tier or _tier_of_environment(), chosen.capabilities
     if wanted is not None and wanted not in can_do.tiers:

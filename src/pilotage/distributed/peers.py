@@ -131,7 +131,7 @@ class Peers:
                 dist.barrier()
 
     def have_separate_cards(self, device: torch.device) -> bool:
-        """Whether each process of the world has a card of its own, so that cards can communicate directly."""
+        """Whether each process of the world has its own card, so that cards can communicate directly."""
         if device.type not in dist.Backend.backend_capability[dist.Backend.NCCL] or not dist.is_nccl_available():
             return False
         card = str(torch.cuda.get_device_properties(device).uuid)

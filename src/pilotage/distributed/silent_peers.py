@@ -14,7 +14,7 @@ from pilotage.distributed.world import World
 from pilotage.torch_private import get_default_store
 
 GRACE = 5.0
-"""Seconds within which all waiting processes notice the failure; gloo tells most of them at once."""
+"""Seconds within which all waiting processes notice the failure; gloo notifies most of them at once."""
 
 _MARK = "pilotage present"
 

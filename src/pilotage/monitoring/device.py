@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """One device of this machine; None stands for what it does not report.
+    """One device of this machine; None means that a value is not reported.
 
     Large because each field is a column of the monitor.
     """

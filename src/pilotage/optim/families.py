@@ -17,7 +17,7 @@ from pilotage.optim.sgd import SGD
 __all__ = ["FAMILIES", "RULES", "Family", "GroupSettings", "Refinements", "family_of"]
 
 FAMILIES = (SGD, ADAMW, ADAM, RMSPROP, LAMB)
-"""Every family; a class stands before those that it is derived from."""
+"""Every family; a class comes before its base classes."""
 
 RULES: Mapping[str, type[UpdateRule]] = {family.rule.__name__: family.rule for family in FAMILIES}
 """Every update rule, by the name that stored programs give it."""

@@ -18,10 +18,10 @@ class Variable:
     name: str
 
     type: str
-    """What the text stands for, in words."""
+    """A description of the value."""
 
     default: str
-    """The value that counts when the variable is unset or empty, in words; empty if there is none."""
+    """A description of the default, if the variable is unset or empty; empty if there is none."""
 
     meaning: str
     """One sentence for the user."""

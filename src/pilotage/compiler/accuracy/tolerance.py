@@ -59,7 +59,7 @@ class Tolerance:
             self._errors = [max(pair) for pair in zip(self._errors, self._errors_of(results), strict=True)]
 
     def objection(self, found: Sequence[Tensor]) -> str:
-        """The result of another way with the largest error, in words; empty if all are within the tolerance."""
+        """A description of the result with the largest error; empty if all are within the tolerance."""
         objections = [*self._differing(found), *self._less_exact(found)]
         return max(objections)[1] if objections else ""
 
@@ -109,7 +109,7 @@ def _digit(result: Tensor) -> float:
 def _error(result: Tensor, expected: Tensor, exact: Tensor) -> float:
     """The relative error; elements that are not finite in the graph or in float64 are ignored."""
     if exact.dtype == expected.dtype:
-        # The reference has the same precision as the graph, so it is no better.
+        # The reference has the same precision as the graph, so it is not better.
         return 0.0
     compared = expected.isfinite() & exact.isfinite() & result.isfinite()
     difference = torch.where(compared, result.to(exact.dtype) - exact, 0.0)

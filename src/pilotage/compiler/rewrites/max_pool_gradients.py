@@ -52,7 +52,7 @@ def _in_pairs(kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[lis
 
 @cache
 def _operation() -> tuple[Any, torch.library.Library]:
-    """The operation, which Inductor lowers and nobody calls, and the library that keeps it alive."""
+    """The operation, which only Inductor uses, and the library that keeps it alive."""
     from pilotage.torch_private import lowering
 
     library = torch.library.Library("pilotage_native", "FRAGMENT")

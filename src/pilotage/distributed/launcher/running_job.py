@@ -118,7 +118,7 @@ class RunningJob:
 
 
 def _started(start: ProcessStart) -> subprocess.Popen[bytes]:
-    # A process group of its own, so that Ctrl-C in a terminal arrives once, through the launcher.
+    # A separate process group, so that Ctrl-C in a terminal arrives once, through the launcher.
     process = subprocess.Popen(
         start.command,
         stdin=subprocess.PIPE,
