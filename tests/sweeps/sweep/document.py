@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "supported-operations.md"
 RESULTS = Path(__file__).parent.parent / "results.json"
 
 KINDS = {
-    "no processor": "does not run in eager PyTorch on a processor",
+    "no processor": "does not run in eager PyTorch on a CPU",
     "open shape": "the shape of the result depends on the values of a tensor",
     "python value": "the result is a Python value that depends on a tensor",
     "sparse": "inputs and outputs of a program are dense",
@@ -26,27 +26,27 @@ KINDS = {
 TEXT = """\
 # Supported operations
 
-What PyTorch can trace runs. Look an operation up under [What does not run](#what-does-not-run): if it is not there, it
-runs, forward and backward; if it is, [What to write instead](#what-to-write-instead) has the rewrite. PopTorch's own
+Operations that PyTorch can trace are supported. If an operation is not listed under [What does not
+run](#what-does-not-run), it runs, forward and backward; otherwise [What to write instead](#what-to-write-instead) has a rewrite. PopTorch's own
 operations, from `poptorch.for_loop` to `poptorch.custom_op`, are in [PopTorch, name by
 name](poptorch-parity.md#operations).
 
 This page is written by a sweep over torch's own test databases, `op_db` with its operations and `module_db` with its
 modules, in torch {torch}. Every sample goes through `poptorch.inferenceModel`, and
 its shape, type and values are compared with eager PyTorch; for gradients it goes through `poptorch.trainingModel` with
-plain SGD, and the change of every parameter is compared. Gradients arrive in both orders of dimensions, since that is
-where kernels differ.
+plain SGD, and the change of every parameter is compared. Gradients are given in both orders of dimensions, because
+kernels differ there.
 
-- **inference**: all samples in float32, or in the first of complex64, int64, bool and float8 where there is no float32.
+- **inference**: all samples in float32, or in the first of complex64, int64, bool and float8 if there is no float32.
 - **half**: two samples of each entry in float16.
 - **gradients**: up to sixteen samples of each entry that has gradients.
 
 {table}
 
-*Equal* is to the last bit, *close* within 1e-5 (float32) or 1e-2 (float16) relative; entries count as equal where all
-their samples in scope are one or the other. *Refused* is refused with an error that names the function, the user's line
-and a rewrite, *stopped* is an error in the run. *In scope* are entries with static shapes that run on a processor in
-eager PyTorch; of their samples only those count that do so, too. Samples that fail in eager PyTorch are in no column.
+*Equal* means bitwise equal, *close* within 1e-5 (float32) or 1e-2 (float16) relative; an entry counts as equal if all
+its samples in scope are equal or close. *Refused* samples raise an error that names the function, the user's line
+and a rewrite; *stopped* ones fail when they run. *In scope* are entries with static shapes that run on a CPU in
+eager PyTorch, and their samples that do so. Samples that fail in eager PyTorch are not counted.
 Uninitialised tensors (`empty` and its relatives) are compared by shape and type.
 
 ## What does not run
@@ -59,14 +59,14 @@ Uninitialised tensors (`empty` and its relatives) are compared by shape and type
 
 ## What is computed differently
 
-- Checks of values are taken as passed: the variance of `gaussian_nll_loss`, the weights of `cov`, the windows of
+- Checks of values are skipped: the variance of `gaussian_nll_loss`, the weights of `cov`, the windows of
   `istft`, arguments and samples of distributions.
-- `bincount` with `minlength` has exactly that many bins, and a larger number is an error.
-- `x[i]`, `select` and `narrow` at a position that is a tensor give copies and not views; a write into one is refused.
+- `bincount` with `minlength` has exactly that many bins, and a larger value is an error.
+- `x[i]`, `select` and `narrow` at a position given by a tensor return copies, not views; writing to one is refused.
 - `BatchNorm` with `momentum=None` keeps its count in a tensor, and its averages agree within rounding.
-- `TransformerEncoder` and `TransformerDecoder` take a mask as it is, and do not look whether it is the causal one.
+- `TransformerEncoder` and `TransformerDecoder` use a mask as given, without checking whether it is causal.
 
-Write this page again with `python tests/sweeps`, which takes some minutes and prints the same numbers.
+`python tests/sweeps` writes this page again, which takes some minutes, and prints the same numbers.
 """
 
 

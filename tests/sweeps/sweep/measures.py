@@ -109,7 +109,7 @@ def _spread(cases: Sequence[Case], count: int) -> list[Case]:
 
 
 def _runs_in_eager(verdicts: Sequence[Verdict]) -> bool:
-    """Whether a sample was compared: many entries have no kernel for half precision on a processor."""
+    """Whether a sample was compared: many entries have no kernel for half precision on a CPU."""
     return any(verdict.outcome is not Outcome.NOT_IN_EAGER for verdict in verdicts)
 
 
