@@ -27,8 +27,8 @@ TEXT = """\
 # Supported operations
 
 Operations that PyTorch can trace are supported. If an operation is not listed under [What does not
-run](#what-does-not-run), it runs, forward and backward; otherwise [What to write instead](#what-to-write-instead) has a rewrite. PopTorch's own
-operations, from `poptorch.for_loop` to `poptorch.custom_op`, are in [PopTorch, name by
+run](#what-does-not-run), it runs, forward and backward; otherwise [What to write instead](#what-to-write-instead) has a
+rewrite. PopTorch's own operations, from `poptorch.for_loop` to `poptorch.custom_op`, are in [PopTorch, name by
 name](poptorch-parity.md#operations).
 
 This page is written by a sweep over torch's own test databases, `op_db` with its operations and `module_db` with its
