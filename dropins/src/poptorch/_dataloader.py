@@ -201,7 +201,7 @@ def _shard_of(options: Options) -> Shard:
 def _rebatched_size(
     mode: DataLoaderMode, combined: int | None, drop_last: bool, batch_sampler: Any, worker_size: int | None
 ) -> int | None:
-    """The batch size that the accessor combines loaded pieces to; None if it leaves them as they are."""
+    """The batch size to which the accessor combines loaded pieces; None if it does not combine them."""
     must = mode == DataLoaderMode.AsyncRebatched
     if must and combined is None:
         raise AssertionError("DataLoaderMode.AsyncRebatched needs a batch_size, or a batch_sampler with a batch_size.")

@@ -21,7 +21,7 @@ __all__ = ["createPoptorchError", "require", "translated"]
 _OWN_TYPE = "poptorch_py_error"
 
 _KEPT = (OptionError, DatasetError)
-"""Raised as they are: a wrong setting is a ValueError in PopTorch too, and PopTorch has no data sets."""
+"""Raised unchanged: an invalid setting is a ValueError in PopTorch too, and PopTorch has no data sets."""
 
 _ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
 """PopTorch makes these checks by assertion, and programs catch them as such."""

@@ -112,9 +112,8 @@ class UnreadSettings:
                 f"and call setOptimizer(optimizer) after each scheduler.step()."
             )
         logger.warning(
-            "%s has changed the %s optimizer (%s), which has no effect: the settings of an optimizer are read when "
-            "it is "
-            "handed over by trainingModel or setOptimizer, and not after that. %s",
+            "%s has changed the %s optimizer (%s), which has no effect: the settings of an optimizer are read only by "
+            "trainingModel and setOptimizer. %s",
             _cause(optimizer),
             name,
             _change(settings.rates, rates_of(optimizer)),

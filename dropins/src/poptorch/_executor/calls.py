@@ -22,7 +22,7 @@ _REFUSAL = (
 
 
 class InputAdvice:
-    """Warns once per model about inputs that the device does not take as they are."""
+    """Warns once per model about inputs that have to be converted for the device."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()

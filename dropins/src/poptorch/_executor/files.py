@@ -169,7 +169,9 @@ def _continue_random_streams(executor: PoplarExecutor, stored: StoredModel) -> N
     if sizes == {state.numel() for state in saved}:
         streams.part_from_torch(saved)
     else:
-        logger.warning("The random state in the file is for another type of device: random numbers start anew.")
+        logger.warning(
+            "The random state in the file is for another type of device: random numbers start from a new state."
+        )
 
 
 def _seed(options: Options) -> int | None:

@@ -1,4 +1,4 @@
-"""Tensors that `Options.anchorTensor` asks for."""
+"""Tensors that are anchored with `Options.anchorTensor`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ __all__ = ["show_program"]
 
 
 def show_program(program: Program) -> None:
-    """Write and log a program if the environment variables ask for it."""
+    """Write and log a program if environment variables request it."""
     path = os.environ.get("POPTORCH_EXPORT_PROTO_FILE")
     if path and any(computation.graph is None for computation in program.computations.values()):
         logger.warning("POPTORCH_EXPORT_PROTO_FILE is set, but in the eager tier there is no program to write.")

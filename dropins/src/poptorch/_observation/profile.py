@@ -1,4 +1,4 @@
-"""The profile that `enableProfiling` asks for: a trace of the first run, as torch's profiler writes it."""
+"""The profile of `enableProfiling`: a trace of the first run, written by torch's profiler."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Profile:
 
 
 def profile_of(options: Options, *, training: bool) -> Profile | None:
-    """The profile that these options ask for; None if they ask for none."""
+    """The profile that these options request, if any."""
     asked = {**engine_options_of_environment(), **options._Popart.settings.engine_options}
     if str(asked.get("autoReport.all", "false")).lower() != "true":
         return None

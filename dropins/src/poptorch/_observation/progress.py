@@ -37,7 +37,7 @@ class ProgressBar:
             self.close()
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Close the bar at its current position."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -146,7 +146,7 @@ def _pipeline_of(options: Options) -> PipelineOrder | None:
 def _treatment_of_losses(options: Options, popart: PopartSettings) -> NonFiniteLoss:
     if options.exists("pilotage_nonfinite_loss"):
         return NonFiniteLoss(options.pilotage_nonfinite_loss)
-    # Every operation is checked then, and the one to blame comes before the loss.
+    # Every operation is checked then, and the failing one comes before the loss.
     return NonFiniteLoss.IGNORE if popart.floating_point_checks else NonFiniteLoss.WARN
 
 

@@ -54,10 +54,10 @@ def serializedMatMul(
 
 
 def recomputationCheckpoint(*tensors: Any) -> Any:
-    """The tensors themselves: one as it is, several as a tuple, and a tuple or list as what it is.
+    """Return the tensors: one by itself, several as a tuple, a tuple or list unchanged.
 
-    They are kept until backward needs them. What was computed between them and the checkpoints before is not: backward
-    computes it again, to the same bits.
+    They are kept until backward needs them. Values between them and the previous checkpoints are not kept: backward
+    recomputes them, bitwise identically.
     """
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         _keep(tensors[0])

@@ -92,7 +92,7 @@ class Options(BatchingOptions, OutputOptions, DeviceOptions, CompilationOptions,
 
     @property
     def _Popart(self) -> _PopartOptions:
-        """Options that go to the backend as they are."""
+        """Options that are passed to the backend unchanged."""
         return self._popart
 
     def toDict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Options that go to the backend as they are."""
+"""Options that are passed to the backend unchanged."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class CapturedTraining:
         if turn != self.turn:
             raise RuntimeError(
                 "backward() was called for a run of an HPU graph whose tensors a later run has overwritten. Call "
-                "backward() before the next forward, or give the two runs graphs of their own."
+                "backward() before the next forward, or use separate graphs for the two runs."
             )
         _fill(self._heads, heads)
         if self._heads:
