@@ -93,7 +93,7 @@ def test_probabilities_come_from_the_scores(predict, tmp_path: Path) -> None:
     assert prediction.ranking[0][0] == "Pullover"
 
 
-def test_the_shipped_picture_is_what_its_script_draws(tmp_path: Path, run) -> None:
+def test_the_shipped_picture_is_drawn_by_its_script(tmp_path: Path, run) -> None:
     images = Path(__file__).parents[2] / "examples" / "fashion_mnist" / "images"
     script = tmp_path / "draw_trousers.py"
     script.write_text((images / script.name).read_text())

@@ -99,7 +99,7 @@ def test_a_loss_and_a_mark_that_do_not_depend_on_each_other_are_refused():
         step(torch.ones(3, 4), torch.zeros(3, 2))
 
 
-def test_a_loss_with_weights_of_its_own_is_trained_with_the_model(twins, assert_same_state):
+def test_a_loss_with_weights_is_trained_with_the_model(twins, assert_same_state):
     class Scaled(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -133,7 +133,7 @@ def test_an_optimizer_of_another_module_is_refused():
         pilotage.training(nn.Linear(2, 2), torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1))
 
 
-def test_inference_runs_forward_as_it_is(assert_equal):
+def test_inference_runs_forward(assert_equal):
     module = nn.Linear(4, 3)
     batch = torch.randn(5, 4)
     assert_equal(pilotage.inference(module)(batch), module(batch).detach())

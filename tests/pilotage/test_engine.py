@@ -26,12 +26,12 @@ def imported_by_dropins() -> set[tuple[str, str]]:
     return set().union(*(imports_in(ast.parse(file.read_text())) for file in files))
 
 
-def test_importing_it_imports_no_torch():
+def test_importing_engine_imports_no_torch():
     program = "import sys, pilotage.engine; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 
-def test_it_offers_exactly_what_the_dropins_import():
+def test_engine_offers_exactly_what_the_dropins_import():
     assert {name for module, name in imported_by_dropins() if module == "pilotage.engine"} == set(dir(engine))
 
 

@@ -139,7 +139,7 @@ def test_the_search_finds_each_way_to_use_a_private_name(source):
     assert uses(source, own=set())
 
 
-def test_the_search_leaves_public_names_alone():
+def test_the_search_ignores_public_names():
     assert not uses("import torch\nfrom torch import nn\ntorch.add(1, 2).__class__\nnn.Linear(1, 1)", own=set())
 
 
@@ -159,7 +159,7 @@ def test_an_unknown_name_is_an_ordinary_attribute_error():
         torch_private.no_such_name  # noqa: B018
 
 
-def test_a_name_that_is_looked_up_later_and_missing_gives_the_one_error(monkeypatch):
+def test_a_missing_name_that_is_looked_up_later_gives_the_one_error(monkeypatch):
     monkeypatch.setitem(torch_private.LAZY, "lost", "torch._inductor.lost_name")
     with pytest.raises(TorchVersionError) as caught:
         torch_private.lost  # noqa: B018

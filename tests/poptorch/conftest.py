@@ -97,6 +97,6 @@ def on_the_processor(monkeypatch):
 
 @pytest.fixture
 def warnings_of_poptorch(caplog):
-    """What PopTorch's logger has warned of so far."""
+    """The warnings of PopTorch's logger so far."""
     caplog.set_level("WARNING", "poptorch::python")
     return lambda: [record.getMessage() for record in caplog.records if record.name == "poptorch::python"]

@@ -36,7 +36,7 @@ def test_there_is_no_ipu_hardware(monkeypatch, variable):
         _impl.ipuHardwareVersion()
 
 
-def test_each_tensor_of_a_compilation_has_an_id_of_its_own(compiled):
+def test_each_tensor_of_a_compilation_has_a_unique_id(compiled):
     ids = []
 
     class Model(nn.Module):

@@ -44,7 +44,7 @@ def test_without_a_profiler_nothing_happens():
 
 
 @pytest.mark.slow
-def test_what_an_executor_does_shows_in_torchs_profiler(tmp_path):
+def test_work_of_an_executor_appears_in_torchs_profiler(tmp_path):
     file, x = tmp_path / "model.poptorch", torch.ones(1, 2)
     with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
         model = poptorch.inferenceModel(nn.Linear(2, 3))

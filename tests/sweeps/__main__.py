@@ -23,7 +23,7 @@ from pilotage.capture.functions.refusals import ADVICE
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("entries", nargs="*", help="names of entries; nothing is written where some are given")
-    parser.add_argument("--only", choices=[measure.value for measure in Measure], help="one measure alone")
+    parser.add_argument("--only", choices=[measure.value for measure in Measure], help="only one measure")
     given = parser.parse_args()
     torch.set_num_threads(1)
     poptorch.setLogLevel("ERR")

@@ -37,7 +37,7 @@ def test_tracks_are_visible_at_full_size(event, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_prediction_misses_is_marked(event, tmp_path):
+def test_missed_pixels_are_marked(event, tmp_path):
     image, label, truth = event
     blind = np.where(label == 2, 1, label)
     marked = [

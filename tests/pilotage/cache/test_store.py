@@ -71,7 +71,7 @@ def test_the_second_builder_keeps_the_entry_of_the_first(tmp_path):
 
 
 @pytest.mark.parametrize("obstacle", ["file", "link", "fifo"])
-def test_a_build_replaces_whatever_has_its_name(tmp_path, obstacle):
+def test_a_build_replaces_anything_with_its_name(tmp_path, obstacle):
     store = Store(tmp_path / "cache")
     match obstacle:
         case "file":

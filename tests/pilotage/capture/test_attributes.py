@@ -74,7 +74,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("case", LOST)
-def test_state_that_would_be_lost_is_refused_by_name_and_left_as_it_was(case, fake_tensors, assert_equal):
+def test_state_that_would_be_lost_is_refused_by_name_and_unchanged(case, fake_tensors, assert_equal):
     touch, attributes = LOST[case]
     module = module_with(touch, **attributes)
     before = dict(vars(module))

@@ -55,7 +55,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path):
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
-def test_any_damage_is_noticed_and_the_damaged_entry_is_gone(tmp_path_factory, data):
+def test_any_damage_is_detected_and_the_damaged_entry_is_removed(tmp_path_factory, data):
     cache = filled(tmp_path_factory.mktemp("cache"))
     folder = cache.folder(HERE)
     path = data.draw(st.sampled_from(sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "manifest.json")))

@@ -28,7 +28,7 @@ def packed(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o002, 0o022])
-def test_code_is_installed_as_written_whatever_the_umask(tmp_path, packed, mask):
+def test_code_is_installed_unchanged_whatever_the_umask(tmp_path, packed, mask):
     before = os.umask(mask)
     try:
         cache = NativeCache(tmp_path / "to")

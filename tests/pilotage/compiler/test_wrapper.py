@@ -50,7 +50,7 @@ def test_the_compiler_is_removed_and_kernels_are_parameters():
     assert "benchmark" not in wrapper.source
 
 
-def test_it_calls_the_given_kernels():
+def test_the_wrapper_calls_the_given_kernels():
     seen = []
     call = load(stand_alone(SOURCE), {"kernel_0": seen.append}, "test")
     left, right = torch.eye(2), torch.arange(4.0).reshape(2, 2)

@@ -35,7 +35,7 @@ def assert_the_very_same(batch, expected):
     rows=st.integers(1, 20),
     data=st.data(),
 )
-def test_a_bulk_read_is_what_collation_gives_bit_by_bit(shape, dtype, rows, data):
+def test_a_bulk_read_is_bitwise_identical_to_collation(shape, dtype, rows, data):
     tensor = (torch.rand(rows, *shape) * 100).to(dtype)
     dataset = TensorDataset(tensor, torch.arange(rows))
     indices = data.draw(st.lists(st.integers(-rows, rows - 1), min_size=1, max_size=30))

@@ -69,7 +69,7 @@ def test_lists_of_names_are_concatenated():
     assert concatenate([["cat", "dog"], ["owl"]]) == ["cat", "dog", "owl"]
 
 
-def test_a_value_that_all_batches_share_stays_as_it_is():
+def test_a_value_that_all_batches_share_is_unchanged():
     joined = concatenate([{"classes": 10, "x": rows(1)}, {"classes": 10, "x": rows(2)}])
     assert joined["classes"] == 10
 

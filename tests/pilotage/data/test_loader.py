@@ -55,7 +55,7 @@ batchings = st.builds(
 
 @settings(deadline=None)
 @given(samples=st.integers(0, 120), batch_size=st.integers(1, 7), batching=batchings, drop_last=st.booleans())
-def test_each_batch_is_what_one_call_consumes_in_the_order_of_the_dataset(samples, batch_size, batching, drop_last):
+def test_each_batch_has_the_samples_of_one_call_in_order(samples, batch_size, batching, drop_last):
     loader = Loader(Numbers(samples), batching, batch_size=batch_size, drop_last=drop_last)
     combined = batch_size * batching.micro_batches_per_call
     assume(samples >= (combined if drop_last else 1))

@@ -32,7 +32,7 @@ def test_in_an_even_split_the_first_processes_get_one_sample_more(samples, proce
 
 
 @given(samples=SAMPLES, step=STEP, processes=PROCESSES)
-def test_a_split_into_whole_steps_gives_all_the_same_and_nothing_twice(samples, step, processes):
+def test_a_split_into_whole_steps_gives_every_process_the_same_number_of_samples(samples, step, processes):
     parts = [whole_steps_shard(samples, step, shard) for shard in shards(processes)]
     assert {len(part) for part in parts} == {step * (samples // (step * processes))}
     assert list(chain(*parts)) == list(range(len(parts[0]) * processes))
@@ -49,7 +49,7 @@ def sampled(samples, step, processes, *, drop_last, seed, epochs):
 
 @settings(deadline=None)
 @given(samples=SAMPLES, step=STEP, processes=PROCESSES, drop_last=st.booleans(), seed=st.none() | st.integers(0, 9))
-def test_no_sample_is_drawn_twice_and_the_length_is_what_is_drawn(samples, step, processes, drop_last, seed):
+def test_samples_are_drawn_once_and_the_length_is_correct(samples, step, processes, drop_last, seed):
     epochs, samplers = sampled(samples, step, processes, drop_last=drop_last, seed=seed, epochs=2)
     for parts in epochs:
         drawn = list(chain(*parts))

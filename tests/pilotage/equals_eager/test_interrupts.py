@@ -204,7 +204,7 @@ def test_a_read_after_an_interrupted_call_is_up_to_date(door, key_press, assert_
 
 @DOORS
 @pytest.mark.parametrize("places", [("/pilotage/", "/poptorch/"), ("/capture/module_state.py", "/capture/model.py")])
-def test_an_interrupt_in_the_first_call_leaves_the_module_as_it_was(
+def test_an_interrupt_in_the_first_call_leaves_the_module_unchanged(
     door, places, key_press, assert_equal, fake_tensors
 ):
     # The first capture of a process imports more of torch.

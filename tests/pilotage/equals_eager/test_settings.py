@@ -147,7 +147,7 @@ def test_parameter_groups_have_their_own_values(eager, twins, assert_equal, asse
     assert_same_state(mine, theirs)
 
 
-def test_frozen_parameters_stay_as_they_are(eager, twins, assert_equal, assert_same_state):
+def test_frozen_parameters_do_not_change(eager, twins, assert_equal, assert_same_state):
     mine, theirs = twins(Regression)
     for module in (mine, theirs):
         module.first.weight.requires_grad_(False)

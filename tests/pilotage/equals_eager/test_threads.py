@@ -1,4 +1,4 @@
-"""Several threads: each gets the same results as alone, a module is captured once, and training calls take turns."""
+"""Several threads: each gets the results of a single one, a module is captured once, and training calls take turns."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_weights_are_copied_and_not_shared(assert_equal):
     assert not state.parameters["weight"].requires_grad
 
 
-def test_replicas_share_weights_and_have_buffers_of_their_own():
+def test_replicas_share_weights_and_have_their_own_buffers():
     module = nn.BatchNorm1d(3)
     state, _ = state_of(module, replicas=2)
     state.load_weights(dict(module.named_parameters()), dict(module.named_buffers()))

@@ -159,7 +159,7 @@ def test_if_nothing_can_be_written_the_program_continues_with_one_note(tmp_path,
     assert message.startswith("`pilotage monitor` cannot show this process: ")
 
 
-def test_it_can_be_switched_off(tmp_path, monkeypatch):
+def test_announcing_can_be_switched_off(tmp_path, monkeypatch):
     monkeypatch.setenv("PILOTAGE_RUN_DIR", "off")
     monkeypatch.chdir(tmp_path)
     announcer = Announcer(ProgramDescription(), lambda device: pytest.fail("nobody asked"))

@@ -6,7 +6,7 @@ from pilotage.optim.eager import update_eagerly
 from pilotage.optim.sgd import SgdRule
 
 
-def test_it_continues_from_a_state_of_torchs_optimizer():
+def test_an_eager_optimizer_continues_from_the_state_of_torchs():
     values = {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "weight_decay": 0.0}
     mine, theirs = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
     optimizers = [torch.optim.SGD([p], lr=0.1, momentum=0.9, dampening=0.5) for p in (mine, theirs)]

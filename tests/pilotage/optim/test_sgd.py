@@ -74,7 +74,7 @@ def test_half_precision_stays_within_its_rounding_of_torch(race, dtype):
     run.assert_close(2e-2)
 
 
-def test_a_learning_rate_too_small_for_half_precision_still_counts():
+def test_a_learning_rate_too_small_for_half_precision_has_an_effect():
     weights, gradients = torch.zeros(4, dtype=torch.float16), torch.full((4,), 1e4, dtype=torch.float16)
     values = {"lr": torch.tensor(1e-8, dtype=torch.float64), "weight_decay": 0.0}
     work = open_workspace([weights], [gradients], {}, maximize=False)

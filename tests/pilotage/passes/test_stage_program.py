@@ -144,7 +144,7 @@ class Chain(nn.Module):
 
 @settings(max_examples=6, deadline=None)
 @given(st.data())
-def test_wherever_a_chain_with_skips_is_cut_gradients_are_those_of_eager(data):
+def test_gradients_equal_eager_wherever_a_chain_with_skips_is_cut(data):
     stages = data.draw(st.integers(2, 4), "stages")
     more = data.draw(st.lists(st.integers(0, stages - 1), max_size=3), "more layers")
     places = sorted([*range(stages), *more])
@@ -265,7 +265,7 @@ def test_stages_can_recompute_everything_except_what_they_send(name):
     assert sum(kept[0]) > sum(kept[1]), "backward computes more than it did"
 
 
-def test_inference_is_cut_as_well():
+def test_inference_programs_are_cut_too():
     module = NETWORKS["running statistics"]().eval()
     batches = [[torch.randn(6, 4), torch.randn(6, 4)] for _ in range(3)]
     for mine, batch in zip(Stages(module, batches[0], 2, trains=False).run(batches), batches, strict=True):

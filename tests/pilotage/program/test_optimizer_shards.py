@@ -21,7 +21,7 @@ def test_every_large_parameter_has_one_owner_and_loads_differ_by_one_parameter_a
     assert max(loads) - min(loads) <= max((elements[name] for name in owners), default=0)
 
 
-def test_an_instance_holds_the_state_of_its_own_and_of_unsharded_parameters():
+def test_an_instance_holds_the_state_of_its_own_shard_and_of_unsharded_parameters():
     module = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4, bias=False))
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.Adam(module.parameters(), lr=0.1), names)

@@ -140,7 +140,7 @@ def test_a_structure_keeps_no_tensor_of_a_plain_dictionary_alive():
     assert structure.template == {"a": None}
 
 
-def test_what_torch_itself_returns_as_a_named_tuple_comes_back_as_one():
+def test_named_tuples_of_torch_are_rebuilt():
     found, structure = flatten(torch.ones(2, 3).max(dim=1))
     again = unflatten(structure, found)
     assert type(again) is torch.return_types.max

@@ -201,7 +201,7 @@ def test_the_wrapper_can_be_deleted_before_the_first_reading(pair, assert_same_s
 
 
 @pytest.mark.parametrize("look", [True, False])
-def test_nothing_is_kept_alive_once_module_and_wrapper_are_gone(look, network):
+def test_nothing_is_kept_alive_after_module_and_wrapper(look, network):
     module = network()
     step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1))
     step(torch.randn(4, 4))

@@ -43,7 +43,7 @@ def test_a_compilation_is_visible_only_while_forward_runs(compiled):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_forward_that_fails_leaves_torch_as_it_was(compiled, error):
+def test_a_failing_forward_leaves_torch_unchanged(compiled, error):
     def forward(x):
         raise error("mine")
 

@@ -42,7 +42,7 @@ def test_registered_substitutions_hold_while_a_model_is_compiled(compiled):
 
 
 @pytest.mark.usefixtures("registered")
-def test_they_are_undone_if_a_later_one_fails():
+def test_substitutions_are_undone_if_a_later_one_fails():
     class Broken:
         def replace(self):
             raise KeyError("broken")

@@ -35,7 +35,7 @@ def test_the_arguments_have_the_documented_order_and_defaults():
     assert defaults[2:-1] == [1, None, 0, True, None, True, DataLoaderMode.Sync, None, None, None]
 
 
-def test_it_is_a_torch_dataloader_that_drops_the_last_batch_by_default(numbered, numbers_of):
+def test_the_loader_is_torchs_and_drops_the_last_batch_by_default(numbered, numbers_of):
     loader = DataLoader(Options(), numbered(10), 4)
     assert isinstance(loader, torch.utils.data.DataLoader)
     assert loader.drop_last

@@ -82,7 +82,7 @@ def test_a_printed_tensor_can_be_changed_in_place(compiled, capfd):
     assert "y_gradient: {" in capfd.readouterr().err
 
 
-def test_integers_are_printed_as_they_are(capfd):
+def test_integers_are_printed_without_decimals(capfd):
     poptorch.ipu_print_tensor(torch.tensor([1, -20]), "i")
     poptorch.ipu_print_tensor(torch.tensor(True))
     assert capfd.readouterr().err == "i: {  1 -20}\n1\n"

@@ -43,7 +43,7 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize(("ours", "theirs", "settings"), PAIRS)
-def test_it_is_a_torch_optimizer_with_the_same_step(ours, theirs, settings):
+def test_an_optimizer_has_the_same_step_as_torchs(ours, theirs, settings):
     one, other = module_like(), module_like()
     optimizer = ours(one.parameters(), **settings)
     assert isinstance(optimizer, theirs)

@@ -36,7 +36,7 @@ def test_the_learning_rate_is_required(parameters):
         SGD(parameters)
 
 
-def test_velocity_scaling_alone_is_ignored_with_a_warning(parameters, caplog):
+def test_velocity_scaling_without_a_combined_accumulator_is_ignored_with_a_warning(parameters, caplog):
     with caplog.at_level(logging.WARNING, "poptorch::python"):
         optimizer = SGD(parameters, lr=0.1, velocity_scaling=8.0)
     assert "velocity_scaling is ignored" in caplog.text

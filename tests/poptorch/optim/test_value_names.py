@@ -69,7 +69,7 @@ def test_a_full_dampening_does_not_determine_the_rate():
     assert from_ipu_param(plan, written).groups[0].values["lr"] == 0.1
 
 
-def test_constants_stay_as_they_were_compiled():
+def test_constants_keep_their_compiled_values():
     plan = plan_of(optim.Adam, lr=0.1)
     other = plan_of(optim.Adam, lr=0.2, eps=0.5, loss_scaling=2.0)
     read = from_ipu_param(plan, to_ipu_param(other))

@@ -161,4 +161,4 @@ def test_the_page_in_the_documents_is_up_to_date():
     written = PAGE.read_text() if PAGE.exists() else ""
     if written != page():
         PAGE.write_text(page())
-    assert written == page(), f"{PAGE} was out of date and has been written anew; look at the changes and keep them"
+    assert written == page(), f"{PAGE} was out of date and has been rewritten; check the changes and keep them"

@@ -25,7 +25,7 @@ def test_every_grey_level_is_normalised_like_torchvision() -> None:
     assert normalised(grey).dtype == torch.float32
 
 
-def test_it_is_a_tensor_dataset_of_images_and_labels() -> None:
+def test_the_dataset_is_a_tensor_dataset_of_images_and_labels() -> None:
     dataset = drawn()
     assert isinstance(dataset, TensorDataset)
     images, labels = dataset.tensors

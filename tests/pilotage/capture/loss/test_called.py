@@ -108,7 +108,7 @@ def test_a_marked_loss_is_used_unchanged(twins, assert_same_state):
     assert_same_state(mine, theirs)
 
 
-def test_losses_that_feed_another_loss_do_not_count(twins, assert_same_state):
+def test_losses_that_feed_another_loss_are_not_trained_on(twins, assert_same_state):
     def two(x):
         return mark_loss(functional.l1_loss(x, SCORES) + functional.mse_loss(x, SCORES))
 

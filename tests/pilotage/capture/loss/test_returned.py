@@ -184,7 +184,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_loss_is_found_wherever_forward_returns_it(name, tier):
+def test_the_loss_is_found_anywhere_in_the_outputs(name, tier):
     module, _ = train(SHAPES[name], tier=tier)
     assert_trained_alike(module, train_eagerly(final))
 
@@ -244,7 +244,7 @@ def test_no_loss_or_more_than_one_is_an_error_that_says_what_was_found(name, tie
         train(compute, tier=tier)
 
 
-def test_an_error_leaves_the_weights_as_they_were_and_the_model_usable():
+def test_an_error_leaves_the_weights_unchanged_and_the_model_usable():
     module = Computing(lambda x: (cross_entropy(x), x.sum()))
     step = pilotage.training(module, sgd(module))
     with pytest.raises(LossError):

@@ -146,7 +146,7 @@ def test_a_directory_that_others_can_write_to_is_a_problem(capsys, root, add):
     assert len(list(root.iterdir())) == 1
 
 
-def test_it_imports_no_torch(root, add):
+def test_the_command_imports_no_torch(root, add):
     add("Classifier")
     program = (
         "import sys; sys.modules['torch'] = None; sys.modules['rich'] = None; from pilotage.cli.main import main; "

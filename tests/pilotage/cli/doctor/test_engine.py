@@ -49,7 +49,7 @@ def test_a_trial_that_breaks_is_a_problem_that_quotes_the_error(monkeypatch):
     assert "ZeroDivisionError" in training.value
 
 
-def test_it_says_where_compiled_code_is_kept_or_why_there_is_none(monkeypatch, tmp_path):
+def test_the_directory_of_compiled_code_is_named_or_why_there_is_none(monkeypatch, tmp_path):
     monkeypatch.setenv("PILOTAGE_CACHE_DIR", str(tmp_path))
     _, compiling, _ = examine_engine(torch)
     assert compiling.verdict is Verdict.GOOD

@@ -31,7 +31,7 @@ def test_cards_are_recognised_by_their_vendor(tmp_path):
     assert count_cards(tmp_path) == CardCounts(nvidia=2, gaudi=1, ipu=1)
 
 
-def test_if_the_bus_is_hidden_the_nvidia_driver_counts(tmp_path):
+def test_if_the_bus_is_hidden_the_nvidia_driver_is_used(tmp_path):
     for name in ("nvidia0", "nvidia1", "nvidiactl"):
         write(tmp_path / "dev" / name, "")
     assert count_cards(tmp_path).nvidia == 2

@@ -28,7 +28,7 @@ def test_the_drop_in_of_this_environment_is_recognised_as_ours():
     assert finding.facts["maker"] == "pilotage"
 
 
-def test_another_package_in_front_of_our_drop_in_is_warned_about_whatever_is_imported_already(place):
+def test_another_package_before_our_drop_in_gives_a_warning_whatever_is_imported(place):
     importlib.import_module("poptorch")
     place(
         "pilotage_dropins-0.1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: pilotage-dropins\nVersion: 0.1.0\n"

@@ -10,7 +10,7 @@ def nobody_there(tmp_path, monkeypatch):
     monkeypatch.setenv("PILOTAGE_RUN_DIR", str(tmp_path / "run"))
 
 
-def test_it_shows_a_partition_even_if_nothing_runs(capsys):
+def test_gc_monitor_shows_a_partition_even_if_nothing_runs(capsys):
     assert main([]) == 0
     shown = capsys.readouterr().out
     assert "gc-monitor" in shown
@@ -25,7 +25,7 @@ def test_its_json_has_the_vendors_list_of_cards(capsys):
     assert read["processes"] == []
 
 
-def test_one_line_for_each_device_is_what_the_vendors_scripts_ask_for(capsys):
+def test_csv_output_has_one_line_per_device(capsys):
     assert main(["-s", "--csv-output", "--no-headers"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("cpu,CPU,")

@@ -27,7 +27,7 @@ def test_ports_of_jobs_are_unprivileged_and_below_the_ephemeral_range(job):
     assert 1024 < port_of_job(job) < 32768
 
 
-def test_the_first_launcher_that_is_recognised_counts():
+def test_the_first_recognised_launcher_is_used():
     slurm = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}
     mpi = {"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}
     torchrun = {"RANK": "0", "WORLD_SIZE": "1"}

@@ -63,7 +63,7 @@ def call_in(content, name="add"):
     return next(node for node in nodes_of(content) if node["target"].startswith(f"aten::{name}."))
 
 
-def test_the_file_loads_as_it_was_written(load):
+def test_an_unmodified_file_loads(load):
     assert load()[0].tolist() == [[1.0, 2.0]]
 
 
@@ -111,7 +111,7 @@ def test_lines_of_source_run_nothing(line, content, load):
 
 @pytest.mark.parametrize("key", ["labels", "scope", "stage", "args", "kwargs", "op", "target", "other"])
 @pytest.mark.parametrize("value", [f"x\n{TOUCH}", [f"\n{TOUCH}"], {"tuple": [TOUCH]}, -1])
-def test_whatever_a_node_says_runs_nothing(key, value, content, load):
+def test_no_entry_of_a_node_runs_code(key, value, content, load):
     call_in(content)[key] = value
     with pytest.raises(poptorch.Error, match="modified or is damaged"):
         load()

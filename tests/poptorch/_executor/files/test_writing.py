@@ -53,7 +53,7 @@ def test_compiling_and_exporting_is_one_step(path, inputs, targets, trainer, los
     assert losses(poptorch.load(path)) == losses(model)
 
 
-def test_a_compiled_model_is_exported_as_it_is(path, inputs, targets, trainer, losses):
+def test_a_trained_model_is_exported_with_its_state(path, inputs, targets, trainer, losses):
     model = trainer(seed=2)
     losses(model)
     model.compileAndExport(path, inputs, targets)

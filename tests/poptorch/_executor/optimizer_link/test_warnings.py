@@ -1,4 +1,4 @@
-"""What an optimizer is warned of."""
+"""Warnings about optimizers."""
 
 from __future__ import annotations
 

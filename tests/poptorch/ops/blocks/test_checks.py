@@ -130,7 +130,7 @@ def test_a_block_that_the_strategy_does_not_list_is_refused(compiled, scopes, ro
         compiled(scopes(("a", None), ("c", None)), options)(rows)
 
 
-def test_a_block_without_ipu_is_refused_where_stages_are_numbered_by_ipu(compiled, scopes, rows):
+def test_a_block_without_ipu_is_refused_if_stages_are_numbered_by_ipu(compiled, scopes, rows):
     with pytest.raises(AssertionError, match="has no ipu_id"):
         compiled(scopes(("a", None)))(rows)
 
