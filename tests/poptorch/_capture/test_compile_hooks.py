@@ -57,5 +57,5 @@ def test_a_hook_can_be_removed(compiled):
 
 @pytest.mark.parametrize("register", [registerPreCompileHook, registerPostCompileHook])
 def test_a_hook_must_be_callable(register):
-    with pytest.raises(RuntimeError, match="is not callable"):
+    with pytest.raises(RuntimeError, match="must be callable"):
         register(3)

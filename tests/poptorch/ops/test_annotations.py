@@ -43,5 +43,5 @@ def test_attributes_end_with_an_error_too():
 
 
 def test_an_attribute_must_be_a_dictionary():
-    with pytest.raises(AssertionError, match="is a dictionary"):
+    with pytest.raises(AssertionError, match="must be a dictionary"):
         poptorch.Attribute(a=1)

@@ -41,7 +41,7 @@ def around_forward() -> Iterator[None]:
 
 def _registered(hooks: OrderedDict[int, Hook], hook: Hook) -> RemovableHandle:
     if not callable(hook):
-        raise RuntimeError(f"The compile hook {hook!r} is not callable.")
+        raise RuntimeError(f"A compile hook must be callable, not {hook!r}.")
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle

@@ -65,7 +65,7 @@ class OptimizerLink:
         """Read the current values of an optimizer, the same one or another."""
         if executor.is_compiled and wants_running_mean(optimizer) != self.pools_running_mean:
             raise ValueError(
-                "The accumulation type of the optimizer cannot change once the model is compiled. Call destroy() "
+                "The accumulation type of the optimizer cannot change: the model is already compiled. Call destroy() "
                 "first, or keep the accumulation type."
             )
         compiled = executor.plan if executor.is_compiled else None
