@@ -7,9 +7,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 try:
-    import horovod.torch as hvd
-
     import poptorch
+
+    poptorch.setLogLevel("ERR")
+    import horovod.torch as hvd
 
     on_ipu = True
 except ImportError:

@@ -1,0 +1,47 @@
+"""Ranks short documents by relevance from bag-of-words counts."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Documents(Dataset):
+    def __init__(self, count, words=30, seed=90):
+        generator = torch.Generator().manual_seed(seed)
+        self.counts = torch.poisson(torch.ones(count, words), generator=generator)
+        self.relevance = (self.counts[:, :5].sum(1) - self.counts[:, 5:10].sum(1)) / 5
+
+    def __len__(self):
+        return len(self.counts)
+
+    def __getitem__(self, index):
+        return self.counts[index], self.relevance[index]
+
+
+class Ranker(nn.Module):
+    def __init__(self, words=30):
+        super().__init__()
+        self.hidden = nn.Linear(words, 16)
+        self.score = nn.Linear(16, 1)
+
+    def forward(self, counts):
+        return self.score(torch.relu(self.hidden(counts))).squeeze(1)
+
+
+def run(epochs=3, batch_size=32):
+    torch.manual_seed(91)
+    documents = Documents(384)
+    model = Ranker()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    loader = DataLoader(documents, batch_size=batch_size)
+    for epoch in range(epochs):
+        for counts, relevance in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.smooth_l1_loss(model(counts), relevance)
+            loss.backward()
+            optimizer.step()
+        print(f"epoch {epoch}: {loss.item():.4f}")
+
+
+if __name__ == "__main__":
+    run()
