@@ -1,0 +1,50 @@
+"""Finds rare minerals; a sampler shows them more often than they occur."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+
+
+def minerals(count):
+    rare = (torch.arange(count) % 10 == 0).long()
+    spectrum = torch.randn(count, 14) + 0.8 * rare.unsqueeze(1) * torch.linspace(-1, 1, 14)
+    return TensorDataset(spectrum, rare)
+
+
+def balanced(data):
+    """Both kinds equally often; samples are drawn with replacement."""
+    rare = data.tensors[1]
+    share = torch.bincount(rare).float() / len(rare)
+    return WeightedRandomSampler(1 / share[rare], num_samples=len(rare), replacement=True)
+
+
+class Mineral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(14, 24), nn.ReLU(), nn.Linear(24, 2))
+
+    def forward(self, spectrum):
+        return self.layers(spectrum)
+
+
+def train(model, loader, epochs):
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    for epoch in range(epochs):
+        for spectrum, rare in loader:
+            optimizer.zero_grad()
+            loss = criterion(model(spectrum), rare)
+            loss.backward()
+            optimizer.step()
+        print(f"epoch {epoch}: {loss.item():.4f}")
+
+
+def main():
+    torch.manual_seed(520)
+    data = minerals(240)
+    loader = DataLoader(data, batch_size=16, sampler=balanced(data))
+    train(Mineral(), loader, epochs=3)
+
+
+if __name__ == "__main__":
+    main()
