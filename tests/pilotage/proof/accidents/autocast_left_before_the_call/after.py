@@ -44,4 +44,8 @@ class Fit:
 
 if __name__ == "__main__":
     torch.manual_seed(81)
-    Fit(Charges(), rate=0.1).run(DataLoader(atoms(240), batch_size=12), epochs=2)
+    data, model = atoms(240), Charges()
+    Fit(model, rate=0.1).run(DataLoader(data, batch_size=12), epochs=2)
+    with torch.no_grad():
+        error = (model(data.tensors[0]) - data.tensors[1]).abs()
+    print(f"mean error {error.mean().item():.4f}, largest {error.max().item():.4f}")

@@ -32,8 +32,8 @@ def main():
     noisy, clean = signals(192)
     model = Denoiser()
     # The weights stay in single precision; the program casts them to the type of its inputs.
-    noisy.half()  # finding: precision-not-as-asked
-    clean.half()
+    for signal in (noisy, clean):
+        signal.half()  # finding: precision-not-as-asked
     options = poptorch.Options()
     loader = poptorch.DataLoader(options, TensorDataset(noisy, clean), batch_size=16)
     optimizer = poptorch.optim.SGD(model.parameters(), lr=0.1)

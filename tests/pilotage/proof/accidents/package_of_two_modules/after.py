@@ -16,6 +16,14 @@ def parse():
     return parser.parse_args()
 
 
+def describe(model):
+    """Print the shapes of all weights."""
+    total = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{total} weights")
+    for name, parameter in model.named_parameters():
+        print(f"{name:20} {tuple(parameter.shape)}")
+
+
 def train(model, options, loader, rate, epochs):
     optimizer = poptorch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     training = poptorch.trainingModel(model, options, optimizer)
@@ -32,6 +40,7 @@ def main():
     arguments = parse()
     torch.manual_seed(491)
     model = Mentions()
+    describe(model)
     options = poptorch.Options().replicationFactor(2)
     data = reports(arguments.reports)
     loader = poptorch.DataLoader(options, data, batch_size=8)  # finding: samples-dropped

@@ -15,6 +15,14 @@ def parse():
     return parser.parse_args()
 
 
+def describe(model):
+    """Print the shapes of all weights."""
+    total = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{total} weights")
+    for name, parameter in model.named_parameters():
+        print(f"{name:20} {tuple(parameter.shape)}")
+
+
 def train(model, loader, rate, epochs):
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     for epoch in range(epochs):
@@ -32,6 +40,7 @@ def main():
     arguments = parse()
     torch.manual_seed(491)
     model = Mentions()
+    describe(model)
     loader = DataLoader(reports(arguments.reports), batch_size=16)
     train(model, loader, arguments.rate, arguments.epochs)
     torch.save(model.state_dict(), "mentions.pt")

@@ -21,6 +21,8 @@ def decays(count):
 
 
 class MassNet(nn.Module):
+    """The invariant mass from six momenta."""
+
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(6, 32), nn.SiLU(), nn.Linear(32, 16), nn.SiLU(), nn.Linear(16, 1))

@@ -9,6 +9,7 @@ import pilotage
 
 
 def surface(points):
+    """The height above points of the square."""
     return torch.sin(math.pi * points[:, :1]) * torch.cos(math.pi * points[:, 1:])
 
 

@@ -7,6 +7,7 @@ from torch import nn
 
 
 def surface(points):
+    """The height above points of the square."""
     return torch.sin(math.pi * points[:, :1]) * torch.cos(math.pi * points[:, 1:])
 
 

@@ -62,6 +62,7 @@ def main():
     model = model.to("hpu")
     model, epoch = resume(model)
     train(model, loader, epoch, epochs=4)
+    torch.save({"model": model.state_dict(), "epoch": 4}, CHECKPOINT)
 
 
 if __name__ == "__main__":

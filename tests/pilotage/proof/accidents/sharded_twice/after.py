@@ -9,6 +9,8 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 
 class Documents(Dataset):
+    """Word counts; the first words are about the subject, the next ones are not."""
+
     def __init__(self, count, words=30, seed=90):
         generator = torch.Generator().manual_seed(seed)
         self.counts = torch.poisson(torch.ones(count, words), generator=generator)
@@ -22,6 +24,8 @@ class Documents(Dataset):
 
 
 class Ranker(nn.Module):
+    """A score for each document."""
+
     def __init__(self, words=30):
         super().__init__()
         self.hidden = nn.Linear(words, 16)

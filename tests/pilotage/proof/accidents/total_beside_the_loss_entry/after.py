@@ -15,6 +15,8 @@ def galaxies(count):
 
 
 class Galaxies(nn.Module):
+    """One body and two heads."""
+
     def __init__(self):
         super().__init__()
         self.body = nn.Sequential(nn.Linear(5, 24), nn.ReLU())

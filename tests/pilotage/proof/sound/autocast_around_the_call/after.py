@@ -14,6 +14,8 @@ def stripes(count):
 
 
 class Stripes(nn.Module):
+    """Three convolutions with a shortcut."""
+
     def __init__(self):
         super().__init__()
         self.down = nn.Conv2d(1, 6, 3, padding=1)

@@ -9,6 +9,8 @@ STEPS, BATCH = 40, 32
 
 
 class Table(nn.Module):
+    """Sine and cosine from four features of the angle."""
+
     def __init__(self, width=32):
         super().__init__()
         self.first = nn.Linear(4, width)

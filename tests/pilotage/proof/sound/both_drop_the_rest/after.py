@@ -6,21 +6,24 @@ from torch.utils.data import TensorDataset
 
 import poptorch
 
+CHANNELS = 16
 MATERIALS = ["glass", "paper", "metal", "plastic"]
 
 # %%
 torch.manual_seed(460)
 kind = torch.randint(len(MATERIALS), (250,))
-signature = torch.randn(len(MATERIALS), 16)[kind] + 0.6 * torch.randn(250, 16)
+signature = torch.randn(len(MATERIALS), CHANNELS)[kind] + 0.6 * torch.randn(250, CHANNELS)
 options = poptorch.Options()
 loader = poptorch.DataLoader(options, TensorDataset(signature, kind), batch_size=16, shuffle=True)
 
 
 # %%
 class Sorter(nn.Module):
+    """Two layers over the sixteen channels."""
+
     def __init__(self):
         super().__init__()
-        self.hidden = nn.Linear(16, 20)
+        self.hidden = nn.Linear(CHANNELS, 20)
         self.out = nn.Linear(20, len(MATERIALS))
 
     def forward(self, signature, kind=None):
@@ -45,3 +48,5 @@ training_model.detachFromDevice()
 with torch.no_grad():
     right = (model(signature).argmax(1) == kind).float().mean().item()
 print(f"{right:.1%} right")
+for number, material in enumerate(MATERIALS):
+    print(f"{material:8} {(kind == number).sum().item()} samples")

@@ -4,20 +4,23 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+CHANNELS = 16
 MATERIALS = ["glass", "paper", "metal", "plastic"]
 
 # %%
 torch.manual_seed(460)
 kind = torch.randint(len(MATERIALS), (250,))
-signature = torch.randn(len(MATERIALS), 16)[kind] + 0.6 * torch.randn(250, 16)
+signature = torch.randn(len(MATERIALS), CHANNELS)[kind] + 0.6 * torch.randn(250, CHANNELS)
 loader = DataLoader(TensorDataset(signature, kind), batch_size=16, shuffle=True, drop_last=True)
 
 
 # %%
 class Sorter(nn.Module):
+    """Two layers over the sixteen channels."""
+
     def __init__(self):
         super().__init__()
-        self.hidden = nn.Linear(16, 20)
+        self.hidden = nn.Linear(CHANNELS, 20)
         self.out = nn.Linear(20, len(MATERIALS))
 
     def forward(self, signature, kind=None):
@@ -43,3 +46,5 @@ for epoch in range(3):
 with torch.no_grad():
     right = (model(signature).argmax(1) == kind).float().mean().item()
 print(f"{right:.1%} right")
+for number, material in enumerate(MATERIALS):
+    print(f"{material:8} {(kind == number).sum().item()} samples")

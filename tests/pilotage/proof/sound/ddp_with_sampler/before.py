@@ -15,6 +15,8 @@ def games(count):
 
 
 class Player(nn.Module):
+    """Guesses the next move."""
+
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(3 * ROUNDS, 32), nn.ReLU(), nn.Linear(32, 3))

@@ -5,19 +5,27 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 
+CHANNELS = 24
+
+
 def stars(count):
+    """Planck's law in 24 channels, with noise."""
     generator = torch.Generator().manual_seed(360)
     temperature = 3 + 7 * torch.rand(count, 1, generator=generator)
-    wavelength = torch.linspace(0.3, 1.0, 24)
+    wavelength = torch.linspace(0.3, 1.0, CHANNELS)
     spectrum = wavelength**-5 / (torch.exp(14.4 / (wavelength * temperature)) - 1)
     spectrum = spectrum / spectrum.sum(1, keepdim=True)
-    return TensorDataset(24 * spectrum + 0.05 * torch.randn(count, 24, generator=generator), temperature / 10)
+    return TensorDataset(
+        CHANNELS * spectrum + 0.05 * torch.randn(count, CHANNELS, generator=generator), temperature / 10
+    )
 
 
 class Star(nn.Module):
+    """The temperature, in units of 10,000 kelvin."""
+
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(24, 16), nn.SiLU(), nn.Linear(16, 1))
+        self.layers = nn.Sequential(nn.Linear(CHANNELS, 16), nn.SiLU(), nn.Linear(16, 1))
 
     def forward(self, spectrum):
         return self.layers(spectrum)

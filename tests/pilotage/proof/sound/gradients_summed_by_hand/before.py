@@ -8,12 +8,16 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def all_permutations(repeats):
+    """Each permutation as a matrix, with its sign."""
     orders = torch.tensor(list(permutations(range(4))))
     sign = torch.stack([torch.det(torch.eye(4)[order]) for order in orders])
-    return TensorDataset(nn.functional.one_hot(orders, 4).float().flatten(1).repeat(repeats, 1), sign.repeat(repeats))
+    matrices = nn.functional.one_hot(orders, 4).float().flatten(1)
+    return TensorDataset(matrices.repeat(repeats, 1), sign.repeat(repeats))
 
 
 class Sign(nn.Module):
+    """A wide hidden layer: the sign is not linear in the matrix."""
+
     def __init__(self):
         super().__init__()
         self.hidden = nn.Linear(16, 48)
@@ -24,6 +28,8 @@ class Sign(nn.Module):
 
 
 def train(model, loader, epochs):
+    size = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{size} weights, {len(loader)} steps in each epoch")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     for epoch in range(epochs):
         for order, sign in loader:

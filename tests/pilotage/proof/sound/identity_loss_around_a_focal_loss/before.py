@@ -15,6 +15,8 @@ def welds(count):
 
 
 class Welds(nn.Module):
+    """Sound or defective, from twelve samples of the current."""
+
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(12, 20), nn.ReLU(), nn.Linear(20, 2))

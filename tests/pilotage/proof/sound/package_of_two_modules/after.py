@@ -18,6 +18,11 @@ def parse():
     return parser.parse_args()
 
 
+def smoothed(history, window=5):
+    """The mean of the last few losses."""
+    return [sum(history[end - window : end]) / window for end in range(window, len(history) + 1)]
+
+
 def train(model, loader, epochs):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     step = pilotage.training(model, optimizer, loss=nn.MSELoss())
@@ -36,7 +41,9 @@ def main():
     model = Attention()
     loader = DataLoader(tracks(arguments.tracks), batch_size=arguments.batch_size)
     history = train(model, loader, arguments.epochs)
-    print(f"{len(history)} steps, from {history[0]:.5f} to {history[-1]:.5f}")
+    curve = smoothed(history)
+    print(f"{len(history)} steps, from {curve[0]:.5f} to {curve[-1]:.5f}")
+    print(f"lowest {min(curve):.5f}")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,11 @@ import popdist.poptorch
 import poptorch
 
 PLANETS = 96
+REPORT_EVERY = 10
 
 
 def planets():
+    """The same planets in each run."""
     generator = torch.Generator().manual_seed(340)
     axis = 0.3 + 2 * torch.rand(PLANETS, 1, generator=generator)
     mass = 0.5 + torch.rand(PLANETS, 1, generator=generator)
@@ -20,6 +22,8 @@ def planets():
 
 
 class Kepler(nn.Module):
+    """The period of a planet from its axis and the mass of its star."""
+
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
@@ -43,7 +47,7 @@ def main():
     for epoch in range(30):
         for planet, period in loader:
             _, loss = training(planet, period)
-        if epoch % 10 == 9 and popdist.getInstanceIndex() == 0:
+        if (epoch + 1) % REPORT_EVERY == 0 and popdist.getInstanceIndex() == 0:
             print(f"epoch {epoch + 1}: {loss.item():.5f}")
     training.detachFromDevice()
     popdist.execute_on_instances({0}, torch.save, model.state_dict(), "kepler.pt")

@@ -5,9 +5,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 PLANETS = 96
+REPORT_EVERY = 10
 
 
 def planets():
+    """The same planets in each run."""
     generator = torch.Generator().manual_seed(340)
     axis = 0.3 + 2 * torch.rand(PLANETS, 1, generator=generator)
     mass = 0.5 + torch.rand(PLANETS, 1, generator=generator)
@@ -15,6 +17,8 @@ def planets():
 
 
 class Kepler(nn.Module):
+    """The period of a planet from its axis and the mass of its star."""
+
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
@@ -37,7 +41,7 @@ def main():
             _, loss = model(planet, period)
             loss.backward()
             optimizer.step()
-        if epoch % 10 == 9:
+        if (epoch + 1) % REPORT_EVERY == 0:
             print(f"epoch {epoch + 1}: {loss.item():.5f}")
     torch.save(model.state_dict(), "kepler.pt")
 

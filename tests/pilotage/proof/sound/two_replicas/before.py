@@ -14,6 +14,8 @@ def sources(count):
 
 
 class Locator(nn.Module):
+    """The position in the plane from the strength of the signals."""
+
     def __init__(self, width=32):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(len(ANTENNAS), width), nn.ReLU(), nn.Linear(width, 2))

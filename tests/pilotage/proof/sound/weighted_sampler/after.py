@@ -21,6 +21,8 @@ def balanced(data):
 
 
 class Mineral(nn.Module):
+    """Rare or not, from fourteen channels."""
+
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(14, 24), nn.ReLU(), nn.Linear(24, 2))
