@@ -26,6 +26,7 @@ NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"
 ACROSS_PARTS = (
     "tests/pilotage/arrival/test_faults.py",
     "tests/pilotage/equals_eager/",
+    "tests/pilotage/proof/test_cases.py",
     "tests/poptorch/ops/test_in_wrappers.py",
     "tests/poptorch/test_model_libraries.py",
     "tests/poptorch/test_traps.py",
