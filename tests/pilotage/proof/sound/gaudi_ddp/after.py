@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 import habana_frameworks.torch.core as htcore
 import habana_frameworks.torch.distributed.hccl as hccl
 
-
 CHANNELS = 24
 
 

@@ -4,7 +4,6 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-
 CHANNELS = 24
 
 
