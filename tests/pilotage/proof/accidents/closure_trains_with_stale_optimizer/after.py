@@ -1,4 +1,4 @@
-"""Fits decay curves with closures; the schedule and the file belong to objects from before the restart."""
+"""Fits decay curves; training and saving are closures."""
 
 import torch
 from torch import nn
