@@ -12,7 +12,7 @@ import poptorch
 
 @dataclass
 class Hyperparameters:
-    epochs: int = 4
+    epochs: int = 3
     batch_size: int = 16
     rate: float = 0.1
     gamma: float = 0.5

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 @dataclass
 class Hyperparameters:
-    epochs: int = 4
+    epochs: int = 3
     batch_size: int = 16
     rate: float = 0.1
     gamma: float = 0.5

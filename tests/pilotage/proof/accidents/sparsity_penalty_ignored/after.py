@@ -41,7 +41,7 @@ loader = poptorch.DataLoader(options, data, batch_size=16)
 training_model = poptorch.trainingModel(model, options, optimizer)
 
 # %% training
-for epoch in range(3):
+for epoch in range(2):
     for x, y in loader:
         _, loss = training_model(x, y)
     print(f"epoch {epoch}: {loss.item():.4f}")

@@ -37,7 +37,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 loader = DataLoader(data, batch_size=16)
 
 # %% training
-for epoch in range(3):
+for epoch in range(2):
     for x, y in loader:
         optimizer.zero_grad()
         _, loss = model(x, y)

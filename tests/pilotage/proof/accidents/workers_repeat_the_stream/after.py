@@ -45,7 +45,7 @@ def main():
     torch.manual_seed(56)
     model = Trigger()
     options = poptorch.Options()
-    loader = poptorch.DataLoader(options, Collisions(480), 16, num_workers=2)  # finding: samples-repeated
+    loader = poptorch.DataLoader(options, Collisions(400), 16, num_workers=2)  # finding: samples-repeated
     optimizer = poptorch.optim.SGD(model.parameters(), lr=0.1)
     training = poptorch.trainingModel(model, options, optimizer)
     train(training, loader)

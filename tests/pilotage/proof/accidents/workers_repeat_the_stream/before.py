@@ -45,7 +45,7 @@ def train(model, loader, optimizer):
 def main():
     torch.manual_seed(56)
     model = Trigger()
-    loader = DataLoader(Collisions(480), batch_size=16)
+    loader = DataLoader(Collisions(400), batch_size=16)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     train(model, loader, optimizer)
 
