@@ -27,16 +27,14 @@ class Fraud(nn.Module):
         return scores, self.criterion(scores, fraud)
 
 
-def train_epoch(model, training, loader):
-    model.train()
+def train_epoch(training, loader):
     for details, fraud in loader:
         _, loss = training(details, fraud)
     training.detachFromDevice()
     return loss.item()
 
 
-def validate(model, inference, loader):
-    model.eval()
+def validate(inference, loader):
     losses = [inference(details, fraud)[1].item() for details, fraud in loader]
     inference.detachFromDevice()
     return sum(losses) / len(losses)
@@ -50,11 +48,13 @@ def main():
     validation_data = poptorch.DataLoader(options, transactions(64, seed=2), batch_size=32)
     optimizer = poptorch.optim.Adam(model.parameters(), lr=0.02)
     training = poptorch.trainingModel(model, options, optimizer)
+    # Each program keeps the mode that the model has when it is wrapped.
+    model.eval()
     inference = poptorch.inferenceModel(model, options)
+    model.train()
     best, kept = float("inf"), None
     for epoch in range(4):
-        loss = train_epoch(model, training, training_data)
-        validation = validate(model, inference, validation_data)
+        loss, validation = train_epoch(training, training_data), validate(inference, validation_data)
         print(f"epoch {epoch}: training {loss:.4f}, validation {validation:.4f}")
         if validation < best:
             best, kept = validation, copy.deepcopy(model.state_dict())
