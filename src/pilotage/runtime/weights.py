@@ -25,8 +25,7 @@ class WeightKeeper:
 
     def __init__(self, module: nn.Module, tell: Listener, *, trains: bool, sends_edits: bool = False) -> None:
         self._module = module
-        self._tell = tell
-        self._has_told_of_clipping = False
+        self._clipping = _Clipping(tell)
         self._trains = trains
         self._sends_edits = sends_edits
         self._versions = HostVersions()
@@ -67,7 +66,7 @@ class WeightKeeper:
                 self.turn,
                 any_process,
                 copied=self._versions.note,
-                clipped=self._on_clipping,
+                clipped=self._clipping.report,
             )
 
     def send(self, state: ProgramState) -> None:
@@ -188,17 +187,6 @@ class WeightKeeper:
         # It would keep the memory of the device alive.
         self._device = dict
 
-    def _on_clipping(self) -> None:
-        if not self._has_told_of_clipping:
-            self._has_told_of_clipping = True
-            self._tell(
-                Warned(
-                    message="clip_grad_norm_() has no effect: a program computes gradients and updates on its device, "
-                    "and on the host .grad is None. To clip gradients in the program, register a hook on each "
-                    "parameter: parameter.register_hook(lambda gradient: gradient.clamp(-1, 1))."
-                )
-            )
-
     def _host(self) -> dict[str, Tensor]:
         parameters, buffers = self._tables()
         return {**parameters, **buffers}
@@ -213,3 +201,23 @@ class WeightKeeper:
         for name, buffer in self._module.named_buffers():
             buffer.copy_(buffers[name])
         self._versions.note()
+
+
+class _Clipping:
+    """Warns once that gradients are clipped on the host; holds nothing that a deleted model would have to free."""
+
+    def __init__(self, tell: Listener) -> None:
+        self._tell = tell
+        self._is_told = False
+
+    def report(self) -> None:
+        """Warn, unless that was done before."""
+        if not self._is_told:
+            self._is_told = True
+            self._tell(
+                Warned(
+                    message="clip_grad_norm_() has no effect: a program computes gradients and updates on its device, "
+                    "and on the host .grad is None. To clip gradients in the program, register a hook on each "
+                    "parameter: parameter.register_hook(lambda gradient: gradient.clamp(-1, 1))."
+                )
+            )

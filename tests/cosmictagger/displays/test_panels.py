@@ -106,7 +106,7 @@ def test_the_colour_bar_has_the_scale_of_the_charges():
     colour_bar(place.figure, place, [[content]])
     (bar,) = (each for each in place.figure.axes if each is not place)
     assert bar.get_ylabel() == "charge"
-    assert bar.get_ylim() == (place.images[0].norm.vmin, place.images[0].norm.vmax)
+    assert bar.get_ylim() == pytest.approx((place.images[0].norm.vmin, place.images[0].norm.vmax))
 
 
 @pytest.mark.parametrize(("with_prediction", "entries"), [(False, 3), (True, 5)])

@@ -84,7 +84,7 @@ def test_everything_else_is_refused(text):
 
 def test_a_refusal_says_what_is_accepted():
     with pytest.raises(
-        RefusedValueError, match=r"name is not accepted\. Arguments are literals, poptorch enums.*Stage"
+        RefusedValueError, match=r"name is not accepted\. Arguments must be literals, poptorch enums.*Stage"
     ):
         read("name")
 

@@ -115,6 +115,12 @@ class RunningJob:
     def _finish_reading(self) -> None:
         for reader in self._readers:
             reader.join(GRACE_SECONDS)
+        for process in self._processes:
+            # Readers close the pipes that they have read to the end.
+            pipes = (process.stdin,) if self._readers else (process.stdin, process.stdout, process.stderr)
+            for pipe in pipes:
+                if pipe is not None:
+                    pipe.close()
 
 
 def _started(start: ProcessStart) -> subprocess.Popen[bytes]:
@@ -130,7 +136,6 @@ def _started(start: ProcessStart) -> subprocess.Popen[bytes]:
     try:
         _write_at_once(process.stdin.fileno(), start.first_line)
     except BaseException:
-        process.stdin.close()
         process.kill()
         process.communicate()
         raise

@@ -43,7 +43,7 @@ def test_without_a_user_line_the_suffix_is_empty():
 
 def test_the_current_line_is_found(line_of):
     said = called_from()  # running
-    assert f"at {line_of('running')} in test_the_running_line" in said
+    assert f"at {line_of('running')} in test_the_current_line_is_found" in said
 
 
 def test_an_operation_of_a_graph_knows_its_line():

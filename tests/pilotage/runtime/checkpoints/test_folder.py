@@ -216,7 +216,7 @@ def test_a_file_under_the_name_of_another_step_is_damaged(tmp_path):
     shutil.copy(path_of(tmp_path, 1), path_of(tmp_path, 7))
     _, _, found, (warning,) = resumed(tmp_path)
     assert found.step == 2
-    assert "its name says step 7, and its content 1" in warning
+    assert "its name says step 7, but its content 1" in warning
 
 
 def test_checkpoints_of_two_runs_in_one_folder_are_refused(tmp_path):
