@@ -101,7 +101,7 @@ def test_lines_go_to_the_current_standard_error(say, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_script_shows_one_line_for_each_choice(tmp_path):
+def test_a_script_shows_one_line_for_each_choice_and_one_for_the_comparison(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
@@ -122,6 +122,7 @@ def test_a_script_shows_one_line_for_each_choice(tmp_path):
         check=True,
         env={"PILOTAGE_BACKEND": "cpu"},
     )
-    (line,) = result.stderr.splitlines()
-    assert line.endswith("[info] Running on cpu, tier graph: PILOTAGE_BACKEND asks for it.")
+    chosen, compared = result.stderr.splitlines()
+    assert chosen.endswith("[info] Running on cpu, tier graph: PILOTAGE_BACKEND asks for it.")
+    assert compared.endswith("[info] Agrees with eager PyTorch: 1 output (within 0).")
     assert result.stdout == ""

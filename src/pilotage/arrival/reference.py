@@ -159,6 +159,7 @@ class Reference:
                 root = search.root(value)
                 assert root.edge is not None
                 torch.autograd.backward(root.edge, torch.ones_like(root.value))
+        search.forget()
         return outputs
 
     @torch.no_grad()

@@ -29,12 +29,19 @@ class Snapshot:
             for replica in state.replicas
         }
 
-    def start(self, module: nn.Module, *, trains: bool) -> Start:
-        """What the step begins with; the weights are those of the user's module, as they are on the host."""
+    def start(self, module: nn.Module, *, trains: bool, on_device: bool = False) -> Start:
+        """What the step begins with: the weights of the user's module on the host, or, ``on_device``, those there.
+
+        Instances may have equal weights only on their devices.
+        """
         # Copies: weights that something else refers to are copied back from the device at once.
+        parameters = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
         own = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+        if on_device:
+            parameters |= {name: tensor.detach().clone() for name, tensor in self._state.parameters.items()}
+            own |= self._buffers.get(0, {})
         return Start(
-            parameters={name: parameter.detach().clone() for name, parameter in module.named_parameters()},
+            parameters=parameters,
             buffers={replica: own if replica == 0 else {**own, **held} for replica, held in self._buffers.items()},
             slots=self._slots,
             random=self._random,

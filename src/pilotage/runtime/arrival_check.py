@@ -11,6 +11,7 @@ from torch import nn
 from pilotage.arrival.module_copy import CopyError, Skeleton
 from pilotage.arrival.obstacles import obstacle
 from pilotage.events import Checked
+from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import Tier
 from pilotage.runtime.arrival_comparison import Comparison
 from pilotage.runtime.call import BoundCall
@@ -50,7 +51,7 @@ class ArrivalCheck:
         """Compare the next call, because the program runs in another form from now on."""
         self._calls = 0
 
-    def comparison(self, session: Session, call: BoundCall) -> Comparison | None:
+    def comparison(self, session: Session, call: BoundCall, plan: OptimizerPlan | None) -> Comparison | None:
         """What to do instead of running the next call; None if it is not to be compared.
 
         Collective: all instances and stages must ask.
@@ -69,7 +70,7 @@ class ArrivalCheck:
             self.compilation.tell(Checked(summary=f"Not compared with eager PyTorch: {reason}.", agrees=None))
             return None
         self._fetch()
-        return Comparison.begin(self, self._skeleton, session, call)
+        return Comparison.begin(self, self._skeleton, session, call, plan)
 
     def around(self, module: nn.Module) -> AbstractContextManager[object]:
         """What to do around each forward of a module."""

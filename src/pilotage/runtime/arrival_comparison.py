@@ -29,6 +29,7 @@ from pilotage.arrival.verdict import Verdict, judge
 from pilotage.errors import MismatchError
 from pilotage.events import Checked, Warned
 from pilotage.execution.walk import micro_batches_of
+from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.check import OnMismatch
 from pilotage.options.choices import OutputMode, Tier
 from pilotage.program.program import Action
@@ -59,6 +60,9 @@ class Comparison:
     session: Session
     skeleton: Skeleton
     call: BoundCall
+    plan: OptimizerPlan | None
+    """The optimizer with its present values."""
+
     snapshot: Snapshot
     start: Start
     schedule: Schedule
@@ -68,7 +72,9 @@ class Comparison:
     """What these steps read."""
 
     @classmethod
-    def begin(cls, check: ArrivalCheck, skeleton: Skeleton, session: Session, call: BoundCall) -> Comparison:
+    def begin(
+        cls, check: ArrivalCheck, skeleton: Skeleton, session: Session, call: BoundCall, plan: OptimizerPlan | None
+    ) -> Comparison:
         """Remember where the call begins; before the host's weights are marked as outdated."""
         schedule, inputs = session.schedule, call.inputs
         if schedule.iterations > 1:
@@ -91,18 +97,29 @@ class Comparison:
             session=session,
             skeleton=skeleton,
             call=call,
+            plan=plan,
             snapshot=snapshot,
-            start=snapshot.start(check.compilation.module, trains=session.program.trains),
+            start=snapshot.start(
+                check.compilation.module, trains=session.program.trains, on_device=check.compilation.peers is not None
+            ),
             schedule=schedule,
             inputs=inputs,
         )
 
     def run(self) -> list[Tensor]:
         """Run the call and return its outputs, if they agree with eager PyTorch."""
+        if not (self.session.program.draws_random_numbers and self.session.streams.shared):
+            return self._run()
+        # Torch's generator belongs to all threads: none of ours may draw between the two runs.
+        with PROCESS_WIDE:
+            return self._run()
+
+    def _run(self) -> list[Tensor]:
         expected = self._expected()
         if expected is None:
             return self.session.run(self.call.inputs)
         trains = self.session.program.trains
+        self.snapshot.restore_random_numbers()
         if self.schedule is self.session.schedule:
             outputs = self.session.run(self.call.inputs)
             self._judge(outcome_of(self.session.attached, outputs, trains=trains), expected)
@@ -159,7 +176,7 @@ class Comparison:
             skeleton=self.skeleton,
             arguments=self.call.arguments,
             parsers=self.check.compilation.parsers,
-            plan=program.plan,
+            plan=self.plan,
             loss_rule=execution.loss_rule,
             reduction=execution.gradient_reduction,
             batching=execution.batching,

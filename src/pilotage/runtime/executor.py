@@ -130,7 +130,7 @@ class Executor(ProgramView):
             try:
                 if not self._is_synchronized:
                     self.synchronize()
-                comparison = None if self._arrival is None else self._arrival.comparison(session, call)
+                comparison = None if self._arrival is None else self._arrival.comparison(session, call, self.plan)
                 if trained is not None:
                     trained.expect_change()
                 self._optimizer_state.expect_change()

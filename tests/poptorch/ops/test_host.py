@@ -161,7 +161,7 @@ def test_the_compilation_keeps_functions_that_forward_makes_itself(compiled):
     run.capture = copy.copy(run.capture)
     run.capture.host_functions = []
     gc.collect()
-    with pytest.raises(Error, match="'local', which is not here"):
+    with pytest.raises(Error, match="'local', which is not available"):
         run(X)
 
 

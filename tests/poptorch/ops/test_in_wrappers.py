@@ -98,7 +98,7 @@ def test_a_host_function_cannot_be_loaded_from_a_file(tmp_path):
     gc.collect()
     with pytest.raises(poptorch.Error, match="poptorch::call_on_host, which a file may not do by default"):
         poptorch.load(str(tmp_path / "model.poptorch"))
-    with pytest.raises(poptorch.Error, match="host function 'double', which is not here"):
+    with pytest.raises(poptorch.Error, match="host function 'double', which is not available"):
         poptorch.load(str(tmp_path / "model.poptorch"), allow_operations=["poptorch::call_on_host"])(X)
 
 

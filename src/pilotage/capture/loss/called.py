@@ -60,6 +60,11 @@ class CalledLoss(Marks):
         self.operations: dict[Node, Operation] = {}
         """The operations of forward after the first loss."""
 
+    def forget(self) -> None:
+        """Forget the losses and the operations behind them."""
+        super().forget()
+        self.operations.clear()
+
     def __enter__(self) -> Self:
         """Start recording called and marked losses."""
         super().__enter__()

@@ -31,6 +31,10 @@ class LossSearch(Protocol):
         """Whether forward has marked a loss."""
         ...
 
+    def forget(self) -> None:
+        """Forget the losses, which keep autograd's graph and its leaves alive."""
+        ...
+
     def root(self, value: Any) -> Loss:
         """The loss to start backward from, given the outputs of forward; raises `LossError` unless there is one."""
         ...

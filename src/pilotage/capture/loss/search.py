@@ -51,6 +51,10 @@ class Marks:
         """Whether forward has marked a loss."""
         return bool(self.found)
 
+    def forget(self) -> None:
+        """Forget the losses, which keep autograd's graph and its leaves alive."""
+        self.found.clear()
+
     def __enter__(self) -> Self:
         """Start recording."""
         self._tokens.append(_marks.set(self))
