@@ -16,6 +16,7 @@ from pilotage.errors import DeviceMemoryError, DistributedError
 from pilotage.execution.walk import StepFailure
 from pilotage.options.batching import Batching
 from pilotage.options.choices import PipelineOrder
+from pilotage.passes.returned_loss_check import with_returned_loss_check
 from pilotage.passes.stage_program import cut_program
 from pilotage.strategies.stages.in_processes import ProcessTransport
 from pilotage.strategies.stages.strategy import Pipeline, micro_batches_per_round
@@ -32,7 +33,7 @@ BATCHING = Batching(gradient_accumulation=2, device_iterations=2)
 def pipeline(module, group, **settings):
     program = programs.captured(module, BATCHING, gradients_apart=True)
     schedule = programs.schedule_of(program, BATCHING)
-    cut = cut_program(program, group.stage, group.stages, CPU)
+    cut = cut_program(with_returned_loss_check(program), group.stage, group.stages, CPU)
     order, together = PipelineOrder.GPIPE, micro_batches_per_round(schedule)
     transport = ProcessTransport(group, cut, program.layout, CPU, order, together)
     setup = replace(programs.setup(BATCHING), **settings)
@@ -135,7 +136,7 @@ def run_out_of_memory():
     torch.manual_seed(0)
     module = Staged(2)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    step = pilotage.training(module, optimizer, tier="graph", gradient_accumulation=2)
+    step = pilotage.training(module, optimizer, tier="graph", gradient_accumulation=2, distributed=True)
     batch = torch.randn(4, 6), torch.randint(6, (4,))
     step(*batch)
     strategy = step._executor.session.strategy
