@@ -22,6 +22,7 @@ PilotageError
 ├── ProgramFileError      a stored program is truncated, altered or of another version
 ├── DistributedError      instances cannot find, reach or keep up with each other
 ├── DatasetError          a data set is missing, truncated or corrupt
+├── ProofError            a script that is to be proved does not run, or does not train
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered its first item
 """
@@ -50,6 +51,7 @@ __all__ = [
     "OptionError",
     "PilotageError",
     "ProgramFileError",
+    "ProofError",
     "TorchVersionError",
     "TornStateError",
     "UnexpectedArgumentError",
@@ -142,6 +144,10 @@ class DistributedError(PilotageError, RuntimeError):
 
 class DatasetError(PilotageError, RuntimeError):
     """A data set is missing, truncated or corrupt."""
+
+
+class ProofError(PilotageError, RuntimeError):
+    """A script that is to be proved does not run, or does not train."""
 
 
 class FetchError(PilotageError, RuntimeError):

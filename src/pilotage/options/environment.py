@@ -128,6 +128,12 @@ JOB_DIRECTORY = Variable(
     meaning="The private directory in which the instances of a job on one host meet.",
     is_internal=True,
 )
+PROOF = Variable(
+    name="PILOTAGE_PROOF",
+    type="JSON",
+    default="",
+    meaning="What `pilotage prove` asks of the processes that it watches, which inherit it; not set by users.",
+)
 
 VARIABLES = (
     BACKEND,
@@ -145,6 +151,7 @@ VARIABLES = (
     RESTART,
     STAGE,
     JOB_DIRECTORY,
+    PROOF,
 )
 """All variables of the core, in the order in which a table shows them."""
 
@@ -162,6 +169,11 @@ def backend() -> str | None:
 def cards() -> tuple[str, ...] | None:
     """The devices in PILOTAGE_CARDS."""
     return tuple(name.strip() for name in CARDS.text.split(",")) if CARDS.text else None
+
+
+def proof() -> str | None:
+    """What `pilotage prove` asks of this process in PILOTAGE_PROOF."""
+    return PROOF.text
 
 
 def tier() -> str | None:

@@ -1,0 +1,96 @@
+"""Differences that follow from a port's own options, and the settings under which the original has them too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.proof.comparison import Comparison, Verdict
+from pilotage.proof.records import RunRecord
+from pilotage.proof.steps import steps_of
+
+__all__ = ["Alignment", "alignment_of", "explanations_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How the original is changed, in its own process, to do what the port's options do."""
+
+    batch_factor: int = 1
+    gradient_factor: float = 1.0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """For the watched process."""
+        return {"batch_factor": self.batch_factor, "gradient_factor": self.gradient_factor}
+
+    def __str__(self) -> str:
+        parts = []
+        if self.batch_factor > 1:
+            parts.append(f"batches {self.batch_factor} times as large")
+        if self.gradient_factor != 1.0:
+            parts.append(f"gradients times {self.gradient_factor:g}")
+        return " and ".join(parts)
+
+
+def alignment_of(before: RunRecord, after: RunRecord) -> Alignment | None:
+    """What makes the original's updates equal to the port's; None if they already are, or cannot be."""
+    factor = _batch_factor(before, after)
+    reduction = _gradient_factor(after)
+    if factor == 1 and reduction == 1.0:
+        return None
+    return Alignment(factor or 1, reduction)
+
+
+def _batch_factor(before: RunRecord, after: RunRecord) -> int | None:
+    ours, theirs = steps_of(before)[0].samples, steps_of(after)[0].samples
+    if not ours or not theirs or theirs % ours:
+        return None
+    return theirs // ours
+
+
+def _gradient_factor(after: RunRecord) -> float:
+    program = next(after.first.named("program"), None)
+    if program is None or program["reduction"] != "sum":
+        return 1.0
+    return float(program["gradient_accumulation"] * program["replicas"] * program["instances"])
+
+
+def explanations_of(
+    before: RunRecord, after: RunRecord, comparison: Comparison, alignment: Alignment | None
+) -> list[str]:
+    """What the port's options explain, and what else is worth knowing."""
+    found = []
+    if alignment is not None:
+        found.append(f"BEFORE ran with {alignment} (--align).")
+    factor = _batch_factor(before, after)
+    if factor is None and comparison.verdict is Verdict.NOT_COMPARABLE and _sizes_differ(before, after):
+        found.append("The batch of one is not a multiple of the other's: change the batch size of one of the scripts.")
+    elif factor not in (None, 1) and alignment is None:
+        found.append(
+            f"AFTER's options make each update {factor} times as large. With --align the original repeats it so."
+        )
+    reduction = _gradient_factor(after)
+    if reduction != 1.0 and alignment is None:
+        found.append(
+            f"AFTER sums the gradients of {reduction:g} micro-batches where BEFORE takes their mean: its updates are "
+            f"{reduction:g} times as large. With --align the original repeats it so."
+        )
+    program = next(after.first.named("program"), None)
+    if program is not None and program["device_iterations"] > 1:
+        found.append(
+            f"A call of AFTER makes {program['device_iterations']} updates; losses are those of each update, whatever "
+            "the script gets to see."
+        )
+    for name, run in (("BEFORE", before), ("AFTER", after)):
+        if run.steps < _asked(before, after):
+            found.append(f"{name} ended by itself after {run.steps} updates.")
+    return found
+
+
+def _sizes_differ(before: RunRecord, after: RunRecord) -> bool:
+    return steps_of(before)[0].samples != steps_of(after)[0].samples
+
+
+def _asked(before: RunRecord, after: RunRecord) -> int:
+    return max(before.steps, after.steps)

@@ -1,0 +1,1 @@
+"""Findings: accidents that records show, each with a line and a remedy."""

@@ -1,0 +1,137 @@
+"""Findings about results: what instances exchange, the precision of the arithmetic, and the saved weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from pilotage.proof.findings.finding import Finding
+from pilotage.proof.records import ProcessRecord, RunRecord
+from pilotage.proof.weights import distance
+
+__all__ = ["computed_types", "no_gradient_exchange", "precision_not_as_asked", "weights_not_saved"]
+
+_NARROW = ("float16", "bfloat16")
+
+
+def no_gradient_exchange(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """Several processes train, each on its own."""
+    processes = [each for each in after.trained if each.header["size"] > 1 and each.header["stage"] is None]
+    if len({each.rank for each in processes}) < 2:
+        return
+    apart = _apart(processes)
+    exchanged = sum(each.fields["exchanges"] for process in processes for each in process.updates)
+    if apart is None or (not apart and exchanged):
+        return
+    how = "their weights differ after the last update" if apart else "no gradients were summed"
+    yield Finding(
+        name="no-gradient-exchange",
+        where=processes[0].updates[-1].line,
+        message=f"{len(processes)} processes train without each other: {how}.",
+        remedy="Wrap the model in DistributedDataParallel; with PopTorch take popdist.poptorch.Options(); with "
+        "pilotage.training pass distributed=True.",
+    )
+
+
+def _apart(processes: list[ProcessRecord]) -> bool | None:
+    """Whether processes have different weights after the last update that all have digested; None if unknown."""
+    steps = set.intersection(*(set(each.weights) for each in processes)) - {0}
+    if not steps:
+        return None
+    last = max(steps)
+    first = processes[0]
+    shapes = [each["shape"] for each in first.weights[last]]
+    if any([each["shape"] for each in other.weights[last]] != shapes for other in processes[1:]):
+        return None  # Each process has a part of the model.
+    moved = _distance(first.weights[last], first.weights.get(0, []))
+    return any(_distance(first.weights[last], other.weights[last]) > 1e-3 * moved for other in processes[1:])
+
+
+def _distance(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> float:
+    return math.sqrt(sum(distance(*pair) ** 2 for pair in zip(left, right, strict=False)))
+
+
+def precision_not_as_asked(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """A narrow type was asked for and not computed in, or computed in and not asked for."""
+    process = after.first
+    computed = computed_types(process)
+    if not computed:
+        return
+    narrow = {name for name in computed if name in _NARROW}
+    original = set() if before is None else {name for name in computed_types(before.first) if name in _NARROW}
+    asked = [each for each in process.named("asked") if _asks(each)]
+    for each in asked:
+        if each["type"] not in narrow and (before is None or not _ignores_too(before, each)):
+            found = ", ".join(sorted(computed))
+            yield Finding(
+                name="precision-not-as-asked",
+                where=each["line"],
+                message=f"{each['type']} is asked for here, and the products of a step were computed in {found}.",
+                remedy="Ask for it on the device that computes, for the module that is trained.",
+            )
+    if narrow and not asked and before is not None and not original:
+        wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
+        yield Finding(
+            name="precision-not-as-asked",
+            where=wrapper or process.updates[0].line,
+            message=f"The products of a step were computed in {', '.join(sorted(narrow))}, and nothing asks for it; "
+            "the original computes in float32.",
+            remedy="Ask for the type explicitly, or keep float32.",
+        )
+
+
+def computed_types(process: ProcessRecord) -> dict[str, int]:
+    """In which types the products of a step were computed."""
+    program = next(process.named("program"), None)
+    found: dict[str, int] | None = process.first("computed_in") if program is None else program["computed_in"]
+    return found or {}
+
+
+def _asks(event: Any) -> bool:
+    if event["what"] == "autocast":
+        return bool(event["enabled"] and event["trains"] and event["type"] in _NARROW)
+    return bool(event["what"] == "type")
+
+
+def _ignores_too(before: RunRecord, event: Any) -> bool:
+    asked = [each for each in before.first.named("asked") if _asks(each)]
+    return any(each["type"] == event["type"] for each in asked) and event["type"] not in computed_types(before.first)
+
+
+def weights_not_saved(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """What is saved at the end does not hold the trained weights."""
+    saved = [event for process in after.trained for event in process.named("saved") if event["holds"] is not None]
+    good = {event["line"] for event in saved if event["holds"] in ("present", "trained")}
+    late = [event for event in saved if event["after"] and event["line"] not in good]
+    for event in late:
+        what = "the weights from before training" if event["holds"] == "initial" else "weights that were not trained"
+        yield Finding(
+            name="weights-not-saved",
+            where=event["line"],
+            message=f"What is saved here holds {what}.",
+            remedy="Save the state of the module that was trained, taken after training.",
+        )
+    is_whole = all(process.reached_its_end for process in after.trained)
+    if good or late or not is_whole:
+        return
+    for event in saved:
+        yield Finding(
+            name="weights-not-saved",
+            where=event["line"],
+            message="Weights are saved before training, and not after it.",
+            remedy="Save the state of the module after training.",
+        )
+    if not saved and before is not None and _saves(before):
+        process = after.first
+        wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
+        yield Finding(
+            name="weights-not-saved",
+            where=wrapper or process.updates[-1].line,
+            message="The original saves the trained weights, and this script saves nothing.",
+            remedy="Save the state of the module after training.",
+        )
+
+
+def _saves(run: RunRecord) -> bool:
+    return any(event["holds"] in ("present", "trained") for each in run.trained for event in each.named("saved"))

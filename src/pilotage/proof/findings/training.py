@@ -1,0 +1,180 @@
+"""Findings about what trains: wrappers, optimizers, schedules, devices, modes and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pilotage.monitoring.plurals import pluralized
+from pilotage.proof.findings.finding import Finding
+from pilotage.proof.records import ProcessRecord, RunRecord
+
+__all__ = [
+    "eval_mode_in_training",
+    "host_fallback",
+    "loss_depends_on_batch_split",
+    "loss_root_differs",
+    "optimizer_unused",
+    "schedule_not_applied",
+    "wrapper_lost",
+]
+
+
+def _eager_updates(process: ProcessRecord) -> int:
+    return sum(each.is_eager for each in process.updates)
+
+
+def wrapper_lost(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """A wrapper was made, or its making failed, and the plain module was trained instead."""
+    for process in after.trained:
+        wrappers = process.summary.get("wrappers", ())
+        eager = _eager_updates(process)
+        if not eager or any(each["trains"] and each["calls"] for each in wrappers):
+            continue
+        for each in wrappers:
+            if each["error"] is None and each["kind"].endswith("wrap_in_hpu_graph"):
+                continue  # It changes the module itself.
+            if each["calls"] or (not each["trains"] and any(other["trains"] for other in wrappers)):
+                continue
+            what = "was never called" if each["error"] is None else f"could not be made ({each['error']})"
+            yield Finding(
+                name="wrapper-lost",
+                where=each["line"],
+                message=f"{each['kind']} {what}, and the plain module was trained, {pluralized(eager, 'update')}.",
+                remedy="Train by calling what the wrapper returns, and let an error of the wrapper end the script.",
+            )
+
+
+def host_fallback(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """A device was asked for, and the host's processor trained."""
+    for process in after.trained:
+        on_host = [each for each in process.updates if each.is_eager and each.device == "cpu"]
+        if not on_host or len(on_host) < len(process.updates) or any(wrapper_lost(after, before)):
+            continue
+        asked = _asked_device(process, before)
+        if asked is not None:
+            yield Finding(
+                name="host-fallback",
+                where=on_host[-1].line,
+                message=f"{asked}, and all {len(on_host)} updates were computed eagerly by the host's processor.",
+                remedy="Move the model and its inputs to the device, or wrap the model, and stop if that fails.",
+            )
+
+
+def _asked_device(process: ProcessRecord, before: RunRecord | None) -> str | None:
+    for event in process.named("asked"):
+        if event["what"] == "device" and event["device"] != "cpu" and event["device"] != "meta":
+            failed = " and failed" if event["error"] else ""
+            return f"The device {event['device']!r} was asked for{failed}"
+    imported = process.summary.get("imported", ())
+    if "poptorch" in imported:
+        return "The script imports poptorch"
+    if before is not None and any(each.device not in ("cpu", "unknown") for each in before.first.updates):
+        return f"The original trains on {before.first.updates[0].device}"
+    return None
+
+
+def optimizer_unused(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """An optimizer holds parameters and never changes a weight."""
+    usual = (
+        [] if before is None else [each["kind"] for each in before.first.summary.get("optimizers", ()) if _idle(each)]
+    )
+    for process in after.trained:
+        for each in process.summary.get("optimizers", ()):
+            is_seen = process.reached_its_end or each["after"] == 0
+            if not _idle(each) or not is_seen or each["line"] is None:
+                continue
+            if each["kind"] in usual:
+                usual.remove(each["kind"])
+                continue
+            stepped = f"was stepped {each['steps']} times without gradients" if each["steps"] else "was never stepped"
+            yield Finding(
+                name="optimizer-unused",
+                where=each["line"],
+                message=f"The {each['kind']} optimizer {stepped}: it has not changed any weight.",
+                remedy="Give this optimizer to what trains, or remove it.",
+            )
+
+
+def _idle(optimizer: dict[str, int]) -> bool:
+    return not optimizer["updates"] and optimizer["parameters"] > 0
+
+
+def schedule_not_applied(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """A schedule of learning rates is never stepped, or what it gives is not applied."""
+    for process in after.trained:
+        for each in process.summary.get("schedules", ()):
+            if each["ignored"]:
+                asked, applied = each["example"]
+                yield Finding(
+                    name="schedule-not-applied",
+                    where=each["line"],
+                    message=f"{each['kind']} asked for the rate {_rate(asked)}, and {_rate(applied)} was applied; "
+                    f"{each['ignored']} of {each['changed']} updates ignored it.",
+                    remedy="Schedule the optimizer that trains; with PopTorch, call setOptimizer after each step.",
+                )
+            elif not each["steps"] and process.reached_its_end and process.updates:
+                yield Finding(
+                    name="schedule-not-applied",
+                    where=each["line"],
+                    message=f"{each['kind']} was never stepped: the learning rate stays what it was.",
+                    remedy="Call its step() after each update or each epoch.",
+                )
+
+
+def _rate(rates: list[float]) -> str:
+    return ", ".join(f"{each:.6g}" for each in rates) or "none"
+
+
+def eval_mode_in_training(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """Updates were made with the module in evaluation mode."""
+    if before is not None and any(each.fields.get("in_eval_mode") for each in before.first.updates):
+        return
+    for process in after.trained:
+        found = [each for each in process.updates if each.fields.get("in_eval_mode")]
+        if found:
+            yield Finding(
+                name="eval-mode-in-training",
+                where=found[0].fields.get("eval_line") or found[0].line,
+                message=f"{pluralized(len(found), 'update')} of {len(process.updates)} ran in evaluation mode: no "
+                "dropout, and batch normalisation by stored statistics.",
+                remedy="Call train() on the model before it trains, and again after each evaluation.",
+            )
+
+
+def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """Backward starts from another value than the loss that forward returns."""
+    for process in after.trained:
+        for program in process.named("program"):
+            if program["dropped"] is not None:
+                yield Finding(
+                    name="loss-root-differs",
+                    where=program["dropped"]["loss"],
+                    message="Backward starts at this loss; what forward computes from it and returns"
+                    f"{_at(program['dropped']['operation'])} is not trained on.",
+                    remedy="Mark the final value: poptorch.identity_loss(loss, reduction='none').",
+                )
+        if (root := process.first("other_root")) is not None:
+            yield Finding(
+                name="loss-root-differs",
+                where=root,
+                message="Backward starts from a value that does not contain the loss that forward returns.",
+                remedy="Call backward on the loss that forward returns.",
+            )
+
+
+def _at(where: str | None) -> str:
+    return "" if where is None else f" at {where}"
+
+
+def loss_depends_on_batch_split(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+    """The loss changes when a batch is split."""
+    for process in after.trained:
+        for event in process.named("split"):
+            if event["line"] is not None:
+                yield Finding(
+                    name="loss-depends-on-batch-split",
+                    where=event["line"],
+                    message=f"Here ({event['operation']}) each sample's result depends on the others of its batch: "
+                    "another micro-batch, replica or instance count gives another loss.",
+                    remedy="Normalise over the features of a sample, for example softmax with dim=-1 instead of dim=0.",
+                )

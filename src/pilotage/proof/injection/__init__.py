@@ -1,0 +1,1 @@
+"""The folder that comes first in PYTHONPATH of a watched command."""

@@ -1,0 +1,161 @@
+"""What watched processes have recorded, read back as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ProcessRecord", "RunRecord", "Update", "read_run"]
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One update of the weights in one process."""
+
+    fields: Fields
+
+    @property
+    def step(self) -> int:
+        """Counted from 1."""
+        return int(self.fields["step"])
+
+    @property
+    def losses(self) -> list[float]:
+        """What each backward pass of this update started from."""
+        return [float(each) for each in self.fields["losses"]]
+
+    @property
+    def samples(self) -> int | None:
+        """How many samples went into it in this process; None if no loader was seen."""
+        loads = self.fields["loads"]
+        return sum(each["samples"] for each in loads) if loads else None
+
+    @property
+    def indices(self) -> list[int] | None:
+        """The samples by their index in the data set; None if they have none."""
+        loads = self.fields["loads"]
+        if not loads or any(each["indices"] is None for each in loads):
+            return None
+        return [index for each in loads for index in each["indices"]]
+
+    @property
+    def content(self) -> list[float] | None:
+        """Digests of the samples' values, if they were taken for this update."""
+        found = [each["content"] for each in self.fields["loads"]]
+        return [number for each in found for number in each] if found and None not in found else None
+
+    @property
+    def rates(self) -> list[float]:
+        """The learning rates that were applied."""
+        return [float(each) for each in self.fields.get("rates", ())]
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the script made the update itself, and no program."""
+        return bool(self.fields["mode"] == "eager")
+
+    @property
+    def line(self) -> str | None:
+        """The user's line that trains."""
+        return self.fields.get("line")
+
+    @property
+    def device(self) -> str:
+        """Where it was computed."""
+        return str(self.fields.get("device", "unknown"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessRecord:
+    """The record of one process."""
+
+    header: Fields
+    updates: tuple[Update, ...]
+    weights: Mapping[int, list[dict[str, Any]]]
+    """Digests of the weights after some of the updates; 0 is before the first."""
+
+    events: tuple[Fields, ...]
+    summary: Fields = field(default_factory=dict)
+    end: Fields | None = None
+    """How the process ended; None if it was killed."""
+
+    @property
+    def rank(self) -> int:
+        """This process's place in its job."""
+        return int(self.header["rank"])
+
+    @property
+    def reached_its_end(self) -> bool:
+        """Whether the script went on to its own end."""
+        return self.end is not None and self.end["how"] == "finished"
+
+    def named(self, event: str) -> Iterator[Fields]:
+        """The events of one kind."""
+        return (each for each in self.events if each["event"] == event)
+
+    def first(self, fact: str) -> Any:
+        """The first value of a fact that some of the updates have."""
+        return next((each.fields[fact] for each in self.updates if each.fields.get(fact) is not None), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """All processes of one command that have trained, and those that have not."""
+
+    trained: tuple[ProcessRecord, ...]
+    """In the order of their ranks."""
+
+    others: tuple[ProcessRecord, ...]
+
+    @property
+    def first(self) -> ProcessRecord:
+        """The process with rank 0."""
+        return self.trained[0]
+
+    @property
+    def steps(self) -> int:
+        """How many updates every process has made."""
+        return min((len(each.updates) for each in self.trained), default=0)
+
+    @property
+    def processes(self) -> int:
+        """How many processes trained."""
+        return len(self.trained)
+
+
+def read_run(folder: Path) -> RunRecord:
+    """Read the records of one command."""
+    found = [record for path in sorted(folder.glob("*.jsonl")) if (record := _read(path)) is not None]
+    trained = sorted((each for each in found if each.updates), key=lambda each: each.rank)
+    return RunRecord(trained=tuple(trained), others=tuple(each for each in found if not each.updates))
+
+
+def _read(path: Path) -> ProcessRecord | None:
+    lines = [parsed for text in path.read_text(errors="replace").splitlines() if (parsed := _parsed(text)) is not None]
+    kinds = {"process", "update", "weights", "summary", "end"}
+    header = next((each for each in lines if each["event"] == "process"), None)
+    if header is None:
+        return None
+    last = {each["event"]: each for each in lines}
+    return ProcessRecord(
+        header=header,
+        updates=tuple(Update(each) for each in lines if each["event"] == "update"),
+        weights={each["step"]: each["weights"] for each in lines if each["event"] == "weights"},
+        events=tuple(each for each in lines if each["event"] not in kinds),
+        summary=last.get("summary", {}),
+        end=last.get("end"),
+    )
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """One line; None for the last one of a killed process, which may be cut."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and "event" in value else None

@@ -1,0 +1,89 @@
+"""The updates of a whole command: what all of its processes did in each of them together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pilotage.proof.records import RunRecord, Update
+
+__all__ = ["Step", "losses_of", "steps_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One update, over all processes."""
+
+    number: int
+    mean_loss: float
+    """The mean of all backward passes of all processes."""
+
+    total_loss: float
+    """The sum over the backward passes of a process, and the mean over processes."""
+
+    parts: int
+    """Backward passes in each process."""
+
+    samples: int | None
+    indices: tuple[int, ...] | None
+    """Sorted; None if the samples have no indices."""
+
+    content: tuple[float, ...] | None
+    rates: tuple[float, ...]
+    exchanges: int
+    device: str
+    line: str | None
+
+
+def steps_of(run: RunRecord) -> list[Step]:
+    """The updates that every process has made."""
+    # Stages of one replica see the same samples; only the first counts.
+    processes = [each for each in run.trained if each.header["stage"] in (None, 0)] or list(run.trained)
+    return [
+        _step(number + 1, [each.updates[number] for each in processes])
+        for number in range(min(len(each.updates) for each in processes))
+    ]
+
+
+def _step(number: int, updates: Sequence[Update]) -> Step:
+    losses = [each.losses for each in updates]
+    flat = [loss for each in losses for loss in each]
+    counts = [each.samples for each in updates]
+    indices = [each.indices for each in updates]
+    contents = [each.content for each in updates]
+    return Step(
+        number=number,
+        mean_loss=_mean(flat),
+        total_loss=_mean([sum(each) for each in losses]),
+        parts=max((len(each) for each in losses), default=0),
+        samples=None if None in counts else sum(each or 0 for each in counts),
+        indices=None if None in indices else tuple(sorted(index for each in indices for index in each or ())),
+        content=None if None in contents or len(contents) > 1 else tuple(contents[0] or ()),
+        rates=tuple(updates[0].rates),
+        exchanges=sum(each.fields["exchanges"] for each in updates),
+        device=updates[0].device,
+        line=updates[0].line,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def losses_of(before: Sequence[Step], after: Sequence[Step]) -> tuple[list[float], list[float]]:
+    """The losses of both, counted alike.
+
+    Where one script accumulates gradients and the other does not, the loss of an update is the mean of its parts or
+    their sum, depending on how the script divides; the first update, which starts from equal weights, shows which.
+    """
+    kinds = ("mean_loss", "total_loss")
+    pairs = [(left, right) for left in kinds for right in kinds]
+    first_before, first_after = before[0], after[0]
+    left, right = min(pairs, key=lambda pair: _gap(getattr(first_before, pair[0]), getattr(first_after, pair[1])))
+    return [getattr(each, left) for each in before], [getattr(each, right) for each in after]
+
+
+def _gap(left: float, right: float) -> float:
+    gap = abs(left - right)
+    return gap if math.isfinite(gap) else math.inf

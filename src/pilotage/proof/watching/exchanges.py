@@ -1,0 +1,39 @@
+"""What processes tell each other: collective operations of torch.distributed, and modules that exchange gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.watch import Watch
+
+__all__ = ["ExchangeWatch"]
+
+_SUMMING = ("all_reduce", "reduce_scatter", "reduce_scatter_tensor", "all_reduce_coalesced")
+_OTHERS = ("all_gather", "all_gather_into_tensor", "broadcast", "reduce", "gather", "scatter")
+
+
+class ExchangeWatch:
+    """Counts collective operations of this process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._counts: dict[str, int] = {}
+
+    def install(self, distributed: ModuleType) -> None:
+        """Follow collective operations from now on."""
+        for name in (*_SUMMING, *_OTHERS):
+            replace_function(distributed, name, lambda original, name=name: self._counted(original, name))
+        self._watch.summaries.append(lambda: {"collectives": dict(self._counts)})
+
+    def _counted(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._counts[name] = self._counts.get(name, 0) + 1
+            if name in _SUMMING and self._watch.pending.backwards:
+                # After backward and before the update: gradients, most often.
+                self._watch.pending.exchanges += 1
+            return original(*args, **kwargs)
+
+        return call

@@ -1,0 +1,284 @@
+"""Data loaders of a watched process: where they are made, what they yield, and when they stop.
+
+Shuffled loaders draw an order that depends on the seed, the epoch and the length of the data set only, so that two
+scripts get the same one however many random numbers they have drawn before. Batches of several processes are divided so
+that together they are the batch that one process would get.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, Subset
+
+from pilotage.proof.watching.digests import content_digest, sample_digests, tensors_in
+from pilotage.proof.watching.lines import users_line
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.random_numbers import reseed, shared_order
+from pilotage.proof.watching.watch import Watch
+
+__all__ = ["LoaderWatch"]
+
+_LATER_BATCHES = 3
+"""How many batches a loader that trained nothing yields once enough updates were made, for an evaluation."""
+
+
+class Load:
+    """One batch that a loader yielded."""
+
+    __slots__ = ("content", "epoch", "indices", "loader", "samples", "tensors")
+
+    def __init__(self, loader: int, epoch: int, indices: list[int] | None, tensors: list[Tensor]) -> None:
+        self.loader = loader
+        self.epoch = epoch
+        self.indices = indices
+        self.tensors = tensors
+        self.samples = len(indices) if indices is not None else _size_of(tensors)
+        self.content: list[float] | None = None
+
+    def digest(self) -> None:
+        """Digest the values now, since the script may change the tensors later; then let them go."""
+        self.content = content_digest(self.tensors)
+
+    def let_go(self) -> None:
+        """Digest samples without indices, and free the tensors."""
+        if self.indices is None:
+            self.content = sample_digests(self.tensors)
+        self.tensors = []
+
+    def part(self, number: int, parts: int) -> Load:
+        """One of several equal parts."""
+        size = self.samples // parts
+        start = number * size
+        indices = None if self.indices is None else self.indices[start : start + size]
+        found = Load(self.loader, self.epoch, indices, [])
+        found.samples = size
+        if self.indices is None and self.content is not None:
+            found.content = self.content[start : start + size]
+        return found
+
+    def as_record(self) -> dict[str, Any]:
+        """What the record keeps."""
+        return {
+            "loader": self.loader,
+            "epoch": self.epoch,
+            "samples": self.samples,
+            "indices": self.indices,
+            "content": self.content,
+        }
+
+
+def _size_of(tensors: list[Tensor]) -> int:
+    return next((tensor.shape[0] for tensor in tensors if tensor.dim()), 0)
+
+
+class LoaderWatch:
+    """Follows all loaders of the process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._queues: list[deque[list[int]]] = []
+        """Where the batch samplers that are started right now put their indices."""
+        self.on_batch: Callable[[Load], None] = lambda load: None
+        """Called with each batch before the script gets it."""
+        self._numbers: dict[int, int] = {}
+        self._patched: set[type] = set()
+
+    def install(self) -> None:
+        """Follow loaders from now on."""
+        replace_function(DataLoader, "__init__", self._initialized)
+        replace_function(DataLoader, "__iter__", self._iterated)
+        self._record_indices(BatchSampler)
+        seed = self._watch.settings.seed
+        replace_function(RandomSampler, "__iter__", lambda original: _shuffled(original, seed))
+        replace_function(DistributedSampler, "__iter__", lambda original: _divided(original, seed))
+
+    def follow_subclass(self, kind: type) -> None:
+        """Follow loaders of a class that overrides ``__iter__``."""
+        replace_function(kind, "__iter__", self._iterated)
+
+    def _initialized(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
+            factor = self._watch.settings.batch_factor
+            if factor > 1 and kwargs.get("batch_sampler") is None:
+                args, kwargs = _enlarged(args, kwargs, factor)
+            original(loader, *args, **kwargs)
+            self._announce(loader)
+
+        return init
+
+    def _announce(self, loader: Any) -> None:
+        if id(loader) in self._numbers:
+            return
+        number = self._numbers[id(loader)] = len(self._numbers)
+        # The number belongs to this object as long as it lives; a later one at its address gets another.
+        loader.__dict__["_proof_number"] = number
+        sampler = loader.batch_sampler
+        if sampler is not None and not isinstance(sampler, BatchSampler):
+            self._record_indices(type(sampler))
+        self._watch.note("loader", number=number, line=users_line(), **_described(loader))
+
+    def _record_indices(self, kind: type) -> None:
+        if kind in self._patched:
+            return
+        self._patched.add(kind)
+
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            def iterate(sampler: Any) -> Iterator[Any]:
+                drawn = iter(original(sampler))
+                return _recorded(drawn, self._queues[-1]) if self._queues else drawn
+
+            return iterate
+
+        replace_function(kind, "__iter__", make)
+
+    def _iterated(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def iterate(loader: Any) -> Any:
+            if self._queues:  # A class over this one is at work.
+                return original(loader)
+            queue: deque[list[int]] = deque()
+            self._queues.append(queue)
+            try:
+                batches = original(loader)
+            finally:
+                self._queues.pop()
+            return _Batches(self, loader, batches, queue)
+
+        return iterate
+
+    def number_of(self, loader: Any) -> int:
+        """The number under which a loader is recorded."""
+        if "_proof_number" not in loader.__dict__:
+            self._numbers.pop(id(loader), None)
+            self._announce(loader)
+        return int(loader.__dict__["_proof_number"])
+
+    def may_yield(self, number: int, epoch_began_late: bool, yielded: int) -> bool:
+        """Whether a loader goes on once enough updates were made."""
+        if not self._watch.is_stopping:
+            return True
+        if number in self._watch.trained_loaders:
+            return epoch_began_late and yielded < 1
+        return yielded < _LATER_BATCHES
+
+    def yielded(self, load: Load) -> None:
+        """A batch goes to the script."""
+        watch = self._watch
+        reseed(watch.settings.seed, watch.updates, watch.pending.backwards)
+        if not watch.is_stopping:
+            if watch.is_digested and load.indices is not None:
+                load.digest()
+            watch.pending.batches.append(load)
+        self.on_batch(load)
+        load.let_go()
+
+
+class _Batches:
+    """The iterator of a loader."""
+
+    def __init__(self, owner: LoaderWatch, loader: Any, batches: Any, queue: deque[list[int]]) -> None:
+        self._owner = owner
+        self._batches = iter(batches)
+        self._queue = queue
+        self._dataset = loader.dataset
+        self._number = owner.number_of(loader)
+        self._epoch = loader.__dict__["_proof_epochs"] = loader.__dict__.get("_proof_epochs", -1) + 1
+        self._yielded = 0
+        self._began_late = owner._watch.is_stopping
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> Any:
+        owner = self._owner
+        if not owner.may_yield(self._number, self._began_late, self._yielded):
+            raise StopIteration
+        reseed(owner._watch.settings.seed, owner._watch.updates, -1 - self._yielded)
+        batch = next(self._batches)
+        self._yielded += 1
+        indices = self._queue.popleft() if self._queue else None
+        if not owner._watch.is_in_program:
+            drawn = _plain(indices, self._dataset)
+            owner.yielded(Load(self._number, self._epoch, drawn, tensors_in(batch)))
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._batches)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+
+def _plain(indices: Any, dataset: Any) -> list[int] | None:
+    """Indices into the whole data set, where a loader reads a subset of it."""
+    try:
+        found = [int(index) for index in indices]
+        while isinstance(dataset, Subset):
+            found = [int(dataset.indices[index]) for index in found]
+            dataset = dataset.dataset
+    except (TypeError, ValueError, IndexError):
+        return None
+    return found
+
+
+def _recorded(drawn: Iterator[Any], queue: deque[list[int]]) -> Iterator[Any]:
+    for indices in drawn:
+        queue.append(indices)
+        yield indices
+
+
+def _described(loader: Any) -> dict[str, Any]:
+    def known(count: Callable[[], int]) -> int | None:
+        try:
+            return int(count())
+        except (TypeError, NotImplementedError, AttributeError, ValueError):
+            return None
+
+    sampler = loader.sampler
+    return {
+        "kind": type(loader).__name__,
+        "batch_size": getattr(loader, "combined_batch_size", None) or loader.batch_size,
+        "drop_last": bool(getattr(loader, "drops_incomplete", loader.drop_last)),
+        "dataset": known(lambda: len(loader.dataset)),
+        "drawn": known(lambda: len(sampler)),
+        "batches": known(lambda: len(loader)),
+        "sampler": type(sampler).__name__,
+        "replacement": bool(getattr(sampler, "replacement", False)),
+    }
+
+
+def _enlarged(args: tuple[Any, ...], kwargs: dict[str, Any], factor: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if len(args) > 1:
+        size = args[1]
+        return (args[0], size * factor if size else size, *args[2:]), kwargs
+    size = kwargs.get("batch_size", 1)
+    return args, {**kwargs, "batch_size": size * factor if size else size}
+
+
+def _shuffled(original: Callable[..., Any], seed: int) -> Callable[..., Any]:
+    def iterate(sampler: Any) -> Iterator[int]:
+        if sampler.replacement or not len(sampler.data_source):
+            return iter(original(sampler))
+        count = len(sampler.data_source)
+        epoch = sampler.__dict__["_proof_epochs"] = sampler.__dict__.get("_proof_epochs", -1) + 1
+        rounds = -(-sampler.num_samples // count)
+        drawn = torch.cat([shared_order(seed, epoch * rounds + number, count) for number in range(rounds)])
+        return iter(drawn[: sampler.num_samples].tolist())
+
+    return iterate
+
+
+def _divided(original: Callable[..., Any], seed: int) -> Callable[..., Any]:
+    def iterate(sampler: Any) -> Iterator[int]:
+        if not sampler.shuffle:
+            return iter(original(sampler))
+        order = shared_order(seed, sampler.epoch, len(sampler.dataset)).tolist()
+        while len(order) < sampler.total_size:
+            order += order[: sampler.total_size - len(order)]
+        return iter(order[sampler.rank : sampler.total_size : sampler.num_replicas])
+
+    return iterate

@@ -1,0 +1,180 @@
+"""Modules of a watched process: in which mode they are trained, and which type and device was asked for."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from pilotage.proof.watching.lines import direct_line, users_line
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.watch import Watch
+
+__all__ = ["ModuleWatch", "depends_on_mode"]
+
+_NARROW = (torch.float16, torch.bfloat16)
+_NORMALISING = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+_DROPPING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+
+
+def depends_on_mode(module: nn.Module) -> bool:
+    """Whether a module computes something else in evaluation than in training."""
+    if isinstance(module, _DROPPING):
+        return module.p > 0
+    if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)):
+        return bool(module.dropout)
+    return isinstance(module, _NORMALISING)
+
+
+class ModuleWatch:
+    """Follows the modules of this process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._outermost: weakref.ref[nn.Module] | None = None
+        self._sensitive: list[nn.Module] = []
+        self._depth_hook: Any = None
+        self._eval_lines: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
+        self._moved: set[str] = set()
+
+    def install(self) -> None:
+        """Follow modules from now on."""
+        replace_function(nn.Module, "train", self._train)
+        for name in ("half", "bfloat16", "to", "cuda"):
+            replace_function(nn.Module, name, lambda original, name=name: self._asked(original, name))
+        replace_function(torch.autocast, "__init__", self._autocast)
+        replace_function(torch.cuda, "is_available", self._is_available)
+        self._look_for_outermost()
+
+    # The outermost module of a forward pass
+
+    def _look_for_outermost(self) -> None:
+        self._depth_hook = register_module_forward_pre_hook(self._forward_begins)
+
+    def _forward_begins(self, module: nn.Module, arguments: Any) -> None:
+        if self._watch.is_in_program or not torch.is_grad_enabled() or self._outermost is not None:
+            return
+        if next(module.parameters(), None) is None:
+            return
+        self._outermost = weakref.ref(module)
+        self._sensitive = [each for each in module.modules() if depends_on_mode(each)]
+
+    @property
+    def outermost(self) -> nn.Module | None:
+        """The module that the present or last forward pass began with."""
+        return None if self._outermost is None else self._outermost()
+
+    def at_backward(self, facts: dict[str, Any]) -> None:
+        """Note the mode of the module that was run; the hook on all modules goes once it is known."""
+        module = self.outermost
+        if module is None:
+            return
+        if self._sensitive and not module.training and not any(each.training for each in self._sensitive):
+            facts["in_eval_mode"] = True
+            facts["eval_line"] = self.eval_line(module)
+        if self._depth_hook is None:
+            return
+        self._outermost_facts(module, facts)
+        if self._watch.updates >= 1:
+            # A hook on every module costs too much to stay.
+            self._depth_hook.remove()
+            self._depth_hook = None
+        else:
+            self._outermost = None
+
+    def _outermost_facts(self, module: nn.Module, facts: dict[str, Any]) -> None:
+        facts["module"] = type(module).__name__
+        parameter = next((each for each in module.parameters() if each.is_floating_point()), None)
+        if parameter is not None:
+            facts["weights_type"] = _name(parameter.dtype)
+
+    # Modes
+
+    def eval_line(self, module: nn.Module) -> str | None:
+        """Where a module, or one that holds it, was last put in evaluation mode."""
+        if module in self._eval_lines:
+            return self._eval_lines[module]
+        return next(
+            (line for owner, line in self._eval_lines.items() if any(each is module for each in owner.modules())), None
+        )
+
+    def _train(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def train(module: nn.Module, mode: bool = True) -> Any:
+            if not mode and not self._watch.is_in_program:
+                self._eval_lines[module] = users_line()
+            return original(module, mode)
+
+        return train
+
+    # What was asked for
+
+    def _asked(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def asked(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            line = users_line()
+            types = {"half": torch.float16, "bfloat16": torch.bfloat16}
+            given = [*args, *kwargs.values()] + ([types[name]] if name in types else [])
+            dtype = next((each for each in given if isinstance(each, torch.dtype)), None)
+            device = "cuda" if name == "cuda" else _device_in(given)
+            if dtype in _NARROW:
+                self._watch.note("asked", what="type", type=_name(dtype), how=name, line=line)
+            try:
+                result = original(module, *args, **kwargs)
+            except Exception as error:
+                if device is not None:
+                    self._watch.note("asked", what="device", device=device, error=str(error)[:200], line=line)
+                raise
+            if device is not None and device not in self._moved:
+                self._moved.add(device)
+                self._watch.note("asked", what="device", device=device, error=None, line=line)
+            return result
+
+        return asked
+
+    def _autocast(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        seen: set[str] = set()
+
+        def init(context: Any, *args: Any, **kwargs: Any) -> None:
+            original(context, *args, **kwargs)
+            line = users_line()
+            if line is not None and line not in seen and not self._watch.is_in_program:
+                seen.add(line)
+                asked = kwargs.get("enabled", args[2] if len(args) > 2 else True)
+                self._watch.note(
+                    "asked",
+                    what="autocast",
+                    type=_name(context.fast_dtype),
+                    device=context.device,
+                    enabled=bool(asked),
+                    trains=torch.is_grad_enabled(),
+                    line=line,
+                )
+
+        return init
+
+    def _is_available(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def is_available() -> bool:
+            found = bool(original())
+            line = direct_line()
+            if line is not None and "available" not in self._moved:
+                self._moved.add("available")
+                self._watch.note("asked", what="availability", device="cuda", found=found, line=line)
+            return found
+
+        return is_available
+
+
+def _device_in(values: list[Any]) -> str | None:
+    for value in values:
+        if isinstance(value, torch.device):
+            return value.type
+        if isinstance(value, str):
+            return value.split(":")[0]
+    return None
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")

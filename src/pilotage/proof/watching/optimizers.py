@@ -1,0 +1,201 @@
+"""Optimizers and schedules of learning rates: where they are made, whether they are used, the rates that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import lr_scheduler
+
+from pilotage.proof.watching.lines import users_line
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.watch import Watch
+
+__all__ = ["OptimizerWatch", "has_gradients", "parameters_of"]
+
+
+def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
+    """All parameters of an optimizer."""
+    return (parameter for group in optimizer.param_groups for parameter in group["params"])
+
+
+def has_gradients(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a step of the optimizer changes anything."""
+    return any(parameter.grad is not None for parameter in parameters_of(optimizer))
+
+
+class _Optimizer:
+    """What is known about one optimizer."""
+
+    def __init__(self, number: int, optimizer: torch.optim.Optimizer, line: str | None, after: int) -> None:
+        self.number = number
+        self.after = after
+        """How many updates came before it was made."""
+        self.optimizer = optimizer
+        self.line = line
+        self.steps = self.updates = 0
+
+
+class _Schedule:
+    """What is known about one schedule."""
+
+    def __init__(self, number: int, schedule: Any, line: str | None) -> None:
+        self.number = number
+        self.schedule = schedule
+        self.line = line
+        self.steps = 0
+        self.is_made = False
+        self.began_with: list[float] | None = None
+        self.changed = 0
+        """How many updates were made after it had changed the rate."""
+        self.ignored = 0
+        """How many of them applied another rate."""
+        self.example: list[list[float]] = []
+        """What it asked for and what was applied instead, the first time."""
+
+
+class OptimizerWatch:
+    """Follows all optimizers and schedules of this process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        # Strong references: an optimizer that is dropped without a step is one of those to report.
+        self._known: dict[int, _Optimizer] = {}
+        self._schedules: dict[int, _Schedule] = {}
+
+    def install(self) -> None:
+        """Follow optimizers and schedules from now on."""
+        replace_function(torch.optim.Optimizer, "__init__", self._optimizer_made)
+        kinds = [each for each in vars(lr_scheduler).values() if isinstance(each, type)]
+        for kind in kinds:
+            if issubclass(kind, lr_scheduler.LRScheduler):
+                replace_function(kind, "__init__", self._schedule_made)
+                replace_function(kind, "step", self._schedule_stepped)
+        self._watch.summaries.append(self._summary)
+
+    def number_of(self, optimizer: torch.optim.Optimizer) -> int:
+        """The number under which an optimizer is recorded."""
+        return self._of(optimizer).number
+
+    def _of(self, optimizer: torch.optim.Optimizer) -> _Optimizer:
+        found = self._known.get(id(optimizer))
+        if found is None:
+            found = self._known[id(optimizer)] = _Optimizer(
+                len(self._known), optimizer, users_line(), self._watch.updates
+            )
+        return found
+
+    def stepped(self, optimizer: torch.optim.Optimizer, works: bool) -> None:
+        """An optimizer was stepped; ``works`` says whether it had gradients."""
+        found = self._of(optimizer)
+        found.steps += 1
+        found.updates += works
+        self._note_schedules(found, self.rates(optimizer))
+
+    def trained(self, optimizer: torch.optim.Optimizer | None, rates: list[float]) -> None:
+        """A program made an update by an optimizer's rule, with these rates."""
+        found = None if optimizer is None else self._of(optimizer)
+        if found is not None:
+            found.updates += 1
+        self._note_schedules(found, rates)
+
+    def rates(self, optimizer: torch.optim.Optimizer) -> list[float]:
+        """The rates that an eager step of the optimizer applies."""
+        return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+    def _note_schedules(self, trained: _Optimizer | None, rates: list[float]) -> None:
+        """Compare what schedules ask for with what an update has applied."""
+        made = [each for each in self._schedules.values() if each.is_made]
+        asked = {id(each): [float(rate) for rate in each.schedule.get_last_lr()] for each in made}
+        for each in made:
+            own = self._known.get(id(getattr(each.schedule, "optimizer", None)))
+            if own is not trained and own is not None and own.updates:
+                continue  # Another optimizer has its turn.
+            wanted = asked[id(each)]
+            each.began_with = each.began_with or wanted
+            if not _equal(wanted, each.began_with):
+                each.changed += 1
+                if not any(_equal(other, rates) for other in asked.values()):
+                    each.ignored += 1
+                    each.example = each.example or [wanted, rates]
+
+    def _optimizer_made(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            self._of(optimizer)
+
+        return init
+
+    def _schedule_made(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(schedule: Any, *args: Any, **kwargs: Any) -> None:
+            inner = _schedules_in((*args, *kwargs.values()))
+            if id(schedule) not in self._schedules:
+                line = users_line()
+                self._schedules[id(schedule)] = _Schedule(len(self._schedules), schedule, line)
+            for each in inner:
+                # What a chain of schedules is made of is stepped by the chain.
+                self._schedules.pop(id(each), None)
+            own = self._schedules[id(schedule)]
+            is_outer, own.is_made = not own.is_made, True
+            original(schedule, *args, **kwargs)
+            own.steps = 0 if is_outer else own.steps
+
+        return init
+
+    def _schedule_stepped(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def step(schedule: Any, *args: Any, **kwargs: Any) -> Any:
+            known = self._schedules.get(id(schedule))
+            if known is not None:
+                known.steps += 1
+            return original(schedule, *args, **kwargs)
+
+        return step
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "optimizers": [
+                {
+                    "number": each.number,
+                    "kind": type(each.optimizer).__name__,
+                    "line": each.line,
+                    "steps": each.steps,
+                    "updates": each.updates,
+                    "after": each.after,
+                    "parameters": sum(parameter.numel() for parameter in parameters_of(each.optimizer)),
+                }
+                for each in self._known.values()
+            ],
+            "schedules": [
+                {
+                    "number": each.number,
+                    "kind": type(each.schedule).__name__,
+                    "line": each.line,
+                    "steps": each.steps,
+                    "optimizer": self._optimizer_of(each.schedule),
+                    "changed": each.changed,
+                    "ignored": each.ignored,
+                    "example": each.example,
+                }
+                for each in self._schedules.values()
+            ],
+        }
+
+    def _optimizer_of(self, schedule: Any) -> int | None:
+        optimizer = getattr(schedule, "optimizer", None)
+        return None if optimizer is None else self._of(optimizer).number
+
+
+def _equal(left: list[float], right: list[float]) -> bool:
+    if len(left) != len(right):
+        left, right = left[:1], right[:1]
+    return all(abs(a - b) <= 1e-6 * max(abs(a), abs(b)) for a, b in zip(left, right, strict=True))
+
+
+def _schedules_in(values: tuple[Any, ...]) -> list[Any]:
+    found = []
+    for value in values:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        found += [item for item in items if isinstance(item, lr_scheduler.LRScheduler)]
+    return found

@@ -1,0 +1,292 @@
+"""Programs of the engine: each of their updates, however many of them one call makes.
+
+A hidden output of each step is the loss that backward starts from, whatever forward returns and however often the
+outputs come back to the host.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pilotage.proof.watching.lines import users_line
+from pilotage.proof.watching.modules import ModuleWatch, depends_on_mode
+from pilotage.proof.watching.optimizers import OptimizerWatch
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.random_numbers import reseed
+from pilotage.proof.watching.splitting import ForwardRecord, SplitCheck
+from pilotage.proof.watching.watch import Watch
+
+__all__ = ["ProgramWatch"]
+
+_PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_product")
+
+
+class _Call:
+    """One call of a training program."""
+
+    def __init__(self, executor: Any, line: str | None) -> None:
+        self.executor = executor
+        self.line = line
+        self.micro_batches = 0
+        self.updates = 0
+        self.loads: list[Any] = []
+
+
+class ProgramWatch:
+    """Follows the programs of this process."""
+
+    def __init__(self, watch: Watch, optimizers: OptimizerWatch, modules: ModuleWatch, split: SplitCheck) -> None:
+        self._watch = watch
+        self._optimizers = optimizers
+        self._modules = modules
+        self._split = split
+        self._call: _Call | None = None
+        self._given: dict[int, torch.optim.Optimizer] = {}
+        """The optimizer that each executor trains with, by the address of the executor."""
+        self._described: set[int] = set()
+        self.wrapper_of: Callable[[Any], int | None] = lambda executor: None
+        """The number of the wrapper that an executor belongs to."""
+
+    # Installation, module by module
+
+    def follow_executor(self, module: ModuleType) -> None:
+        """`pilotage.runtime.executor` was imported."""
+        replace_function(module.Executor, "run", self._run)
+
+    def follow_walk(self, module: ModuleType) -> None:
+        """`pilotage.execution.walk` was imported."""
+        replace_function(module.WalkedExecutable, "run_step", self._run_step)
+
+    def follow_compilation(self, module: ModuleType) -> None:
+        """`pilotage.runtime.compilation` was imported."""
+        replace_function(module, "anchored", self._anchored)
+
+    def follow_steps(self, module: ModuleType) -> None:
+        """`pilotage.capture.steps` was imported: the eager tier shows its losses there."""
+        replace_function(module, "label", self._labelled)
+
+    def follow_cuda(self, module: ModuleType) -> None:
+        """`pilotage.devices.cuda` was imported: a recorded CUDA graph would hide its steps."""
+        replace_function(module, "can_be_recorded", lambda original: lambda *args, **kwargs: False)
+
+    # Calls
+
+    def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(executor: Any, call: Any) -> Any:
+            if executor.plan is None or self._call is not None:
+                return original(executor, call)
+            self._call = own = _Call(executor, users_line())
+            watch, own.loads = self._watch, self._watch.pending.batches
+            watch.is_in_program = True
+            try:
+                outputs = original(executor, call)
+            finally:
+                watch.is_in_program = False
+                self._call = None
+            if not own.updates:
+                # Stages in several processes run by other code than the steps of one process.
+                self._finish_unseen(own, call, outputs)
+            self._describe(executor, call, own.line)
+            return outputs
+
+        return run
+
+    def _finish_unseen(self, own: _Call, call: Any, outputs: Any) -> None:
+        losses = [each.detach().float().mean() for each in outputs if each.is_floating_point() and each.dim() <= 1]
+        updates = own.executor.session.schedule.updates
+        for _ in range(updates):
+            self._watch.pending.losses = losses[-1:]
+            self._close(own, share=updates)
+
+    def _run_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run_step(walked: Any, number: int, step: Any, state: Any, streams: Any, batch: Any) -> Any:
+            own = self._call
+            if own is None:
+                outputs = original(walked, number, step, state, streams, batch)
+                return self._without_loss(walked, outputs, batch)
+            watch = self._watch
+            if not watch.initial:
+                watch.before_update(lambda: _parameters(own.executor.session))
+            if batch and streams.shared:
+                reseed(watch.settings.seed, watch.updates, own.micro_batches)
+            outputs = original(walked, number, step, state, streams, batch)
+            if batch:
+                own.micro_batches += 1
+                outputs = self._without_loss(walked, outputs, batch, keep=watch.pending.losses)
+            if step.action.value in ("train", "update"):
+                self._close(own, share=own.executor.session.schedule.updates, state=state)
+            return outputs
+
+        return run_step
+
+    def _without_loss(self, walked: Any, outputs: Any, batch: Any, keep: list[Any] | None = None) -> Any:
+        """Take the hidden loss away from the outputs of a step."""
+        if not batch or not getattr(walked._program, "anchors", ()) or walked._program.anchors[-1] != _HIDDEN:
+            return outputs
+        loss = outputs.pop()
+        if keep is not None:
+            keep.append(loss.detach().float().mean())
+        return outputs
+
+    def _close(self, own: _Call, share: int, state: Any = None) -> None:
+        watch = self._watch
+        executor = own.executor
+        session = executor.session
+        own.updates += 1
+        watch.pending.batches = _share_of(own.loads, own.updates - 1, share)
+        if own.loads:
+            watch.pending.loader = own.loads[-1].loader
+        watch.pending.exchanges += executor.peers is not None
+        if session.state is not None and executor.line is None:
+            watch.weights = lambda: _parameters(session)
+        self._optimizers.trained(self._optimizer_of(executor), _rates(executor.plan))
+        facts: dict[str, Any] = {"in_eval_mode": True} if _is_in_eval_mode(executor) else {}
+        if facts:
+            facts["eval_line"] = self._modules.eval_line(executor.module)
+        own.micro_batches = 0
+        watch.close(
+            line=own.line,
+            mode="program",
+            tier=session.tier.value,
+            device=session.device,
+            rates=_rates(executor.plan),
+            optimizer=self._number_of_optimizer(executor),
+            wrapper=self.wrapper_of(executor),
+            works=True,
+            moment=time.perf_counter(),
+            **facts,
+        )
+
+    def given(self, executor: Any, optimizer: torch.optim.Optimizer | None) -> None:
+        """An executor trains with this optimizer from now on."""
+        if optimizer is not None:
+            self._given[id(executor)] = optimizer
+
+    def _optimizer_of(self, executor: Any) -> torch.optim.Optimizer | None:
+        followed = executor.host_steps.optimizer
+        return followed if followed is not None else self._given.get(id(executor))
+
+    def _number_of_optimizer(self, executor: Any) -> int | None:
+        optimizer = self._optimizer_of(executor)
+        return None if optimizer is None else self._optimizers.number_of(optimizer)
+
+    # What a program is
+
+    def _anchored(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def anchored(program: Any, names: Any) -> Any:
+            made = original(program, names)
+            first = next(iter(program.computations.values()))
+            if program.plan is None or first.graph is None or program.gradients:
+                return made
+            from pilotage.program.graphs.labels import labels_of
+
+            if not any(_HIDDEN in labels_of(node) for node in first.graph.graph.nodes):
+                return made
+            return original(program, (*names, _HIDDEN))
+
+        return anchored
+
+    def _labelled(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def label(tensor: Tensor, name: str) -> None:
+            original(tensor, name)
+            own = self._call
+            if own is not None and name == _HIDDEN and type(tensor) is Tensor and own.executor.is_compiled:
+                self._watch.pending.losses.append(tensor.detach().float().mean())
+
+        return label
+
+    def _describe(self, executor: Any, call: Any, line: str | None) -> None:
+        """Write once what a program is, and look at its forward pass."""
+        if id(executor) in self._described:
+            return
+        self._described.add(id(executor))
+        from pilotage.capture.model import findings_of
+
+        session, batching = executor.session, executor.execution.batching
+        dropped = next((each.dropped_work for each in findings_of(session.captured)), None)
+        self._watch.note(
+            "program",
+            line=line,
+            device=session.device,
+            tier=session.tier.value,
+            device_iterations=batching.device_iterations,
+            gradient_accumulation=batching.gradient_accumulation,
+            replicas=batching.replicas,
+            instances=batching.instances,
+            reduction=executor.execution.gradient_reduction.value,
+            outputs=str(executor.execution.output_mode),
+            computed_in=_types_in(session.captured),
+            draws_random_numbers=session.captured.draws_random_numbers,
+            dropped=None if dropped is None else {"loss": dropped.loss, "operation": dropped.operation},
+        )
+        if not self._split.is_done:
+            self._split.is_done = True
+            self._look_at_split(executor, call)
+
+    def _look_at_split(self, executor: Any, call: Any) -> None:
+        """Run forward of a copy once, on the first micro-batch, to see whether the loss depends on the split."""
+        from pilotage.program.structure import put_together
+        from pilotage.runtime.call import first_micro_batch
+
+        try:
+            inputs = [each.clone() for each in first_micro_batch(call, executor.session.program.inputs)]
+            positional, named = put_together(executor.session.program.arguments, inputs)
+            module = copy.deepcopy(executor.module)
+            self._watch.is_in_program = True
+            with torch.random.fork_rng(devices=[]), ForwardRecord() as record:
+                value = module(*positional, **named)
+        except Exception as error:
+            self._watch.note("split", line=None, problem=f"{type(error).__name__}: {error}"[:200], root=None)
+            return
+        finally:
+            self._watch.is_in_program = False
+        from pilotage.proof.watching.digests import tensors_in
+
+        scalars = [each for each in tensors_in(value) if each.numel() == 1 and each.requires_grad]
+        if scalars and record.is_complete:
+            self._split.look_at(record, inputs, scalars[-1])
+
+
+_HIDDEN = "loss"
+
+
+def _share_of(loads: list[Any], number: int, updates: int) -> list[Any]:
+    """The part of a call's batch that went into one of its updates."""
+    if updates == 1 or not loads:
+        return loads
+    return [load.part(number, updates) for load in loads]
+
+
+def _parameters(session: Any) -> Iterator[tuple[str, Tensor]]:
+    names = set(session.program.layout.trained)
+    return ((name, tensor) for name, tensor in session.whole_weights().items() if name in names)
+
+
+def _rates(plan: Any) -> list[float]:
+    return [float(group.values["lr"]) for group in plan.groups if "lr" in group.values]
+
+
+def _is_in_eval_mode(executor: Any) -> bool:
+    modes = executor.modes
+    sensitive = [mode for module, mode in modes.items() if depends_on_mode(module)]
+    return bool(sensitive) and not any(sensitive) and not modes.get(executor.module, True)
+
+
+def _types_in(program: Any) -> dict[str, int]:
+    """In which types the products of a program are computed."""
+    found: dict[str, int] = {}
+    for computation in program.computations.values():
+        for node in [] if computation.graph is None else computation.graph.graph.nodes:
+            value = node.meta.get("val")
+            name = str(getattr(node.target, "__name__", node.target))
+            if node.op == "call_function" and isinstance(value, Tensor) and name.startswith(_PRODUCTS):
+                kind = str(value.dtype).removeprefix("torch.")
+                found[kind] = found.get(kind, 0) + 1
+    return found

@@ -1,0 +1,49 @@
+"""The same random numbers in every watched run, at every update."""
+
+from __future__ import annotations
+
+import random
+import sys
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+__all__ = ["reseed", "seed_numpy", "seed_python", "seed_torch", "shared_order"]
+
+_MIXER = 0x9E3779B97F4A7C15
+
+
+def reseed(seed: int, update: int, part: int) -> None:
+    """Seed torch's generators for a part of an update, so that dropout draws the same in both scripts."""
+    number = _mixed(seed, update, part)
+    torch.default_generator.manual_seed(number)
+    if torch.cuda.is_initialized():
+        for generator in torch.cuda.default_generators:
+            generator.manual_seed(number)
+
+
+def shared_order(seed: int, epoch: int, count: int) -> Tensor:
+    """The order of an epoch of a data set."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(_mixed(seed, epoch, 1 << 20)))
+
+
+def seed_python(seed: int) -> None:
+    """Seed Python's own generator."""
+    random.seed(seed)
+
+
+def seed_numpy(numpy: ModuleType, seed: int) -> None:
+    """Seed numpy's global generator."""
+    numpy.random.seed(seed % 2**32)
+
+
+def seed_torch(seed: int) -> None:
+    """Seed torch's generators."""
+    torch.manual_seed(seed)
+    if "numpy" in sys.modules:
+        seed_numpy(sys.modules["numpy"], seed)
+
+
+def _mixed(seed: int, first: int, second: int) -> int:
+    return (seed * 1_000_003 + first * _MIXER + (second + 1) * 7_919 + 17) % 2**63

@@ -1,0 +1,98 @@
+"""Files of weights that a script saves: whether they hold what was trained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pilotage.proof.watching.digests import digest_weights
+from pilotage.proof.watching.lines import users_line
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.watch import Watch
+from pilotage.proof.weights import distance, match_weights
+
+__all__ = ["SaveWatch"]
+
+_DEEPEST = 4
+
+
+class SaveWatch:
+    """Compares what is saved with the weights that are trained at that moment."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._is_saving = False
+
+    def install(self) -> None:
+        """Follow torch.save from now on."""
+        replace_function(torch, "save", self._following)
+
+    def follow(self, module: ModuleType, name: str) -> None:
+        """Follow another function that writes tensors, given as its first argument."""
+        replace_function(module, name, self._following)
+
+    def _following(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def save(content: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self._is_saving and not self._watch.is_in_program:
+                self._is_saving = True
+                try:
+                    self.note(content)
+                finally:
+                    self._is_saving = False
+            return original(content, *args, **kwargs)
+
+        return save
+
+    def note(self, content: Any) -> None:
+        """Record what kind of weights are saved here: the present ones, the initial ones or others."""
+        line = users_line()
+        if line is None:
+            return
+        tables = [table for table in _tables_in(content, _DEEPEST) if table]
+        kinds = [kind for kind in map(self._kind_of, tables) if kind is not None]
+        best = next((kind for kind in ("present", "trained", "initial", "other") if kind in kinds), None)
+        self._watch.note("saved", line=line, holds=best, tensors=sum(map(len, tables)))
+
+    def _kind_of(self, table: list[tuple[str, Tensor]]) -> str | None:
+        initial = self._watch.initial
+        if not initial or self._watch.weights is None:
+            return "early" if initial or _looks_like_weights(table) else None
+        saved = digest_weights(table)
+        present = digest_weights(self._watch.weights())
+        pairs = match_weights(present, saved)
+        if len(pairs) < max(1, len(present) // 2):
+            return None
+        now = math.sqrt(sum(distance(left, right) ** 2 for left, right in pairs))
+        start = {id(each): first for each, first in zip(present, initial, strict=False)}
+        moved = math.sqrt(sum(distance(left, start[id(left)]) ** 2 for left, _ in pairs if id(left) in start))
+        since = math.sqrt(sum(distance(start[id(left)], right) ** 2 for left, right in pairs if id(left) in start))
+        size = math.sqrt(sum(left["norm"] ** 2 for left, _ in pairs))
+        if now <= 1e-6 * size or now <= 1e-2 * moved:
+            return "present"
+        if since <= 1e-6 * size or since <= 1e-2 * moved:
+            return "initial"
+        return "trained" if now <= 1.5 * moved else "other"
+
+
+def _looks_like_weights(table: list[tuple[str, Tensor]]) -> bool:
+    return any(name.endswith(("weight", "bias")) for name, _ in table)
+
+
+def _tables_in(content: Any, depth: int) -> list[list[tuple[str, Tensor]]]:
+    """Everything in a saved value that may be a state dictionary."""
+    if isinstance(content, nn.Module):
+        return [[(name, tensor.detach()) for name, tensor in content.state_dict().items() if _is_number(tensor)]]
+    if not isinstance(content, dict) or depth == 0:
+        return []
+    own = [(str(name), value.detach()) for name, value in content.items() if _is_number(value)]
+    deeper = [table for value in content.values() for table in _tables_in(value, depth - 1)]
+    return [own, *deeper]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()

@@ -1,0 +1,154 @@
+"""Updates that a script makes itself: the backward passes and the steps of optimizers."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from pilotage.proof.watching.lines import users_line
+from pilotage.proof.watching.modules import ModuleWatch
+from pilotage.proof.watching.optimizers import OptimizerWatch, has_gradients, parameters_of
+from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.random_numbers import reseed
+from pilotage.proof.watching.splitting import SplitCheck
+from pilotage.proof.watching.watch import Watch
+
+__all__ = ["UpdateWatch"]
+
+
+class UpdateWatch:
+    """Follows backward passes and optimizers of this process."""
+
+    def __init__(self, watch: Watch, optimizers: OptimizerWatch, modules: ModuleWatch, split: SplitCheck) -> None:
+        self._watch = watch
+        self._optimizers = optimizers
+        self._modules = modules
+        self._split = split
+        self._is_backward = False
+        self._scaled: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+        """The losses behind scaled ones, by the address of the scaled one."""
+        self._without_step = 0
+        """Backward passes that no optimizer has followed."""
+        self._line: str | None = None
+
+    def install(self) -> None:
+        """Follow updates from now on."""
+        replace_function(torch.autograd, "backward", self._backward)
+        replace_function(torch.amp.GradScaler, "scale", self._scale)
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+        replace_function(torch.optim.Optimizer, "zero_grad", self._zero_grad)
+        self._watch.summaries.append(lambda: {"backward_without_step": self._without_step})
+
+    def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._is_backward or self._watch.is_in_program:
+                return original(tensors, *args, **kwargs)
+            self._is_backward = True
+            try:
+                if not self._watch.is_stopping:
+                    self._note(tensors)
+                return original(tensors, *args, **kwargs)
+            finally:
+                self._is_backward = False
+
+        return backward
+
+    def _note(self, tensors: Any) -> None:
+        root = tensors if isinstance(tensors, Tensor) else (tensors[0] if len(tensors) else None)
+        if not isinstance(root, Tensor) or root.numel() != 1:
+            self._watch.pending.facts["root"] = "a tensor with several elements"
+            return
+        loss = self._scaled.get(id(root), root)
+        pending = self._watch.pending
+        pending.losses.append(loss.detach().clone())
+        pending.backwards += 1
+        if pending.batches:
+            pending.loader = pending.batches[-1].loader
+        pending.facts["device"] = loss.device.type
+        self._modules.at_backward(pending.facts)
+        self._split.at_backward(root, pending.facts)
+        self._without_step += 1
+        if self._line is None or self._watch.is_digested:
+            self._line = users_line()
+
+    def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def scale(scaler: Any, outputs: Any) -> Any:
+            scaled = original(scaler, outputs)
+            if isinstance(outputs, Tensor) and isinstance(scaled, Tensor) and scaled is not outputs:
+                self._scaled[id(scaled)] = outputs
+            return scaled
+
+        return scale
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        watch = self._watch
+        if watch.is_in_program or not has_gradients(optimizer):
+            return
+        if not watch.initial:
+            watch.before_update(lambda: _named(optimizer))
+        if watch.settings.gradient_factor != 1.0:
+            _scale_gradients(optimizer, watch.settings.gradient_factor)
+
+    def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        watch = self._watch
+        if watch.is_in_program:
+            return
+        works = has_gradients(optimizer)
+        self._optimizers.stepped(optimizer, works)
+        if not works and not watch.pending.backwards:
+            return
+        if watch.is_digested:
+            self._line = users_line()
+        if works:
+            watch.weights = lambda: _named(optimizer)
+            if watch.settings.noise:
+                _add_noise(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
+        self._without_step = 0
+        self._close(
+            optimizer=self._optimizers.number_of(optimizer), rates=self._optimizers.rates(optimizer), works=works
+        )
+
+    def _zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def zero_grad(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            # Gradients that are thrown away: nothing was updated, and the step is over.
+            if self._watch.pending.backwards and has_gradients(optimizer) and not self._watch.is_in_program:
+                self._close(optimizer=None, rates=[], works=False)
+            return original(optimizer, *args, **kwargs)
+
+        return zero_grad
+
+    def _close(self, **facts: Any) -> None:
+        watch = self._watch
+        if not watch.pending.batches:
+            reseed(watch.settings.seed, watch.updates + 1, 0)
+        watch.close(line=self._line, mode="eager", moment=time.perf_counter(), **facts)
+        self._split.after_update()
+
+
+def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    for number, parameter in enumerate(parameters_of(optimizer)):
+        yield str(number), parameter
+
+
+@torch.no_grad()
+def _scale_gradients(optimizer: torch.optim.Optimizer, factor: float) -> None:
+    for parameter in parameters_of(optimizer):
+        if parameter.grad is not None:
+            parameter.grad *= factor
+
+
+@torch.no_grad()
+def _add_noise(optimizer: torch.optim.Optimizer, size: float, seed: int, update: int) -> None:
+    """Change each weight by about one unit of rounding, so that a second run shows what rounding does."""
+    generator = torch.Generator().manual_seed(seed * 7919 + update + 1)
+    for parameter in parameters_of(optimizer):
+        if parameter.is_floating_point():
+            drawn = torch.rand(parameter.shape, generator=generator).to(parameter.device, parameter.dtype)
+            parameter.mul_(1 + size * (2 * drawn - 1))

@@ -1,0 +1,197 @@
+"""The state of a watched process: the update that is being made, and what was recorded so far."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pilotage.proof.watching.record import RecordFile
+from pilotage.proof.watching.settings import WatchSettings
+
+__all__ = ["EnoughSteps", "Watch"]
+
+EXTRA_UPDATES = 20
+"""How many more updates a script may make on its way to its own end."""
+
+
+class EnoughSteps(SystemExit):
+    """Ends a script that goes on to train after the last recorded update."""
+
+
+class Pending:
+    """What has happened since the last update."""
+
+    __slots__ = ("backwards", "batches", "exchanges", "facts", "loader", "losses")
+
+    def __init__(self) -> None:
+        self.losses: list[Any] = []
+        """Tensors of one element: what each backward pass started from."""
+        self.batches: list[Any] = []
+        """What loaders have yielded."""
+        self.loader: int | None = None
+        """The loader whose batch went into the last forward pass before backward."""
+        self.backwards = 0
+        self.exchanges = 0
+        self.facts: dict[str, Any] = {}
+        """What is known about this update beside."""
+
+
+class Watch:
+    """Counts updates and writes the record; the hooks of torch and of the engine report to it.
+
+    Large because everything that hooks share about a process is here.
+    """
+
+    def __init__(self, settings: WatchSettings) -> None:
+        self.settings = settings
+        self.record = RecordFile(settings.folder)
+        self.updates = 0
+        """Updates so far, the unrecorded ones too."""
+        self.pending = Pending()
+        self.is_in_program = False
+        """Whether the engine is running a program's step right now."""
+        self.weights: Callable[[], Iterable[tuple[str, Any]]] | None = None
+        """The weights that the last update has changed, by name."""
+        self.summaries: list[Callable[[], dict[str, Any]]] = []
+        """What to write about the whole process from time to time, and at its end."""
+        self.trained_loaders: set[int] = set()
+        """Loaders whose batches went into an update."""
+        self._steps: list[dict[str, Any]] = []
+        self._has_begun = False
+        self._error: str | None = None
+        self.initial: list[dict[str, Any]] = []
+        """The digest of the weights before the first update."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether enough updates were recorded."""
+        return self.updates >= self.settings.steps
+
+    @property
+    def is_digested(self) -> bool:
+        """Whether the update that comes next is recorded with a digest of the weights."""
+        number = self.updates + 1
+        return number <= self.settings.steps and (number == 1 or number % 10 == 0 or number == self.settings.steps)
+
+    def note(self, event: str, /, **fields: Any) -> None:
+        """Write an event other than an update."""
+        self.begin()
+        self.record.add(event, after=self.updates, **fields)
+
+    def before_update(self, weights: Callable[[], Iterable[tuple[str, Any]]]) -> None:
+        """Digest the weights before the first update."""
+        if not self._has_weights():
+            from pilotage.proof.watching.digests import digest_weights
+
+            self.initial = digest_weights(weights())
+            self.note("weights", step=0, weights=self.initial)
+
+    def _has_weights(self) -> bool:
+        return bool(self.initial)
+
+    def close(self, **facts: Any) -> None:
+        """An update was made: record it, and stop the script when it was the last one."""
+        pending, self.pending = self.pending, Pending()
+        if pending.loader is not None:
+            self.trained_loaders.add(pending.loader)
+        digested = self.is_digested
+        self.updates += 1
+        if self.updates <= self.settings.steps:
+            self._steps.append(
+                {"step": self.updates, "losses": pending.losses, "exchanges": pending.exchanges}
+                | {"batches": [each for each in pending.batches if each.loader == pending.loader]}
+                | {"time": time.time()}
+                | pending.facts
+                | facts
+            )
+            if digested and self.weights is not None:
+                self._digest()
+            if digested or len(self._steps) >= 10 or self.updates == self.settings.steps or self.record.is_due:
+                self.write()
+        if self.updates >= self.settings.steps + EXTRA_UPDATES:
+            self.end("stopped")
+            raise EnoughSteps(0)
+
+    def _digest(self) -> None:
+        from pilotage.proof.watching.digests import digest_weights
+
+        assert self.weights is not None
+        self.record.wait("weights", step=self.updates, weights=digest_weights(self.weights()))
+
+    def write(self) -> None:
+        """Write the updates so far, and the present summary."""
+        self.begin()
+        for step in self._steps:
+            batches = step.pop("batches")
+            step["losses"] = [_number(loss) for loss in step["losses"]]
+            self.record.wait("update", **step, **_samples_of(batches))
+        self._steps = []
+        self.record.wait("summary", updates=self.updates, **self._summary())
+        self.record.flush()
+
+    def _summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for summary in self.summaries:
+            found |= summary()
+        return found
+
+    def begin(self) -> None:
+        """Write which process this is, once."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        from pilotage.distributed.environments import world_here
+
+        world = world_here()
+        self.record.add(
+            "process",
+            pid=os.getpid(),
+            parent=os.getppid(),
+            command=sys.orig_argv,
+            rank=world.rank,
+            size=world.size,
+            stage=world.stage,
+            started=time.time(),
+        )
+
+    # The end of the process
+
+    def follow_end(self) -> None:
+        """Record how the process ends, and start anew in processes that it forks."""
+        atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._after_fork)
+        before = sys.excepthook
+
+        def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+            self._error = f"{kind.__name__}: {error}"
+            before(kind, error, trace)
+
+        sys.excepthook = failed
+
+    def _at_exit(self) -> None:
+        if self._has_begun:
+            self.end("failed" if self._error is not None else "finished")
+
+    def end(self, how: str) -> None:
+        """Write the last lines."""
+        self.write()
+        self.record.add("end", how=how, error=self._error, updates=self.updates)
+        self._has_begun = False
+        self._steps = []
+
+    def _after_fork(self) -> None:
+        self.record.forget_parent()
+        self._has_begun = False
+        self._steps = []
+
+
+def _number(loss: Any) -> float:
+    return float(loss.detach()) if hasattr(loss, "detach") else float(loss)
+
+
+def _samples_of(batches: list[Any]) -> dict[str, Any]:
+    return {"loads": [batch.as_record() for batch in batches]}
