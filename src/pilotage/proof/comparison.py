@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -90,21 +90,23 @@ def compare(before: RunRecord, after: RunRecord, tolerance: Tolerance | None = N
     count = min(len(left), len(right))
     left, right = left[:count], right[:count]
     losses = losses_of(left, right)
-    common = {
-        "steps": count,
-        "before_losses": losses[0],
-        "after_losses": losses[1],
-        "allowed": [tolerance.of_loss(step) for step in range(1, count + 1)],
-        "weights": dict(weight_distances(before, after)),
-        "rounding": tolerance.type,
-    }
+    apart = dict(weight_distances(before, after))
+    plain = Comparison(
+        verdict=Verdict.SAME,
+        steps=count,
+        before_losses=losses[0],
+        after_losses=losses[1],
+        allowed=[tolerance.of_loss(step) for step in range(1, count + 1)],
+        weights=apart,
+        rounding=tolerance.type,
+    )
     if (reason := _objection(before, after, left, right, tolerance)) is not None:
-        return Comparison(verdict=Verdict.NOT_COMPARABLE, reason=reason, **common)
-    end = _first_end(losses, common["weights"], tolerance)
+        return replace(plain, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+    end = _first_end(losses, apart, tolerance)
     if end is None:
-        return Comparison(verdict=Verdict.SAME, **common)
+        return plain
     step, quantity, values = _first_cause(left, right, end)
-    return Comparison(verdict=Verdict.DIVERGED, step=step, quantity=quantity, values=values, **common)
+    return replace(plain, verdict=Verdict.DIVERGED, step=step, quantity=quantity, values=values)
 
 
 def _objection(

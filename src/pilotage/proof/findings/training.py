@@ -153,11 +153,13 @@ def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
                     f"{_at(program['dropped']['operation'])} is not trained on.",
                     remedy="Mark the final value: poptorch.identity_loss(loss, reduction='none').",
                 )
-        if (root := process.first("other_root")) is not None:
+        usual = before is not None and before.first.first("misses_returned_loss")
+        if process.first("misses_returned_loss") and not usual:
+            event = next(process.named("split"), None)
             yield Finding(
                 name="loss-root-differs",
-                where=root,
-                message="Backward starts from a value that does not contain the loss that forward returns.",
+                where=(event or {}).get("root") or process.updates[0].line,
+                message="Backward starts from this value, which was not computed from the loss that forward returns.",
                 remedy="Call backward on the loss that forward returns.",
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -25,10 +26,10 @@ class ExchangeWatch:
     def install(self, distributed: ModuleType) -> None:
         """Follow collective operations from now on."""
         for name in (*_SUMMING, *_OTHERS):
-            replace_function(distributed, name, lambda original, name=name: self._counted(original, name))
+            replace_function(distributed, name, partial(self._counted, name))
         self._watch.summaries.append(lambda: {"collectives": dict(self._counts)})
 
-    def _counted(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _counted(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             self._counts[name] = self._counts.get(name, 0) + 1
             if name in _SUMMING and self._watch.pending.backwards:

@@ -207,7 +207,7 @@ class _Batches:
         return batch
 
     def __len__(self) -> int:
-        return len(self._batches)  # type: ignore[arg-type]
+        return len(self._batches)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batches, name)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch import Tensor, nn
+from torch.autograd.graph import Node
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from pilotage.proof.watching.digests import tensors_in
 from pilotage.proof.watching.lines import direct_line, users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.watch import Watch
@@ -37,7 +40,9 @@ class ModuleWatch:
         self._watch = watch
         self._outermost: weakref.ref[nn.Module] | None = None
         self._sensitive: list[nn.Module] = []
-        self._depth_hook: Any = None
+        self._returned: list[Tensor] = []
+        """The losses that the outermost module has returned."""
+        self._hooks: list[Any] = []
         self._eval_lines: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
         self._moved: set[str] = set()
 
@@ -45,7 +50,7 @@ class ModuleWatch:
         """Follow modules from now on."""
         replace_function(nn.Module, "train", self._train)
         for name in ("half", "bfloat16", "to", "cuda"):
-            replace_function(nn.Module, name, lambda original, name=name: self._asked(original, name))
+            replace_function(nn.Module, name, partial(self._asked, name))
         replace_function(torch.autocast, "__init__", self._autocast)
         replace_function(torch.cuda, "is_available", self._is_available)
         self._look_for_outermost()
@@ -53,7 +58,10 @@ class ModuleWatch:
     # The outermost module of a forward pass
 
     def _look_for_outermost(self) -> None:
-        self._depth_hook = register_module_forward_pre_hook(self._forward_begins)
+        self._hooks = [
+            register_module_forward_pre_hook(self._forward_begins),
+            register_module_forward_hook(self._forward_ends),
+        ]
 
     def _forward_begins(self, module: nn.Module, arguments: Any) -> None:
         if self._watch.is_in_program or not torch.is_grad_enabled() or self._outermost is not None:
@@ -63,12 +71,17 @@ class ModuleWatch:
         self._outermost = weakref.ref(module)
         self._sensitive = [each for each in module.modules() if depends_on_mode(each)]
 
+    def _forward_ends(self, module: nn.Module, arguments: Any, output: Any) -> None:
+        if module is self.outermost and not self._watch.is_in_program:
+            found = tensors_in(output)
+            self._returned = [each for each in found if each.numel() == 1 and each.grad_fn is not None]
+
     @property
     def outermost(self) -> nn.Module | None:
         """The module that the present or last forward pass began with."""
         return None if self._outermost is None else self._outermost()
 
-    def at_backward(self, facts: dict[str, Any]) -> None:
+    def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:
         """Note the mode of the module that was run; the hook on all modules goes once it is known."""
         module = self.outermost
         if module is None:
@@ -76,13 +89,17 @@ class ModuleWatch:
         if self._sensitive and not module.training and not any(each.training for each in self._sensitive):
             facts["in_eval_mode"] = True
             facts["eval_line"] = self.eval_line(module)
-        if self._depth_hook is None:
+        if not self._hooks:
             return
         self._outermost_facts(module, facts)
+        returned, self._returned = self._returned, []
+        if returned and not any(_is_behind(each, root) for each in returned):
+            facts["misses_returned_loss"] = True
         if self._watch.updates >= 1:
-            # A hook on every module costs too much to stay.
-            self._depth_hook.remove()
-            self._depth_hook = None
+            # Hooks on every module cost too much to stay.
+            for hook in self._hooks:
+                hook.remove()
+            self._hooks = []
         else:
             self._outermost = None
 
@@ -112,7 +129,7 @@ class ModuleWatch:
 
     # What was asked for
 
-    def _asked(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _asked(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def asked(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             line = users_line()
             types = {"half": torch.float16, "bfloat16": torch.bfloat16}
@@ -165,6 +182,22 @@ class ModuleWatch:
             return found
 
         return is_available
+
+
+def _is_behind(loss: Tensor, root: Tensor) -> bool:
+    """Whether the root was computed from the loss."""
+    if loss is root:
+        return True
+    waiting: list[Node | None] = [root.grad_fn]
+    seen: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if node is loss.grad_fn:
+            return True
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting.extend(above for above, _ in node.next_functions)
+    return False
 
 
 def _device_in(values: list[Any]) -> str | None:

@@ -52,7 +52,7 @@ class ForwardRecord(TorchDispatchMode):
     """Records the operations that run while it is entered."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Operation] = []
         self._elements = 0
         self.is_complete = True
@@ -92,12 +92,12 @@ class SplitCheck:
 
     def _enter(self) -> None:
         self._record = ForwardRecord()
-        self._record.__enter__()
+        self._record.__enter__()  # type: ignore[no-untyped-call]
 
     def _leave(self) -> ForwardRecord | None:
         record, self._record = self._record, None
         if record is not None:
-            record.__exit__(None, None, None)
+            record.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return record
 
     def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ class UpdateWatch:
         if pending.batches:
             pending.loader = pending.batches[-1].loader
         pending.facts["device"] = loss.device.type
-        self._modules.at_backward(pending.facts)
+        self._modules.at_backward(loss, pending.facts)
         self._split.at_backward(root, pending.facts)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -52,9 +53,7 @@ class WrapperWatch:
             for name in names:
                 wraps = "inference" not in name if trains is None else trains
                 label = f"{module.__name__.split('.')[0]}.{name}"
-                replace_function(
-                    module, name, lambda original, label=label, wraps=wraps: self._wrapping(original, label, wraps)
-                )
+                replace_function(module, name, partial(self._wrapping, label, wraps))
 
         return follow
 
@@ -77,7 +76,7 @@ class WrapperWatch:
                 return each.number
         return None
 
-    def _wrapping(self, original: Callable[..., Any], kind: str, trains: bool) -> Callable[..., Any]:
+    def _wrapping(self, kind: str, trains: bool, original: Callable[..., Any]) -> Callable[..., Any]:
         def wrap(*args: Any, **kwargs: Any) -> Any:
             if self._depth:
                 return original(*args, **kwargs)
