@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from pilotage.proof.watching.lines import direct_line, users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.watch import Watch
 
-__all__ = ["ModuleWatch", "depends_on_mode"]
+__all__ = ["ModeCheck", "ModuleWatch"]
 
 _NARROW = (torch.float16, torch.bfloat16)
 _NORMALISING = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -33,17 +33,47 @@ def depends_on_mode(module: nn.Module) -> bool:
     return isinstance(module, _NORMALISING)
 
 
+class ModeCheck:
+    """Tells whether a module is trained in evaluation mode.
+
+    Parts that were put in evaluation mode one by one, to keep their statistics, or whose weights are frozen, are so on
+    purpose.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._sensitive = [each for each in module.modules() if depends_on_mode(each)]
+        parts = set(self._sensitive)
+        self._owners = [
+            each
+            for each in module.modules()
+            if each not in parts
+            and any(part in parts for part in each.modules())
+            and any(parameter.requires_grad for parameter in each.parameters())
+        ]
+
+    def is_in_eval_mode(self, modes: Mapping[nn.Module, bool] | None = None) -> bool:
+        """Whether nothing that depends on the mode is in training mode, and what holds it is not either."""
+
+        def trains(module: nn.Module) -> bool:
+            return module.training if modes is None else modes.get(module, module.training)
+
+        if not self._sensitive or any(map(trains, self._sensitive)):
+            return False
+        return not all(map(trains, self._owners))
+
+
 class ModuleWatch:
     """Follows the modules of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._outermost: weakref.ref[nn.Module] | None = None
-        self._sensitive: list[nn.Module] = []
+        self._mode: ModeCheck | None = None
         self._returned: list[Tensor] = []
         """The losses that the outermost module has returned."""
         self._hooks: list[Any] = []
         self._eval_lines: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
+        self._last_eval_line: str | None = None
         self._moved: set[str] = set()
 
     def install(self) -> None:
@@ -69,7 +99,7 @@ class ModuleWatch:
         if next(module.parameters(), None) is None:
             return
         self._outermost = weakref.ref(module)
-        self._sensitive = [each for each in module.modules() if depends_on_mode(each)]
+        self._mode = ModeCheck(module)
 
     def _forward_ends(self, module: nn.Module, arguments: Any, output: Any) -> None:
         if module is self.outermost and not self._watch.is_in_program:
@@ -86,7 +116,7 @@ class ModuleWatch:
         module = self.outermost
         if module is None:
             return
-        if self._sensitive and not module.training and not any(each.training for each in self._sensitive):
+        if self._mode is not None and self._mode.is_in_eval_mode():
             facts["in_eval_mode"] = True
             facts["eval_line"] = self.eval_line(module)
         if not self._hooks:
@@ -115,14 +145,21 @@ class ModuleWatch:
         """Where a module, or one that holds it, was last put in evaluation mode."""
         if module in self._eval_lines:
             return self._eval_lines[module]
-        return next(
-            (line for owner, line in self._eval_lines.items() if any(each is module for each in owner.modules())), None
-        )
+        parts = set(module.modules())
+        related = [
+            line
+            for owner, line in self._eval_lines.items()
+            if owner in parts or any(each is module for each in owner.modules())
+        ]
+        # A program may train a copy of the module.
+        return related[-1] if related else self._last_eval_line
 
     def _train(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def train(module: nn.Module, mode: bool = True) -> Any:
             if not mode and not self._watch.is_in_program:
-                self._eval_lines[module] = users_line()
+                line = users_line()
+                if module not in self._eval_lines or line is not None:
+                    self._eval_lines[module] = self._last_eval_line = line
             return original(module, mode)
 
         return train

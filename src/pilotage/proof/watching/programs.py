@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pilotage.proof.watching.lines import users_line
-from pilotage.proof.watching.modules import ModuleWatch, depends_on_mode
+from pilotage.proof.watching.modules import ModeCheck, ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
@@ -51,6 +51,8 @@ class ProgramWatch:
         self._given: dict[int, torch.optim.Optimizer] = {}
         """The optimizer that each executor trains with, by the address of the executor."""
         self._described: set[int] = set()
+        self._modes: dict[int, tuple[Any, bool]] = {}
+        """Whether each program trains in evaluation mode, by the address of its executor, with its modes."""
         self.wrapper_of: Callable[[Any], int | None] = lambda executor: None
         """The number of the wrapper that an executor belongs to."""
 
@@ -113,7 +115,7 @@ class ProgramWatch:
                 return self._without_loss(walked, outputs, batch)
             watch = self._watch
             if not watch.initial:
-                watch.before_update(lambda: _parameters(own.executor.session))
+                watch.before_update(lambda: _parameters(own.executor, own.executor.session))
             if batch and streams.shared:
                 reseed(watch.settings.seed, watch.updates, own.micro_batches)
             outputs = original(walked, number, step, state, streams, batch)
@@ -145,11 +147,11 @@ class ProgramWatch:
             watch.pending.loader = own.loads[-1].loader
         watch.pending.exchanges += executor.peers is not None
         if session.state is not None and executor.line is None:
-            watch.weights = lambda: _parameters(session)
+            watch.weights = lambda: _parameters(executor, session)
         self._optimizers.trained(self._optimizer_of(executor), _rates(executor.plan))
-        facts: dict[str, Any] = {"in_eval_mode": True} if _is_in_eval_mode(executor) else {}
-        if facts:
-            facts["eval_line"] = self._modules.eval_line(executor.module)
+        facts: dict[str, Any] = {}
+        if self._is_in_eval_mode(executor):
+            facts = {"in_eval_mode": True, "eval_line": self._modules.eval_line(executor.module)}
         own.micro_batches = 0
         watch.close(
             line=own.line,
@@ -163,6 +165,14 @@ class ProgramWatch:
             moment=time.perf_counter(),
             **facts,
         )
+
+    def _is_in_eval_mode(self, executor: Any) -> bool:
+        modes = executor.modes
+        found = self._modes.get(id(executor))
+        if found is None or found[0] is not modes:
+            # The modes of a program are those of its capture.
+            found = self._modes[id(executor)] = (modes, ModeCheck(executor.module).is_in_eval_mode(modes))
+        return found[1]
 
     def given(self, executor: Any, optimizer: torch.optim.Optimizer | None) -> None:
         """An executor trains with this optimizer from now on."""
@@ -264,19 +274,15 @@ def _share_of(loads: list[Any], number: int, updates: int) -> list[Any]:
     return [load.part(number, updates) for load in loads]
 
 
-def _parameters(session: Any) -> Iterator[tuple[str, Tensor]]:
+def _parameters(executor: Any, session: Any) -> Iterator[tuple[str, Tensor]]:
     names = set(session.program.layout.trained)
-    return ((name, tensor) for name, tensor in session.whole_weights().items() if name in names)
+    # A program that has left its device has given its weights back to the module.
+    held = dict(executor.module.named_parameters()) if session.state is None else session.whole_weights()
+    return ((name, tensor) for name, tensor in held.items() if name in names)
 
 
 def _rates(plan: Any) -> list[float]:
     return [float(group.values["lr"]) for group in plan.groups if "lr" in group.values]
-
-
-def _is_in_eval_mode(executor: Any) -> bool:
-    modes = executor.modes
-    sensitive = [mode for module, mode in modes.items() if depends_on_mode(module)]
-    return bool(sensitive) and not any(sensitive) and not modes.get(executor.module, True)
 
 
 def _types_in(program: Any) -> dict[str, int]:

@@ -23,6 +23,9 @@ __all__ = ["ForwardRecord", "SplitCheck", "computed_types", "first_dependence"]
 _RANDOM = ("dropout", "bernoulli", "rand", "normal_", "uniform", "empty", "new_empty")
 _NORMALISING = ("batch_norm",)
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
+_COUNTS = {"native_group_norm": 3}
+"""Operations that take the number of samples as an argument, and its place."""
+
 _MOST_ELEMENTS = 1 << 28
 """Larger forward passes are not recorded: they would be kept in memory."""
 
@@ -177,7 +180,11 @@ class _Replay:
         wanted = self._feeding_root()
         for each in self._operations:
             self._take_inputs(each)
-            if not any(id(value) in self._values for value in _tensors((each.args, each.kwargs))):
+            given = _tensors((each.args, each.kwargs))
+            if not given:
+                self._cut_results(each)  # New tensors, such as zeros for each sample.
+                continue
+            if not any(id(value) in self._values for value in given):
                 continue
             self._run(each)
             if any(id(value) in wanted for value in _tensors(each.results)) and self._differs(each):
@@ -204,17 +211,31 @@ class _Replay:
         if operation.name.startswith(_RANDOM) or any(name in operation.name for name in _NORMALISING):
             self._cut_results(operation)
             return
-        results = [self._call(operation, part) for part in range(3)]
-        for number, value in enumerate(_tensors(operation.results)):
-            parts = [_tensors(result) for result in results]
-            self._values[id(value)] = (parts[0][number], parts[1][number], parts[2][number])
+        results = [_tensors(self._call(operation, part)) for part in range(3)]
+        for value, *parts in zip(_tensors(operation.results), *results, strict=False):
+            self._values[id(value)] = (parts[0], parts[1], parts[2])
 
     def _cut_results(self, operation: Operation) -> None:
-        """Keep what the operation gave for the whole batch."""
+        """Keep what the operation gave for the whole batch, cut as its arguments are."""
+        dims = {
+            tuple(value.shape): (dim, self._values[id(value)][0].shape[dim])
+            for value in _tensors((operation.args, operation.kwargs))
+            if (dim := self._cut_dim(value)) is not None
+        }
         for value in _tensors(operation.results):
-            if value.dim() and value.shape[0] == self._size:
-                whole = value[: 2 * self._half].clone()
-                self._values[id(value)] = (whole, whole[: self._half].clone(), whole[self._half :].clone())
+            own = next((dim for dim, size in enumerate(value.shape) if size == self._size), None)
+            dim, rows = dims.get(tuple(value.shape), (own, 2 * self._half))
+            if dim is not None:
+                whole = value.narrow(dim, 0, rows).clone()
+                first, second = whole.chunk(2, dim)
+                self._values[id(value)] = (whole, first.clone(), second.clone())
+
+    def _cut_dim(self, value: Tensor) -> int | None:
+        known = self._values.get(id(value))
+        if known is None or known[0].dim() != known[1].dim():
+            return None
+        pairs = enumerate(zip(known[0].shape, known[1].shape, strict=True))
+        return next((dim for dim, (whole, half) in pairs if whole == 2 * half), None)
 
     def _call(self, operation: Operation, part: int) -> Any:
         def chosen(value: Any) -> Any:
@@ -227,6 +248,9 @@ class _Replay:
         rows = 2 * self._half if part == 0 else self._half
         if rows != self._size:
             args = tuple(self._resized(value, operation, rows) for value in args)
+            if operation.name in _COUNTS:
+                place = _COUNTS[operation.name]
+                args = (*args[:place], args[place] // self._size * rows, *args[place + 1 :])
         if operation.name.endswith("_"):
             own = {id(parts[part]) for parts in self._values.values()}
             args = tree_map(lambda v: v.clone() if isinstance(v, Tensor) and id(v) not in own else v, args)

@@ -1,0 +1,44 @@
+import json
+
+from pilotage.proof.records import read_run
+
+
+def write(folder, name, *lines):
+    (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def line(event, **fields):
+    return json.dumps({"event": event, **fields})
+
+
+UPDATE = {"losses": [2.0, 1.0], "loads": [], "exchanges": 0, "mode": "eager", "step": 1}
+
+
+def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
+    write(tmp_path, "1", line("process", rank=0), line("update", **UPDATE), line("update", **UPDATE)[:20])
+    run = read_run(tmp_path)
+    assert run.steps == 1
+    assert run.first.updates[0].losses == [2.0, 1.0]
+    assert run.first.end is None
+
+
+def test_processes_that_trained_come_in_the_order_of_their_ranks(tmp_path):
+    write(tmp_path, "1", line("process", rank=1), line("update", **UPDATE))
+    write(tmp_path, "2", line("process", rank=0), line("update", **UPDATE))
+    write(tmp_path, "3", line("process", rank=2))
+    run = read_run(tmp_path)
+    assert [each.rank for each in run.trained] == [0, 1]
+    assert [each.rank for each in run.others] == [2]
+
+
+def test_the_samples_of_an_update_are_those_of_all_its_batches(tmp_path):
+    load = {"samples": 2, "indices": [3, 4], "content": None}
+    write(tmp_path, "1", line("process", rank=0), line("update", **(UPDATE | {"loads": [load, load]})))
+    (update,) = read_run(tmp_path).first.updates
+    assert update.samples == 4
+    assert update.indices == [3, 4, 3, 4]
+
+
+def test_the_last_summary_counts(tmp_path):
+    write(tmp_path, "1", line("process", rank=0), line("summary", updates=1), line("summary", updates=2))
+    assert read_run(tmp_path).others[0].summary["updates"] == 2

@@ -1,0 +1,113 @@
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from pilotage.proof.watching.splitting import ForwardRecord, computed_types, first_dependence
+
+
+def dependence(forward, *shape, batch=8):
+    torch.manual_seed(0)
+    inputs = torch.randn(batch, *shape)
+    with ForwardRecord() as record:
+        loss = forward(inputs)
+    return first_dependence(record.operations, [inputs], loss)
+
+
+def test_samples_that_do_not_see_each_other_may_be_split():
+    model = nn.Sequential(nn.Linear(6, 9), nn.ReLU(inplace=True), nn.LayerNorm(9), nn.Linear(9, 3), nn.LogSoftmax(-1))
+    assert dependence(lambda x: model(x).mean(), 6) is None
+    assert dependence(lambda x: model(x).sum(), 6) is None
+
+
+def test_a_softmax_over_the_batch_is_found_with_its_line(line_of):
+    model = nn.Linear(6, 3)
+
+    def forward(x):
+        scores = model(x)
+        scores = functional.log_softmax(scores, dim=0)  # softmax over the batch
+        return functional.nll_loss(scores, torch.arange(len(x)) % 3)
+
+    assert dependence(forward, 6) == (line_of("softmax over the batch"), "_log_softmax")
+
+
+def test_statistics_of_the_batch_are_found_where_samples_meet_them(line_of):
+    model = nn.Linear(6, 3)
+
+    def forward(x):
+        y = model(x)
+        return ((y - y.mean(0)) ** 2).mean()  # centred by the batch
+
+    found = dependence(forward, 6)
+    assert found is not None
+    assert found[0] == line_of("centred by the batch")
+
+
+def test_pairs_of_samples_are_found():
+    model = nn.Linear(6, 3)
+
+    def forward(x):
+        y = model(x)
+        return functional.cross_entropy(y @ y.T, torch.arange(len(x)))
+
+    assert dependence(forward, 6) is not None
+
+
+def test_batch_normalisation_is_known_and_dropout_draws_once():
+    model = nn.Sequential(nn.Linear(6, 9), nn.BatchNorm1d(9), nn.Dropout(0.3), nn.Linear(9, 3))
+    assert dependence(lambda x: model(x).square().mean(), 6) is None
+
+
+def test_sequences_in_any_order_of_dimensions_may_be_split():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1)
+    assert dependence(lambda x: layer(x.permute(1, 0, 2)).square().mean(), 5, 8) is None
+    assert dependence(lambda x: layer(x.permute(1, 0, 2)).flatten(0, 1).square().mean(), 5, 8) is None
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_recurrent_networks_may_be_split(kind):
+    layer = kind(8, 6, batch_first=True)
+    assert dependence(lambda x: layer(x)[0].square().mean(), 5, 8) is None
+
+
+def test_convolutions_reshaped_to_rows_may_be_split():
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.MaxPool2d(2), nn.GroupNorm(2, 4), nn.Flatten(), nn.Linear(4 * 9, 3))
+    assert dependence(lambda x: model(x).view(-1).mean(), 1, 8, 8) is None
+
+
+def test_a_metric_of_the_batch_beside_the_loss_does_not_count():
+    model = nn.Linear(6, 3)
+
+    def forward(x):
+        y = model(x)
+        functional.softmax(y.detach(), dim=0)
+        return y.square().mean()
+
+    assert dependence(forward, 6) is None
+
+
+def test_an_odd_batch_is_cut_to_two_equal_halves():
+    model = nn.Linear(6, 3)
+    assert dependence(lambda x: model(x).square().mean(), 6, batch=7) is None
+    assert dependence(lambda x: functional.softmax(model(x), 0).square().mean(), 6, batch=7) is not None
+
+
+def test_nothing_of_the_script_changes():
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(inplace=True), nn.Dropout(0.5))
+    inputs = torch.randn(6, 4)
+    with ForwardRecord() as record:
+        loss = model(inputs).mean()
+    before = [tensor.clone() for tensor in (inputs, loss, *model.state_dict().values())]
+    random = torch.get_rng_state()
+    first_dependence(record.operations, [inputs], loss)
+    assert all(map(torch.equal, before, (inputs, loss, *model.state_dict().values())))
+    assert torch.equal(random, torch.get_rng_state())
+    loss.backward()
+
+
+def test_the_types_of_products_are_counted():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    with ForwardRecord() as record, torch.autocast("cpu", torch.bfloat16):
+        model(torch.randn(2, 4))
+    assert computed_types(record.operations) == {"bfloat16": 2}
