@@ -1,0 +1,87 @@
+import runpy
+from pathlib import Path
+
+import pytest
+
+from pilotage.proof.findings import results
+
+digest = runpy.run_path(str(Path(__file__).parents[1] / "conftest.py"))["digest"]
+
+
+def names(rule, after, before=None):
+    return [(each.name, each.where) for each in rule(after, before)]
+
+
+def saved(holds, after=10, line="port.py:40"):
+    return {"event": "saved", "line": line, "holds": holds, "after": after, "tensors": 2}
+
+
+def asked(kind="float16", what="type", **changes):
+    return {"event": "asked", "what": what, "type": kind, "line": "port.py:8", **changes}
+
+
+def computing(kind):
+    return lambda number: {"computed_in": {kind: 6} if number == 2 else None}
+
+
+def test_processes_whose_weights_part_exchange_nothing(process, run_of):
+    after = run_of(
+        process(size=2), process(rank=1, size=2, weights={0: [digest(1.0, 2.0)], 10: [digest(1.2, 2.9)]})
+    )
+    assert names(results.no_gradient_exchange, after) == [("no-gradient-exchange", "train.py:20")]
+
+
+def test_equal_weights_need_an_exchange_all_the_same(process, run_of):
+    alone = run_of(process(size=2), process(rank=1, size=2))
+    assert names(results.no_gradient_exchange, alone) == [("no-gradient-exchange", "train.py:20")]
+    together = run_of(*(process(rank=rank, size=2, each=lambda number: {"exchanges": 1}) for rank in range(2)))
+    assert not names(results.no_gradient_exchange, together)
+
+
+def test_processes_with_parts_of_the_model_are_not_judged(process, run_of):
+    other = process(rank=1, size=2, weights={0: [digest(1.0)], 10: [digest(2.0)]})
+    assert not names(results.no_gradient_exchange, run_of(process(size=2), other))
+
+
+def test_a_narrow_type_that_is_asked_for_and_not_used_is_found(process, run_of):
+    after = run_of(process(events=(asked(),), each=computing("float32")))
+    assert names(results.precision_not_as_asked, after) == [("precision-not-as-asked", "port.py:8")]
+    assert not names(results.precision_not_as_asked, after, after)
+    used = run_of(process(events=(asked(),), each=computing("float16")))
+    assert not names(results.precision_not_as_asked, used)
+
+
+@pytest.mark.parametrize("change", [{"enabled": False, "trains": True}, {"enabled": True, "trains": False}])
+def test_autocast_that_is_off_or_for_evaluation_asks_for_nothing(process, run_of, change):
+    event = asked("bfloat16", "autocast", device="cpu", **change)
+    assert not names(results.precision_not_as_asked, run_of(process(events=(event,), each=computing("float32"))))
+
+
+def test_a_narrow_type_that_nobody_asked_for_is_found(process, run_of):
+    after, before = run_of(process(each=computing("float16"))), run_of(process(each=computing("float32")))
+    assert names(results.precision_not_as_asked, after, before) == [("precision-not-as-asked", "train.py:20")]
+    assert not names(results.precision_not_as_asked, after)
+
+
+@pytest.mark.parametrize("holds", ["initial", "other"])
+def test_a_file_without_the_trained_weights_is_found_at_its_line(process, run_of, holds):
+    after = run_of(process(events=(saved(holds),)))
+    assert names(results.weights_not_saved, after) == [("weights-not-saved", "port.py:40")]
+
+
+def test_files_with_trained_weights_are_no_finding(process, run_of):
+    events = (saved("early", after=0, line="port.py:5"), saved("present"), saved("trained"))
+    assert not names(results.weights_not_saved, run_of(process(events=events)))
+
+
+def test_a_file_from_before_training_is_a_finding_if_there_is_no_later_one(process, run_of):
+    after = run_of(process(events=(saved("early", after=0),)))
+    assert names(results.weights_not_saved, after) == [("weights-not-saved", "port.py:40")]
+    ended = run_of(process(events=(saved("early", after=0),), end="stopped"))
+    assert not names(results.weights_not_saved, ended)
+
+
+def test_a_port_that_saves_nothing_is_found_if_the_original_saves(process, run_of):
+    before = run_of(process(events=(saved("present"),)))
+    assert names(results.weights_not_saved, run_of(process()), before) == [("weights-not-saved", "train.py:20")]
+    assert not names(results.weights_not_saved, run_of(process()))
