@@ -70,14 +70,17 @@ def precision_not_as_asked(after: RunRecord, before: RunRecord | None) -> Iterat
                 message=f"{each['type']} is asked for here, and the products of a step were computed in {found}.",
                 remedy="Ask for it on the device that computes, for the module that is trained.",
             )
-    if narrow and not asked and before is not None and not original:
+    if before is None:
+        return
+    for kind in sorted(narrow - original):
+        line = next((each["line"] for each in asked if each["type"] == kind), None)
         wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
         yield Finding(
             name="precision-not-as-asked",
-            where=wrapper or process.updates[0].line,
-            message=f"The products of a step were computed in {', '.join(sorted(narrow))}, and nothing asks for it; "
-            "the original computes in float32.",
-            remedy="Ask for the type explicitly, or keep float32.",
+            where=line or wrapper or process.updates[0].line,
+            message=f"The products of a step are computed in {kind}{' from here on' if line else ''}, and those of the "
+            "original are not.",
+            remedy=f"Compute in the original's type, or prove against an original that asks for {kind} too.",
         )
 
 
@@ -91,7 +94,7 @@ def computed_types(process: ProcessRecord) -> dict[str, int]:
 def _asks(event: Any) -> bool:
     if event["what"] == "autocast":
         return bool(event["enabled"] and event["trains"] and event["type"] in _NARROW)
-    return bool(event["what"] == "type")
+    return bool(event["what"] in ("type", "discarded"))
 
 
 def _ignores_too(before: RunRecord, event: Any) -> bool:

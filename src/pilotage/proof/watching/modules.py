@@ -1,10 +1,9 @@
-"""Modules of a watched process: in which mode they are trained, and which type and device was asked for."""
+"""Modules of a watched process: which one is trained, in which mode, and from which of its outputs."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,13 +12,12 @@ from torch.autograd.graph import Node
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from pilotage.proof.watching.digests import tensors_in
-from pilotage.proof.watching.lines import direct_line, users_line
+from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.watch import Watch
 
 __all__ = ["ModeCheck", "ModuleWatch"]
 
-_NARROW = (torch.float16, torch.bfloat16)
 _NORMALISING = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPPING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -74,15 +72,10 @@ class ModuleWatch:
         self._hooks: list[Any] = []
         self._eval_lines: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
         self._last_eval_line: str | None = None
-        self._moved: set[str] = set()
 
     def install(self) -> None:
         """Follow modules from now on."""
         replace_function(nn.Module, "train", self._train)
-        for name in ("half", "bfloat16", "to", "cuda"):
-            replace_function(nn.Module, name, partial(self._asked, name))
-        replace_function(torch.autocast, "__init__", self._autocast)
-        replace_function(torch.cuda, "is_available", self._is_available)
         self._look_for_outermost()
 
     # The outermost module of a forward pass
@@ -164,62 +157,6 @@ class ModuleWatch:
 
         return train
 
-    # What was asked for
-
-    def _asked(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            line = users_line()
-            types = {"half": torch.float16, "bfloat16": torch.bfloat16}
-            given = [*args, *kwargs.values()] + ([types[name]] if name in types else [])
-            dtype = next((each for each in given if isinstance(each, torch.dtype)), None)
-            device = "cuda" if name == "cuda" else _device_in(given)
-            if dtype in _NARROW:
-                self._watch.note("asked", what="type", type=_name(dtype), how=name, line=line)
-            try:
-                result = original(module, *args, **kwargs)
-            except Exception as error:
-                if device is not None:
-                    self._watch.note("asked", what="device", device=device, error=str(error)[:200], line=line)
-                raise
-            if device is not None and device not in self._moved:
-                self._moved.add(device)
-                self._watch.note("asked", what="device", device=device, error=None, line=line)
-            return result
-
-        return asked
-
-    def _autocast(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        seen: set[str] = set()
-
-        def init(context: Any, *args: Any, **kwargs: Any) -> None:
-            original(context, *args, **kwargs)
-            line = users_line()
-            if line is not None and line not in seen and not self._watch.is_in_program:
-                seen.add(line)
-                asked = kwargs.get("enabled", args[2] if len(args) > 2 else True)
-                self._watch.note(
-                    "asked",
-                    what="autocast",
-                    type=_name(context.fast_dtype),
-                    device=context.device,
-                    enabled=bool(asked),
-                    trains=torch.is_grad_enabled(),
-                    line=line,
-                )
-
-        return init
-
-    def _is_available(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def is_available() -> bool:
-            found = bool(original())
-            line = direct_line()
-            if line is not None and "available" not in self._moved:
-                self._moved.add("available")
-                self._watch.note("asked", what="availability", device="cuda", found=found, line=line)
-            return found
-
-        return is_available
-
 
 def _is_behind(loss: Tensor, root: Tensor) -> bool:
     """Whether the root was computed from the loss."""
@@ -235,15 +172,6 @@ def _is_behind(loss: Tensor, root: Tensor) -> bool:
             seen.add(node)
             waiting.extend(above for above, _ in node.next_functions)
     return False
-
-
-def _device_in(values: list[Any]) -> str | None:
-    for value in values:
-        if isinstance(value, torch.device):
-            return value.type
-        if isinstance(value, str):
-            return value.split(":")[0]
-    return None
 
 
 def _name(dtype: Any) -> str:

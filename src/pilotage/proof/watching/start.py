@@ -45,6 +45,7 @@ def _watch_torch(watch: Watch) -> None:
     from pilotage.proof.watching.loaders import LoaderWatch
     from pilotage.proof.watching.modules import ModuleWatch
     from pilotage.proof.watching.optimizers import OptimizerWatch
+    from pilotage.proof.watching.precision import PrecisionWatch
     from pilotage.proof.watching.programs import ProgramWatch
     from pilotage.proof.watching.saving import SaveWatch
     from pilotage.proof.watching.shards import follow_loader, follow_partition
@@ -62,6 +63,7 @@ def _watch_torch(watch: Watch) -> None:
     loaders.install()
     optimizers.install()
     modules.install()
+    PrecisionWatch(watch).install()
     saves.install()
     wrappers.install()
     UpdateWatch(watch, optimizers, modules, split).install()

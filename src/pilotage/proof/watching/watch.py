@@ -110,7 +110,13 @@ class Watch:
             )
             if digested and self.weights is not None:
                 self._digest()
-            if digested or len(self._steps) >= 10 or self.updates == self.settings.steps or self.record.is_due:
+            if (
+                digested
+                or self.updates <= 3
+                or len(self._steps) >= 10
+                or self.updates == self.settings.steps
+                or self.record.is_due
+            ):
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self.end("stopped")

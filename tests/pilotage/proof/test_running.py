@@ -1,0 +1,91 @@
+"""Real processes: scripts that train, and scripts that crash, hang, fork or never train."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotage.errors import ProofError
+from pilotage.proof.process_tree import processes_with
+from pilotage.proof.running import run_watched
+from pilotage.proof.watching.settings import WatchSettings
+
+CASES = runpy.run_path(str(Path(__file__).parent / "cases.py"))
+ENDINGS = {each.word: each.script for each in CASES["endings"]()}
+
+EXPECTED = {
+    "crashes": r"AFTER failed with exit status 1 after 2 of 50 updates. Its last line of errors: IndexError: Target 7",
+    "exits": r"AFTER failed with exit status 3 after 6 of 50 updates. Its last line of errors: the loss does not fall",
+    "hangs": r"AFTER was ended after 20 s \(--timeout\), with [0-2] of 50 updates",
+    "never-trains": r"AFTER ended without a backward pass",
+    "reads-input": r"AFTER failed with exit status 1 after 0 of 50 updates. Its last line of errors: EOFError",
+    "syntax-error": r"AFTER failed with exit status 1 after 0 of 50 updates. Its last line of errors: SyntaxError",
+}
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    """Run a script in an empty folder; nothing of it may be left afterwards."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "record"
+
+    def run(script, *, timeout=120.0, **settings):
+        made = WatchSettings(folder=str(folder), **settings)
+        return run_watched("AFTER", [sys.executable, str(script)], made, timeout=timeout)
+
+    yield run
+    assert not processes_with(str(folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", sorted(EXPECTED))
+def test_a_script_that_ends_badly_gives_one_clear_line(watched, word):
+    with pytest.raises(ProofError, match=EXPECTED[word]) as caught:
+        watched(ENDINGS[word], timeout=20.0 if word == "hangs" else 120.0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_helpers_that_a_script_leaves_behind_are_ended(watched):
+    run = watched(ENDINGS["forks"])
+    assert run.record.steps == 10
+
+
+@pytest.mark.slow
+def test_an_endless_script_is_ended_after_the_last_update(watched, script):
+    path = script(
+        "import torch\n"
+        "weight = torch.nn.Parameter(torch.ones(3))\n"
+        "optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+        "while True:\n"
+        "    optimizer.zero_grad()\n"
+        "    weight.square().sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    run = watched(path, steps=12)
+    assert run.record.steps == 12
+    assert run.record.first.end["how"] == "stopped"
+    assert not run.is_complete
+    first, second = (run.record.first.updates[number].losses[0] for number in (0, 1))
+    assert second == pytest.approx(first * 0.64)
+    assert sorted(run.record.first.weights) == [0, 1, 10, 12]
+
+
+def test_a_command_that_does_not_exist_is_one_line(tmp_path):
+    settings = WatchSettings(folder=str(tmp_path / "record"))
+    with pytest.raises(ProofError, match="AFTER cannot be started: No such file or directory: no-such-launcher"):
+        run_watched("AFTER", ["no-such-launcher", "train.py"], settings, timeout=10)
+
+
+def test_a_command_without_torch_is_not_watched(tmp_path):
+    settings = WatchSettings(folder=str(tmp_path / "record"))
+    with pytest.raises(ProofError, match="no process of it was watched"):
+        run_watched("AFTER", [sys.executable, "-c", "pass"], settings, timeout=60)
+
+
+def test_records_are_for_their_owner_only(tmp_path):
+    folder = tmp_path / "record"
+    with pytest.raises(ProofError):
+        run_watched("AFTER", [sys.executable, "-c", "pass"], WatchSettings(folder=str(folder)), timeout=60)
+    assert folder.stat().st_mode & 0o777 == 0o700
