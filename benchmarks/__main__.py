@@ -13,6 +13,7 @@ BENCHMARKS = (
     "tutorial",
     "call_overhead",
     "monitoring",
+    "watching",
     "busy_machine",
     "device_loop",
     "large_models",

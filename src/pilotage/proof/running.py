@@ -17,7 +17,7 @@ from pilotage.proof.process_tree import end_all
 from pilotage.proof.records import RunRecord, read_run
 from pilotage.proof.watching.settings import WatchSettings
 
-__all__ = ["WatchedRun", "run_watched"]
+__all__ = ["WatchedRun", "run_watched", "watched_environment"]
 
 _INJECTION = str(Path(pilotage.proof.injection.__file__).parent)
 _LINGERING_SECONDS = 20.0
@@ -72,7 +72,7 @@ def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: 
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,
-                env=_environment(settings),
+                env=watched_environment(settings),
             )
         except OSError as error:
             raise ProofError(f"{name} cannot be started: {error.strerror}: {command[0]}") from None
@@ -85,7 +85,7 @@ def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: 
             process.wait()
 
 
-def _environment(settings: WatchSettings) -> dict[str, str]:
+def watched_environment(settings: WatchSettings) -> dict[str, str]:
     present = environment.for_child()
     paths = [_INJECTION, *filter(None, [present.get("PYTHONPATH")])]
     return environment.for_child(

@@ -25,9 +25,7 @@ def computing(kind):
 
 
 def test_processes_whose_weights_part_exchange_nothing(process, run_of):
-    after = run_of(
-        process(size=2), process(rank=1, size=2, weights={0: [digest(1.0, 2.0)], 10: [digest(1.2, 2.9)]})
-    )
+    after = run_of(process(size=2), process(rank=1, size=2, weights={0: [digest(1.0, 2.0)], 10: [digest(1.2, 2.9)]}))
     assert names(results.no_gradient_exchange, after) == [("no-gradient-exchange", "train.py:20")]
 
 
