@@ -93,8 +93,8 @@ def _draw_difference(axes: Any, comparison: Comparison) -> None:
             label="weights apart",
         )
     axes.set_ylim(bottom=floor / 2)
-    axes.set_ylabel("relative difference")
-    axes.legend(frameon=False, fontsize=9, ncols=3)
+    axes.set_ylabel("relative difference\n(1e-9 stands for 0)")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=9, ncols=3, borderaxespad=0.2)
 
 
 def _title(comparison: Comparison) -> str:

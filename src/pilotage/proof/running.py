@@ -86,6 +86,7 @@ def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: 
 
 
 def watched_environment(settings: WatchSettings) -> dict[str, str]:
+    """The environment in which each process watches itself."""
     present = environment.for_child()
     paths = [_INJECTION, *filter(None, [present.get("PYTHONPATH")])]
     return environment.for_child(

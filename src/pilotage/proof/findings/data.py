@@ -11,7 +11,7 @@ from pilotage.proof.records import ProcessRecord, RunRecord
 
 __all__ = ["samples_dropped", "samples_repeated"]
 
-_DROPPED_OF_ORIGINAL = 0.02
+_DROPPED_OF_ORIGINAL = 0.005
 """A port may leave out this share of what the original trains on in an epoch."""
 
 _DROPPED_OF_DATASET = 0.05
@@ -113,22 +113,38 @@ def samples_repeated(after: RunRecord, before: RunRecord | None) -> Iterator[Fin
 
 
 def _repeated(run: RunRecord) -> tuple[int, int]:
-    """How many samples of the first epoch came again, and how many there were."""
+    """How many samples of one pass over the data came again, and how many there were."""
     seen: Counter[Any] = Counter()
     for process in run.trained:
-        loader = _training_loader(process)
-        for update in process.updates[: run.steps]:
-            for load in update.fields["loads"]:
-                if loader is None or load["loader"] != loader["number"] or load["epoch"] != 0:
-                    continue
-                seen.update(_keys(load, process))
+        for load in _loads_of_a_pass(process, run.steps):
+            seen.update(_keys(load))
     total = sum(seen.values())
     if run.processes > 1 and not _same_content(run):
         return 0, total
     return total - len(seen), total
 
 
-def _keys(load: dict[str, Any], process: ProcessRecord) -> list[Any]:
+def _loads_of_a_pass(process: ProcessRecord, steps: int) -> list[dict[str, Any]]:
+    """The batches of one pass over the data: the first epoch, or as many of them if epochs are left early."""
+    loader = _training_loader(process)
+    if loader is None:
+        return []
+    updates = process.updates[:steps]
+    loads = [load for each in updates for load in each.fields["loads"] if load["loader"] == loader["number"]]
+    first = [load for load in loads if load["epoch"] == loads[0]["epoch"]]
+    is_left = len(first) < len(loads) and sum(load["samples"] for load in first) < 0.9 * (loader["drawn"] or 0)
+    if not is_left:
+        return first
+    kept, samples = [], 0
+    for load in loads:
+        samples += load["samples"]
+        if samples > (loader["drawn"] or 0):
+            break
+        kept.append(load)
+    return kept
+
+
+def _keys(load: dict[str, Any]) -> list[Any]:
     if load["indices"] is not None:
         return list(load["indices"])
     # Values of samples say less than indices: equal ones may be different samples of one process.
