@@ -106,13 +106,14 @@ def weights_not_saved(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
     """What is saved at the end does not hold the trained weights."""
     saved = [event for process in after.trained for event in process.named("saved") if event["holds"] is not None]
     good = {event["line"] for event in saved if event["holds"] in ("present", "trained")}
-    late = [event for event in saved if event["after"] and event["line"] not in good]
+    late = [event for event in saved if event["after"] and (event["line"] not in good or event.get("replaced"))]
     for event in late:
         what = "the weights from before training" if event["holds"] == "initial" else "weights that were not trained"
+        when = "What is saved here was replaced, and" if event.get("replaced") else "What is saved here"
         yield Finding(
             name="weights-not-saved",
             where=event["line"],
-            message=f"What is saved here holds {what}.",
+            message=f"{when} holds {what}.",
             remedy="Save the state of the module that was trained, taken after training.",
         )
     is_whole = all(process.reached_its_end for process in after.trained)

@@ -66,8 +66,8 @@ def _asked_device(process: ProcessRecord, before: RunRecord | None) -> str | Non
             failed = " and failed" if event["error"] else ""
             return f"The device {event['device']!r} was asked for{failed}"
     imported = process.summary.get("imported", ())
-    if "poptorch" in imported:
-        return "The script imports poptorch"
+    if imported:
+        return f"The script imports {imported[0]}"
     if before is not None and any(each.device not in ("cpu", "unknown") for each in before.first.updates):
         return f"The original trains on {before.first.updates[0].device}"
     return None

@@ -16,8 +16,12 @@ Callback = Callable[[ModuleType], None]
 class AfterImport(importlib.abc.MetaPathFinder):
     """Finds modules as Python would, and calls a function once a module with a certain name was imported."""
 
-    def __init__(self, callbacks: Mapping[str, Callback]) -> None:
+    def __init__(
+        self, callbacks: Mapping[str, Callback], failed: Callable[[str, Exception], None] = lambda name, error: None
+    ) -> None:
+        """``failed`` is called if the import of one of them raises."""
         self._callbacks = dict(callbacks)
+        self._failed = failed
 
     def install(self) -> None:
         """Look at all imports from now on; modules that are imported already are taken at once."""
@@ -36,15 +40,18 @@ class AfterImport(importlib.abc.MetaPathFinder):
                 continue
             spec = finder.find_spec(fullname, path, target)
             if spec is not None and spec.loader is not None:
-                spec.loader = _Reporting(spec.loader, self._callbacks.pop(fullname))
+                spec.loader = _Reporting(spec.loader, self._callbacks.pop(fullname), self._failed)
                 return spec
         return None
 
 
 class _Reporting(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader, callback: Callback) -> None:
+    def __init__(
+        self, loader: importlib.abc.Loader, callback: Callback, failed: Callable[[str, Exception], None]
+    ) -> None:
         self._loader = loader
         self._callback = callback
+        self._failed = failed
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)
@@ -58,5 +65,9 @@ class _Reporting(importlib.abc.Loader):
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
+        try:
+            self._loader.exec_module(module)
+        except Exception as error:
+            self._failed(module.__name__, error)
+            raise
         self._callback(module)

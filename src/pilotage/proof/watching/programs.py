@@ -61,6 +61,7 @@ class ProgramWatch:
     def follow_executor(self, module: ModuleType) -> None:
         """`pilotage.runtime.executor` was imported."""
         replace_function(module.Executor, "run", self._run)
+        replace_function(module.Executor, "compile_for", self._compile)
 
     def follow_walk(self, module: ModuleType) -> None:
         """`pilotage.execution.walk` was imported."""
@@ -99,6 +100,17 @@ class ProgramWatch:
             return outputs
 
         return run
+
+    def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_for(executor: Any, call: Any) -> Any:
+            # A capture runs forward too, on tensors without values.
+            outside, self._watch.is_in_program = self._watch.is_in_program, True
+            try:
+                return original(executor, call)
+            finally:
+                self._watch.is_in_program = outside
+
+        return compile_for
 
     def _finish_unseen(self, own: _Call, call: Any, outputs: Any) -> None:
         losses = [each.detach().float().mean() for each in outputs if each.is_floating_point() and each.dim() <= 1]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -27,10 +30,13 @@ class SaveWatch:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._is_saving = False
+        self._files: dict[Path, tuple[str, tuple[int, int]]] = {}
+        """The line that wrote each file, with its size and time of then."""
 
     def install(self) -> None:
         """Follow torch.save from now on."""
         replace_function(torch, "save", self._following)
+        self._watch.at_end.append(self.look_at_files)
 
     def follow(self, module: ModuleType, name: str) -> None:
         """Follow another function that writes tensors, given as its first argument."""
@@ -41,22 +47,46 @@ class SaveWatch:
             if not self._is_saving and not self._watch.is_in_program:
                 self._is_saving = True
                 try:
-                    self.note(content)
+                    line = self.note(content)
+                    result = original(content, *args, **kwargs)
                 finally:
                     self._is_saving = False
+                if line is not None:
+                    self._remember(line, args[0] if args else kwargs.get("f", kwargs.get("filename")))
+                return result
             return original(content, *args, **kwargs)
 
         return save
 
-    def note(self, content: Any) -> None:
+    def _remember(self, line: str, target: Any) -> None:
+        if isinstance(target, (str, os.PathLike)):
+            path = Path(target).absolute()
+            with suppress(OSError):
+                self._files[path] = (line, _mark_of(path))
+
+    def look_at_files(self) -> None:
+        """At the end of the script: look into files that something else has changed since they were saved."""
+        for path, (line, mark) in self._files.items():
+            try:
+                if _mark_of(path) == mark:
+                    continue
+                content = torch.load(path, map_location="cpu", weights_only=True)
+            except Exception:
+                continue  # Removed, or written in another format: not for us to judge.
+            kinds = [kind for kind in map(self._kind_of, filter(None, _tables_in(content, _DEEPEST))) if kind]
+            if kinds and not {"present", "trained"} & set(kinds):
+                self._watch.note("saved", line=line, holds=kinds[0], tensors=0, replaced=True)
+
+    def note(self, content: Any) -> str | None:
         """Record what kind of weights are saved here: the present ones, the initial ones or others."""
         line = users_line()
         if line is None:
-            return
+            return None
         tables = [table for table in _tables_in(content, _DEEPEST) if table]
         kinds = [kind for kind in map(self._kind_of, tables) if kind is not None]
-        best = next((kind for kind in ("present", "trained", "initial", "other") if kind in kinds), None)
-        self._watch.note("saved", line=line, holds=best, tensors=sum(map(len, tables)))
+        best = next((kind for kind in ("present", "trained", "initial", "other", "early") if kind in kinds), None)
+        self._watch.note("saved", line=line, holds=best, tensors=sum(map(len, tables)), replaced=False)
+        return line if best is not None else None
 
     def _kind_of(self, table: list[tuple[str, Tensor]]) -> str | None:
         initial = self._watch.initial
@@ -81,6 +111,11 @@ class SaveWatch:
 
 def _looks_like_weights(table: list[tuple[str, Tensor]]) -> bool:
     return any(name.endswith(("weight", "bias")) for name, _ in table)
+
+
+def _mark_of(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def _tables_in(content: Any, depth: int) -> list[list[tuple[str, Tensor]]]:

@@ -84,9 +84,30 @@ def _watch_torch(watch: Watch) -> None:
             "poptorch._executor.optimizer_link": wrappers.follow_optimizer_link,
             "habana_frameworks.torch.hpu.cached_modules": wrappers.follow_functions("wrap_in_hpu_graph", trains=False),
             "safetensors.torch": lambda module: saves.follow(module, "save_file"),
-        }
+            **dict.fromkeys(_DEVICES, lambda module: None),
+        },
+        failed=lambda name, error: _note_failure(watch, name, error),
     ).install()
 
 
-_PORTS = ("poptorch", "popdist", "habana_frameworks", "pilotage.door")
+def _note_failure(watch: Watch, name: str, error: Exception) -> None:
+    """The package of a device could not be imported."""
+    from pilotage.proof.watching.lines import users_line
+
+    device = _DEVICES.get(name)
+    if device is not None:
+        text = f"{type(error).__name__}: {error}"[:200]
+        watch.note("asked", what="device", device=device, error=text, line=users_line())
+
+
+_DEVICES = {
+    "poptorch": "ipu",
+    "habana_frameworks.torch": "hpu",
+    "habana_frameworks.torch.core": "hpu",
+    "habana_frameworks.torch.hpu": "hpu",
+}
+"""Packages whose import asks for a device."""
+
+
+_PORTS = ("poptorch", "habana_frameworks.torch.core", "habana_frameworks.torch.hpu")
 """Modules whose import says that a script was ported."""

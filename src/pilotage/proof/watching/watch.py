@@ -58,6 +58,8 @@ class Watch:
         """The weights that the last update has changed, by name."""
         self.summaries: list[Callable[[], dict[str, Any]]] = []
         """What to write about the whole process from time to time, and at its end."""
+        self.at_end: list[Callable[[], None]] = []
+        """What to look at when the script has ended."""
         self.trained_loaders: set[int] = set()
         """Loaders whose batches went into an update."""
         self._steps: list[dict[str, Any]] = []
@@ -180,6 +182,8 @@ class Watch:
 
     def _at_exit(self) -> None:
         if self._has_begun:
+            for look in self.at_end:
+                look()
             self.end("failed" if self._error is not None else "finished")
 
     def end(self, how: str) -> None:
