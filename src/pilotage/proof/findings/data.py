@@ -84,15 +84,14 @@ def _samples_seen(process: ProcessRecord, number: int) -> int | None:
     if not epochs or max(epochs) == min(epochs):
         return None
     first = sum(load["samples"] for load in loads if load["epoch"] == min(epochs))
-    return int(first * _share_used(process))
+    return int(first)
 
 
 def _share_used(process: ProcessRecord) -> float:
-    """The share of loaded batches that a backward pass followed; a script may skip some."""
-    eager = [each for each in process.updates if each.is_eager and each.fields["loads"]]
-    batches = sum(len(each.fields["loads"]) for each in eager)
-    passes = sum(len(each.losses) for each in eager)
-    return passes / batches if len(eager) >= 4 and 0 < passes < 0.75 * batches else 1.0
+    """The share of loaded samples that went into an update; a script may skip batches."""
+    used = sum(each.samples or 0 for each in process.updates)
+    skipped = sum(each.fields.get("skipped", 0) for each in process.updates)
+    return used / (used + skipped) if skipped else 1.0
 
 
 def samples_repeated(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:

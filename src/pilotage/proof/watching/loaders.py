@@ -30,7 +30,7 @@ _LATER_BATCHES = 3
 class Load:
     """One batch that a loader yielded."""
 
-    __slots__ = ("content", "epoch", "indices", "loader", "samples", "tensors")
+    __slots__ = ("content", "epoch", "indices", "is_skipped", "loader", "samples", "tensors")
 
     def __init__(self, loader: int, epoch: int, indices: list[int] | None, tensors: list[Tensor]) -> None:
         self.loader = loader
@@ -39,6 +39,7 @@ class Load:
         self.tensors = tensors
         self.samples = len(indices) if indices is not None else _size_of(tensors)
         self.content: list[float] | None = None
+        self.is_skipped = False
 
     def digest(self) -> None:
         """Digest the values now, since the script may change the tensors later; then let them go."""

@@ -67,6 +67,8 @@ class ModuleWatch:
         self._watch = watch
         self._outermost: weakref.ref[nn.Module] | None = None
         self._mode: ModeCheck | None = None
+        self.rows: int | None = None
+        """How many rows the outermost module was given, in the first updates."""
         self._returned: list[Tensor] = []
         """The losses that the outermost module has returned."""
         self._hooks: list[Any] = []
@@ -93,6 +95,8 @@ class ModuleWatch:
             return
         self._outermost = weakref.ref(module)
         self._mode = ModeCheck(module)
+        first = next((each for each in tensors_in(arguments) if each.dim()), None)
+        self.rows = None if first is None else first.shape[0]
 
     def _forward_ends(self, module: nn.Module, arguments: Any, output: Any) -> None:
         if module is self.outermost and not self._watch.is_in_program:

@@ -17,7 +17,7 @@ from pilotage.proof.watching.optimizers import OptimizerWatch, has_gradients, pa
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting import SplitCheck
-from pilotage.proof.watching.watch import Watch
+from pilotage.proof.watching.watch import Pending, Watch
 
 __all__ = ["UpdateWatch"]
 
@@ -71,12 +71,21 @@ class UpdateWatch:
         pending.backwards += 1
         if pending.batches:
             pending.loader = pending.batches[-1].loader
+            self._note_skipped(pending)
         pending.facts["device"] = loss.device.type
         self._modules.at_backward(loss, pending.facts)
         self._split.at_backward(root, pending.facts)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
             self._line = users_line()
+
+    def _note_skipped(self, pending: Pending) -> None:
+        """Batches that were loaded since the last backward pass, and that a forward pass of one batch did not get."""
+        fresh = [each for each in pending.batches[pending.used :] if each.loader == pending.loader]
+        pending.used = len(pending.batches)
+        if len(fresh) > 1 and self._modules.rows == fresh[-1].samples:
+            for each in fresh[:-1]:
+                each.is_skipped = True
 
     def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def scale(scaler: Any, outputs: Any) -> Any:

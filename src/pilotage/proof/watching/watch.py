@@ -12,7 +12,7 @@ from typing import Any
 from pilotage.proof.watching.record import RecordFile
 from pilotage.proof.watching.settings import WatchSettings
 
-__all__ = ["EnoughSteps", "Watch"]
+__all__ = ["EnoughSteps", "Pending", "Watch"]
 
 EXTRA_UPDATES = 20
 """How many more updates a script may make on its way to its own end."""
@@ -25,7 +25,7 @@ class EnoughSteps(SystemExit):
 class Pending:
     """What has happened since the last update."""
 
-    __slots__ = ("backwards", "batches", "exchanges", "facts", "loader", "losses")
+    __slots__ = ("backwards", "batches", "exchanges", "facts", "loader", "losses", "used")
 
     def __init__(self) -> None:
         self.losses: list[Any] = []
@@ -34,6 +34,8 @@ class Pending:
         """What loaders have yielded."""
         self.loader: int | None = None
         """The loader whose batch went into the last forward pass before backward."""
+        self.used = 0
+        """How many of the batches came before the last backward pass."""
         self.backwards = 0
         self.exchanges = 0
         self.facts: dict[str, Any] = {}
@@ -204,4 +206,7 @@ def _number(loss: Any) -> float:
 
 
 def _samples_of(batches: list[Any]) -> dict[str, Any]:
-    return {"loads": [batch.as_record() for batch in batches]}
+    return {
+        "loads": [batch.as_record() for batch in batches if not batch.is_skipped],
+        "skipped": sum(batch.samples for batch in batches if batch.is_skipped),
+    }
