@@ -124,15 +124,15 @@ def _repeated(run: RunRecord) -> tuple[int, int]:
 
 
 def _loads_of_a_pass(process: ProcessRecord, steps: int) -> list[dict[str, Any]]:
-    """The batches of one pass over the data: the first epoch, or as many of them if epochs are left early."""
+    """The batches of one pass over the data: the first epoch, or as many batches where each is an epoch."""
     loader = _training_loader(process)
     if loader is None:
         return []
     updates = process.updates[:steps]
     loads = [load for each in updates for load in each.fields["loads"] if load["loader"] == loader["number"]]
     first = [load for load in loads if load["epoch"] == loads[0]["epoch"]]
-    is_left = len(first) < len(loads) and sum(load["samples"] for load in first) < 0.9 * (loader["drawn"] or 0)
-    if not is_left:
+    # A script that begins a new epoch for every batch has no epochs at all.
+    if len(first) > 1 or len(loads) == 1 or (loader["batches"] or 0) < 3:
         return first
     kept, samples = [], 0
     for load in loads:
