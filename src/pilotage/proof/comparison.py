@@ -209,7 +209,7 @@ def _first_end(
         if relative(left, right, scale) > tolerance.of_loss(step):
             return step, "loss", (f"{left:.7g}", f"{right:.7g}")
         if step in weights and weights[step] > tolerance.of_weights(step):
-            return step, "weights", ("", f"{weights[step]:.2g} of their way apart")
+            return step, "weights", ("", f"apart by {100 * weights[step]:.2g} % of the way that they have moved")
     return None
 
 

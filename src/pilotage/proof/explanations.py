@@ -89,7 +89,8 @@ def explanations_of(
 
 
 def _sizes_differ(before: RunRecord, after: RunRecord) -> bool:
-    return steps_of(before)[0].samples != steps_of(after)[0].samples
+    ours, theirs = steps_of(before)[0].samples, steps_of(after)[0].samples
+    return ours is not None and theirs is not None and ours != theirs
 
 
 def _asked(before: RunRecord, after: RunRecord) -> int:

@@ -153,6 +153,13 @@ def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
                     f"{_at(program['dropped']['operation'])} is not trained on.",
                     remedy="Mark the final value: poptorch.identity_loss(loss, reduction='none').",
                 )
+        if before is not None and (line := _other_returned(process, before)) is not None:
+            yield Finding(
+                name="loss-root-differs",
+                where=line,
+                message="Backward starts from this loss; the original's loss is another value that forward returns.",
+                remedy="Train on the original's loss: return it as the loss, or mark it (pilotage.mark_loss).",
+            )
         usual = before is not None and before.first.first("misses_returned_loss")
         if process.first("misses_returned_loss") and not usual:
             event = next(process.named("split"), None)
@@ -162,6 +169,24 @@ def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
                 message="Backward starts from this value, which was not computed from the loss that forward returns.",
                 remedy="Call backward on the loss that forward returns.",
             )
+
+
+def _other_returned(process: ProcessRecord, before: RunRecord) -> str | None:
+    """The line of the loss of a program, if another value that forward returns is the original's loss."""
+    first, original = process.updates[0], before.first.updates[0].losses
+    returned: list[float] = first.fields.get("returned") or []
+    if len(first.losses) != 1 or len(original) != 1 or _equal(first.losses[0], original[0]):
+        return None
+    if not any(_equal(each, original[0]) for each in returned):
+        return None
+    event = next(process.named("split"), {})
+    lines = event.get("returned", [])
+    named = [line for line, value in zip(lines, returned, strict=False) if line and _equal(value, first.losses[0])]
+    return named[0] if named else first.line
+
+
+def _equal(left: float, right: float) -> bool:
+    return abs(left - right) <= 1e-4 * max(abs(left), abs(right))
 
 
 def _at(where: str | None) -> str:

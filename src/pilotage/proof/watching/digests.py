@@ -28,7 +28,7 @@ def digest_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
     kept = [(name, tensor.detach()) for name, tensor in named]
     if not kept:
         return []
-    rows = torch.stack([_sketch(tensor).cpu() for _, tensor in kept]).tolist()
+    rows = torch.stack([_sketch(tensor) for _, tensor in kept]).double().tolist()
     return [
         {
             "name": name,
@@ -42,18 +42,19 @@ def digest_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
 
 
 def _sketch(tensor: Tensor) -> Tensor:
-    flat = tensor.reshape(-1).float()
+    """The norm, and the sums of the buckets; few operations, since each costs more than its arithmetic."""
+    flat = tensor.reshape(-1).to("cpu", torch.float32)
     signs = _signs_on(flat.device)
     count = flat.numel()
     if count > _PERIOD:
-        rest = -count % _PERIOD
-        padded = torch.cat([flat, flat.new_zeros(rest)]) if rest else flat
-        signed = padded.view(-1, _PERIOD).sum(0) * signs
+        whole = count - count % _PERIOD
+        signed = flat[:whole].view(-1, _PERIOD).sum(0)
+        signed[: count - whole] += flat[whole:]
+        signed *= signs
     else:
-        rest = -count % BUCKETS
-        signed = flat * signs[:count]
-        signed = torch.cat([signed, signed.new_zeros(rest)]) if rest else signed
-    return torch.cat([flat.norm().view(1), signed.view(-1, BUCKETS).sum(0)]).double()
+        signed = flat.new_zeros(-(-count // BUCKETS) * BUCKETS)
+        torch.mul(flat, signs[:count], out=signed[:count])
+    return torch.cat([flat.norm().view(1), signed.view(-1, BUCKETS).sum(0)])
 
 
 def _signs_on(device: torch.device) -> Tensor:

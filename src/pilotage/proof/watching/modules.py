@@ -153,7 +153,8 @@ class ModuleWatch:
 
     def _train(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def train(module: nn.Module, mode: bool = True) -> Any:
-            if not mode and not self._watch.is_in_program:
+            # Already so: whoever did it first is to be named.
+            if not mode and module.training and not self._watch.is_in_program:
                 line = users_line()
                 if module not in self._eval_lines or line is not None:
                     self._eval_lines[module] = self._last_eval_line = line

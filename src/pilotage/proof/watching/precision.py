@@ -35,7 +35,8 @@ class PrecisionWatch:
         for name in ("half", "bfloat16", "to", "cuda"):
             replace_function(nn.Module, name, partial(self._asked, name))
         for name in _CASTS:
-            replace_function(Tensor, name, partial(self._discarded, name))
+            # Tensor inherits them from a class that cannot be changed.
+            setattr(Tensor, name, self._discarded(name, getattr(Tensor, name)))
         replace_function(torch.autocast, "__init__", self._autocast)
         replace_function(torch.cuda, "is_available", self._is_available)
 

@@ -134,6 +134,8 @@ class ProgramWatch:
             if batch:
                 own.micro_batches += 1
                 outputs = self._without_loss(walked, outputs, batch, keep=watch.pending.losses)
+                if watch.updates == 0:
+                    watch.pending.facts["returned"] = [float(each) for each in outputs if _is_scalar(each)]
             if step.action.value in ("train", "update"):
                 self._close(own, share=own.executor.session.schedule.updates, state=state)
             return outputs
@@ -271,12 +273,17 @@ class ProgramWatch:
             self._watch.is_in_program = False
         from pilotage.proof.watching.digests import tensors_in
 
-        scalars = [each for each in tensors_in(value) if each.numel() == 1 and each.requires_grad]
-        if scalars and record.is_complete:
-            self._split.look_at(record, inputs, scalars[-1])
+        scalars = [each for each in tensors_in(value) if _is_scalar(each)]
+        trained = [each for each in scalars if each.requires_grad]
+        if trained and record.is_complete:
+            self._split.look_at(record, inputs, trained[-1], returned=scalars, module=module)
 
 
 _HIDDEN = "loss"
+
+
+def _is_scalar(value: Tensor) -> bool:
+    return value.numel() == 1 and value.is_floating_point()
 
 
 def _share_of(loads: list[Any], number: int, updates: int) -> list[Any]:

@@ -8,11 +8,11 @@ training and keeps the rows of the whole batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.watch import Watch
@@ -103,8 +103,8 @@ class SplitCheck:
             record.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return record
 
-    def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:
-        """Backward begins: look at what was recorded."""
+    def at_backward(self, root: Tensor, facts: dict[str, Any], module: nn.Module | None = None) -> None:
+        """Backward begins: look at what was recorded of a forward pass of a module."""
         record = self._leave()
         if record is None:
             return
@@ -112,17 +112,29 @@ class SplitCheck:
         batch, self._batch = self._batch, []
         if record.is_complete:
             facts["computed_in"] = computed_types(record.operations)
-            self.look_at(record, batch, root)
+            self.look_at(record, batch, root, module=module)
 
-    def look_at(self, record: ForwardRecord, batch: list[Tensor], root: Tensor) -> None:
-        """Record what a forward pass shows about the loss."""
-        line = _line_of(record.operations, root)
+    def look_at(
+        self,
+        record: ForwardRecord,
+        batch: list[Tensor],
+        root: Tensor,
+        *,
+        returned: Sequence[Tensor] = (),
+        module: nn.Module | None = None,
+    ) -> None:
+        """Record what a forward pass shows about the loss, and where the scalars that forward returns come from."""
+        lines = {
+            "root": _line_of(record.operations, root),
+            "returned": [_line_of(record.operations, each) for each in returned],
+        }
         try:
-            found = first_dependence(record.operations, batch, root)
+            found = first_dependence(record.operations, batch, root, _normalising_weights(module))
         except Exception as error:
-            self._watch.note("split", line=None, problem=f"{type(error).__name__}: {error}"[:200], root=line)
+            self._watch.note("split", line=None, problem=f"{type(error).__name__}: {error}"[:200], **lines)
             return
-        self._watch.note("split", line=found[0] if found else None, operation=found[1] if found else None, root=line)
+        line, operation = found or (None, None)
+        self._watch.note("split", line=line, operation=operation, **lines)
 
 
 def computed_types(operations: list[Operation]) -> dict[str, int]:
@@ -143,13 +155,27 @@ def _line_of(operations: list[Operation], root: Tensor) -> str | None:
     return None
 
 
-def first_dependence(operations: list[Operation], batch: list[Tensor], root: Tensor) -> tuple[str | None, str] | None:
-    """The line and the name of the first operation whose rows depend on other rows, on the way to the loss."""
+def first_dependence(
+    operations: list[Operation], batch: list[Tensor], root: Tensor, normalising: frozenset[int] = frozenset()
+) -> tuple[str | None, str] | None:
+    """The line and the name of the first operation whose rows depend on other rows, on the way to the loss.
+
+    Operations on weights at the addresses ``normalising`` are batch normalisations, under whatever name.
+    """
     size = _batch_size(operations, batch)
     if size < 2:
         return None
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        return _Replay(operations, size, root).first_dependence()
+        return _Replay(operations, size, root, normalising).first_dependence()
+
+
+def _normalising_weights(module: nn.Module | None) -> frozenset[int]:
+    """The addresses of the weights of all batch normalisations of a module."""
+    if module is None:
+        return frozenset()
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+    parts = [each for each in module.modules() if isinstance(each, kinds)]
+    return frozenset(weight.data_ptr() for each in parts for weight in each.parameters(recurse=False))
 
 
 def _batch_size(operations: list[Operation], batch: list[Tensor]) -> int:
@@ -168,8 +194,9 @@ def _batch_size(operations: list[Operation], batch: list[Tensor]) -> int:
 class _Replay:
     """Runs recorded operations on a whole batch and on its halves at once."""
 
-    def __init__(self, operations: list[Operation], size: int, root: Tensor) -> None:
+    def __init__(self, operations: list[Operation], size: int, root: Tensor, normalising: frozenset[int]) -> None:
         self._operations = operations
+        self._normalising = normalising
         self._size = size
         self._half = size // 2
         self._root = root
@@ -208,12 +235,18 @@ class _Replay:
                 self._values[id(value)] = (whole, whole[: self._half].clone(), whole[self._half :].clone())
 
     def _run(self, operation: Operation) -> None:
-        if operation.name.startswith(_RANDOM) or any(name in operation.name for name in _NORMALISING):
+        if operation.name.startswith(_RANDOM) or self._normalises(operation):
             self._cut_results(operation)
             return
         results = [_tensors(self._call(operation, part)) for part in range(3)]
         for value, *parts in zip(_tensors(operation.results), *results, strict=False):
             self._values[id(value)] = (parts[0], parts[1], parts[2])
+
+    def _normalises(self, operation: Operation) -> bool:
+        if any(name in operation.name for name in _NORMALISING):
+            return True
+        given = _tensors((operation.args, operation.kwargs))
+        return bool(self._normalising) and any(value.data_ptr() in self._normalising for value in given)
 
     def _cut_results(self, operation: Operation) -> None:
         """Keep what the operation gave for the whole batch, cut as its arguments are."""

@@ -73,8 +73,8 @@ class UpdateWatch:
             pending.loader = pending.batches[-1].loader
             self._note_skipped(pending)
         pending.facts["device"] = loss.device.type
+        self._split.at_backward(root, pending.facts, self._modules.outermost)
         self._modules.at_backward(loss, pending.facts)
-        self._split.at_backward(root, pending.facts)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
             self._line = users_line()

@@ -1,0 +1,67 @@
+import pytest
+import torch
+from torch.utils.data import Subset, TensorDataset
+
+from pilotage.data.partition import Shard
+from pilotage.proof.watching.loaders import Load, LoaderWatch, _enlarged, _plain
+from pilotage.proof.watching.random_numbers import shared_order
+from pilotage.proof.watching.settings import WatchSettings
+from pilotage.proof.watching.shards import _interleaved
+from pilotage.proof.watching.watch import Watch
+
+
+def test_a_load_is_divided_among_the_updates_of_a_call():
+    load = Load(0, 2, list(range(12)), [torch.zeros(12, 3)])
+    assert [load.part(number, 3).indices for number in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert load.part(1, 3).samples == 4
+
+
+def test_samples_without_indices_are_told_apart_by_their_values():
+    values = torch.arange(12.0).view(4, 3)
+    load = Load(0, 0, None, [values])
+    load.let_go()
+    assert len(set(load.content)) == 4
+    assert load.part(1, 2).content == load.content[2:]
+    assert load.tensors == []
+
+
+def test_indices_of_a_subset_are_those_of_the_whole_data_set():
+    whole = TensorDataset(torch.zeros(10, 1))
+    assert _plain([0, 2], Subset(Subset(whole, [9, 8, 7, 6]), [1, 2, 3])) == [8, 6]
+    assert _plain([None], whole) is None
+
+
+def test_batches_become_larger_however_their_size_is_given():
+    assert _enlarged((1, 8), {}, 3) == ((1, 24), {})
+    assert _enlarged((1,), {"batch_size": 8}, 3) == ((1,), {"batch_size": 24})
+    assert _enlarged((1,), {}, 3) == ((1,), {"batch_size": 3})
+    assert _enlarged((1,), {"batch_size": None}, 3) == ((1,), {"batch_size": None})
+
+
+def test_the_order_depends_on_seed_epoch_and_length_only():
+    torch.manual_seed(1)
+    first = shared_order(5, 0, 20)
+    torch.manual_seed(2)
+    assert torch.equal(first, shared_order(5, 0, 20))
+    assert not torch.equal(first, shared_order(5, 1, 20))
+    assert sorted(first.tolist()) == list(range(20))
+
+
+def test_processes_together_get_what_one_would_get_update_by_update():
+    shares = [_interleaved(range(24), 4, Shard(process=rank, processes=2), 12) for rank in range(2)]
+    for update in range(3):
+        together = [index for share in shares for index in share[4 * update : 4 * update + 4]]
+        assert sorted(together) == list(range(8 * update, 8 * update + 8))
+
+
+@pytest.mark.parametrize(("trained", "late", "yielded", "goes_on"), [(True, True, 0, True), (True, False, 9, False)])
+def test_a_training_loader_ends_after_the_last_update_and_later_epochs_get_one_batch(
+    tmp_path, trained, late, yielded, goes_on
+):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=1))
+    watch.updates = 1
+    watch.trained_loaders = {0}
+    loaders = LoaderWatch(watch)
+    assert loaders.may_yield(0, late, yielded) is goes_on
+    assert loaders.may_yield(1, late, 2)
+    assert not loaders.may_yield(1, late, 3)

@@ -1,0 +1,50 @@
+import pytest
+import torch
+from torch import nn
+
+from pilotage.proof.watching.modules import ModeCheck, _is_behind
+
+
+def network():
+    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.1))
+
+
+def test_a_model_in_evaluation_mode_is_seen():
+    model = network()
+    check = ModeCheck(model)
+    assert not check.is_in_eval_mode()
+    model.eval()
+    assert check.is_in_eval_mode()
+    assert not check.is_in_eval_mode(dict.fromkeys(model.modules(), True))
+
+
+def test_a_model_inside_of_a_wrapper_that_trains_is_seen():
+    outer = nn.Sequential(network(), nn.Linear(4, 1))
+    outer[0].eval()
+    assert ModeCheck(outer).is_in_eval_mode()
+
+
+def test_statistics_that_are_frozen_on_purpose_are_no_evaluation():
+    model = network()
+    for part in (model[1], model[2]):
+        part.eval()
+    assert not ModeCheck(model).is_in_eval_mode()
+
+
+def test_a_frozen_part_may_be_in_evaluation_mode():
+    model = nn.Sequential(network(), nn.Linear(4, 1))
+    model[0].requires_grad_(False).eval()
+    assert not ModeCheck(model).is_in_eval_mode()
+
+
+def test_a_model_that_does_the_same_in_both_modes_does_not_count():
+    assert not ModeCheck(nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.0)).eval()).is_in_eval_mode()
+
+
+@pytest.mark.parametrize(("factor", "is_behind"), [(2.0, True), (None, False)])
+def test_a_root_is_computed_from_the_loss_or_not(factor, is_behind):
+    weight = torch.ones(3, requires_grad=True)
+    loss = weight.square().sum()
+    root = loss * factor if factor else weight.abs().sum()
+    assert _is_behind(loss, root) is is_behind
+    assert _is_behind(loss, loss)

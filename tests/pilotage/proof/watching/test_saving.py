@@ -1,0 +1,46 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from pilotage.proof.watching.saving import SaveWatch, _tables_in
+from pilotage.proof.watching.settings import WatchSettings
+from pilotage.proof.watching.watch import Watch
+
+
+@pytest.fixture
+def training(tmp_path):
+    """A model with its watch, and a function that trains it once."""
+    torch.manual_seed(0)
+    watch = Watch(WatchSettings(folder=str(tmp_path)))
+    model = nn.Linear(6, 4)
+
+    def train():
+        watch.before_update(model.named_parameters)
+        watch.weights = model.named_parameters
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.01 * torch.randn_like(parameter)
+
+    return SaveWatch(watch), model, train
+
+
+def kind(saves, content):
+    (table,) = [table for table in _tables_in(content, 4) if table]
+    return saves._kind_of(table)
+
+
+def test_present_initial_earlier_and_foreign_weights_are_told_apart(training):
+    saves, model, train = training
+    initial = copy.deepcopy(model.state_dict())
+    assert kind(saves, {"model": initial}) == "early"
+    for _ in range(4):
+        train()
+    earlier = copy.deepcopy(model)
+    train()
+    assert kind(saves, model.state_dict()) == "present"
+    assert kind(saves, {"epoch": 3, "model": initial}) == "initial"
+    assert kind(saves, earlier) == "trained"
+    assert kind(saves, nn.Linear(6, 4).state_dict()) == "other"
+    assert kind(saves, {"mean": torch.zeros(9)}) is None

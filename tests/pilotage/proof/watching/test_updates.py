@@ -1,0 +1,84 @@
+"""What is recorded of scripts that train by themselves, and of programs: in processes of their own."""
+
+import sys
+
+import pytest
+
+from pilotage.proof.running import run_watched
+from pilotage.proof.watching.settings import WatchSettings
+
+DATA = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(1)
+data = TensorDataset(torch.randn(64, 6), torch.randn(64, 1))
+model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.2), nn.Linear(8, 1))
+"""
+EAGER = """
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 4, 0.5)
+for epoch in range(3):
+    model.train()
+    for number, (x, y) in enumerate(DataLoader(data, batch_size=4, shuffle=True), 1):
+        (nn.functional.mse_loss(model(x), y) / 2).backward()
+        if number % 2 == 0:
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+    model.eval()
+    with torch.no_grad():
+        for x, y in DataLoader(data, batch_size=16):
+            model(x)
+torch.save(model.state_dict(), "model.pt")
+"""
+PROGRAM = """
+import pilotage
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+step = pilotage.training(model, optimizer, loss=nn.MSELoss(), gradient_accumulation=2, device_iterations=2)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 4, 0.5)
+for epoch in range(3):
+    for x, y in DataLoader(data, batch_size=16, shuffle=True):
+        step(x, y)
+        schedule.step()
+"""
+
+
+@pytest.fixture
+def record(tmp_path, script, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(text, steps=10):
+        settings = WatchSettings(folder=str(tmp_path / "record"), steps=steps)
+        return run_watched("AFTER", [sys.executable, str(script(DATA + text))], settings, timeout=240).record.first
+
+    return run
+
+
+@pytest.mark.slow
+def test_an_eager_script_is_recorded_update_by_update(record):
+    found = record(EAGER)
+    assert [each.step for each in found.updates] == list(range(1, 11))
+    assert all(len(each.losses) == 2 and each.samples == 8 and each.is_eager for each in found.updates)
+    assert [each.rates for each in found.updates[:5]] == [[0.01]] * 4 + [[0.005]]
+    epoch = [index for each in found.updates[:8] for index in each.indices]
+    assert sorted(epoch) == list(range(64))
+    assert found.reached_its_end
+    assert found.first("computed_in") == {"float32": 2}
+    assert [each["holds"] for each in found.named("saved")] == ["present"]
+    assert not any(each.fields.get("in_eval_mode") for each in found.updates)
+    assert [each["line"] for each in found.named("split")] == [None]
+    (optimizer,) = found.summary["optimizers"]
+    assert optimizer["kind"] == "Adam"
+
+
+@pytest.mark.slow
+def test_each_update_of_a_program_is_recorded_though_a_call_makes_several(record):
+    found = record(PROGRAM)
+    assert [each.step for each in found.updates] == list(range(1, 11))
+    assert all(len(each.losses) == 2 and each.samples == 8 and not each.is_eager for each in found.updates)
+    assert [each.rates for each in found.updates[:9:2]] == [[0.01]] * 4 + [[0.005]]
+    assert sorted(found.weights) == [0, 1, 10]
+    (program,) = found.named("program")
+    assert (program["gradient_accumulation"], program["device_iterations"]) == (2, 2)
+    assert [each["calls"] > 4 for each in found.summary["wrappers"]] == [True]

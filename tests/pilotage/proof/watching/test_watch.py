@@ -1,0 +1,73 @@
+import json
+
+import pytest
+import torch
+
+from pilotage.proof.records import read_run
+from pilotage.proof.watching.settings import WatchSettings
+from pilotage.proof.watching.watch import EXTRA_UPDATES, EnoughSteps, Watch
+
+
+@pytest.fixture
+def watch(tmp_path):
+    return Watch(WatchSettings(folder=str(tmp_path), steps=12))
+
+
+def update(watch, loss=1.0):
+    watch.pending.losses.append(torch.tensor(loss))
+    watch.close(line="train.py:3", mode="eager", rates=[0.1])
+
+
+def test_weights_are_digested_before_the_first_update_after_it_and_after_every_tenth(watch, tmp_path):
+    weights = [("weight", torch.ones(3))]
+    watch.before_update(lambda: weights)
+    watch.weights = lambda: weights
+    for number in range(12):
+        update(watch, float(number))
+    run = read_run(tmp_path)
+    assert sorted(run.first.weights) == [0, 1, 10, 12]
+    assert [each.losses[0] for each in run.first.updates] == list(range(12))
+
+
+def test_a_process_that_is_killed_leaves_what_it_has_written(watch, tmp_path):
+    for _ in range(11):
+        update(watch)
+    assert read_run(tmp_path).steps >= 10
+    assert read_run(tmp_path).first.end is None
+
+
+def test_later_updates_are_not_recorded_and_too_many_end_the_script(watch, tmp_path):
+    for _ in range(12):
+        update(watch)
+    assert watch.is_stopping
+    for _ in range(EXTRA_UPDATES - 1):
+        update(watch)
+    with pytest.raises(EnoughSteps):
+        update(watch)
+    run = read_run(tmp_path)
+    assert run.steps == 12
+    assert run.first.end["how"] == "stopped"
+
+
+def test_batches_of_other_loaders_do_not_belong_to_an_update(watch, tmp_path):
+    class Load:
+        is_skipped, samples = False, 4
+
+        def __init__(self, loader):
+            self.loader = loader
+
+        def as_record(self):
+            return {"loader": self.loader, "samples": 4, "indices": None, "content": None, "epoch": 0}
+
+    watch.pending.batches = [Load(1), Load(0)]
+    watch.pending.loader = 0
+    update(watch)
+    (found,) = read_run(tmp_path).first.updates
+    assert [each["loader"] for each in found.fields["loads"]] == [0]
+    assert watch.trained_loaders == {0}
+
+
+def test_settings_survive_their_way_through_the_environment():
+    settings = WatchSettings(folder="/somewhere", steps=7, seed=3, batch_factor=2, gradient_factor=4.0, noise=1e-7)
+    assert WatchSettings.from_text(settings.as_text()) == settings
+    assert json.loads(settings.as_text())["steps"] == 7
