@@ -130,7 +130,20 @@ class _Proving:
             )
         except ProofError:
             return first
+        if (reason := _unsteadiness(before, shaken)) is not None:
+            return replace(first, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         return compare(before.record, after.record, _tolerance(kind, before, shaken))
+
+
+def _unsteadiness(before: WatchedRun, again: WatchedRun) -> str | None:
+    """Why two runs of the original differ before any rounding error was added; None if they agree."""
+    left, right = steps_of(before.record)[0], steps_of(again.record)[0]
+    if relative(left.mean_loss, right.mean_loss, abs(left.mean_loss)) <= 1e-6:
+        return None
+    return (
+        f"BEFORE itself differs from run to run, with losses of {left.mean_loss:.6g} and {right.mean_loss:.6g} in the "
+        "first step: give it fixed seeds"
+    )
 
 
 def _tolerance(kind: str, before: WatchedRun, shaken: WatchedRun) -> Tolerance:

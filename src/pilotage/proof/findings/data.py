@@ -20,6 +20,9 @@ _DROPPED_OF_DATASET = 0.05
 _REPEATED = 0.02
 """This share of an epoch may be repeated: a sampler fills up the last batches of all processes."""
 
+_KNOWN_SAMPLERS = ("RandomSampler", "SequentialSampler", "DistributedSampler", "SubsetRandomSampler", "ShardSampler")
+"""Samplers that draw each sample once."""
+
 
 def samples_dropped(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
     """An epoch trains on fewer samples than the original's, or than the data set has."""
@@ -101,7 +104,9 @@ def samples_repeated(after: RunRecord, before: RunRecord | None) -> Iterator[Fin
         return
     repeated, total = _repeated(after)
     usual = 0.0 if before is None else (lambda found: found[0] / max(1, found[1]))(_repeated(before))
-    if total and repeated / total > max(_REPEATED, 2 * usual) and repeated > after.processes:
+    # A sampler of the script's own may draw as it likes, unless all processes draw the same.
+    allowed = _REPEATED if loader["sampler"] in _KNOWN_SAMPLERS else 0.4
+    if total and repeated / total > max(allowed, 2 * usual) and repeated > after.processes:
         others = f" by {after.processes} processes together" if after.processes > 1 else ""
         yield Finding(
             name="samples-repeated",

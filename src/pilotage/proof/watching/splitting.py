@@ -23,8 +23,8 @@ __all__ = ["ForwardRecord", "SplitCheck", "computed_types", "first_dependence"]
 _RANDOM = ("dropout", "bernoulli", "rand", "normal_", "uniform", "empty", "new_empty")
 _NORMALISING = ("batch_norm",)
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
-_COUNTS = {"native_group_norm": 3}
-"""Operations that take the number of samples as an argument, and its place."""
+_CUTTING = {"split": (2, (1,)), "split_with_sizes": (2, (1,)), "slice": (1, (2, 3)), "narrow": (1, (2, 3))}
+"""Operations that cut a dimension: the place of the dimension among their arguments, and those of counts of rows."""
 
 _MOST_ELEMENTS = 1 << 28
 """Larger forward passes are not recorded: they would be kept in memory."""
@@ -281,13 +281,30 @@ class _Replay:
         rows = 2 * self._half if part == 0 else self._half
         if rows != self._size:
             args = tuple(self._resized(value, operation, rows) for value in args)
-            if operation.name in _COUNTS:
-                place = _COUNTS[operation.name]
-                args = (*args[:place], args[place] // self._size * rows, *args[place + 1 :])
+            places = self._counts_in(operation)
+            args = tuple(self._rescaled(each, rows) if place in places else each for place, each in enumerate(args))
         if operation.name.endswith("_"):
             own = {id(parts[part]) for parts in self._values.values()}
             args = tree_map(lambda v: v.clone() if isinstance(v, Tensor) and id(v) not in own else v, args)
         return operation.function(*args, **kwargs)
+
+    def _counts_in(self, operation: Operation) -> tuple[int, ...]:
+        """The places of arguments that count rows of the batch."""
+        if operation.name == "native_group_norm":
+            return (3,)
+        if operation.name not in _CUTTING:
+            return ()
+        place, counts = _CUTTING[operation.name]
+        dim = operation.args[place] if len(operation.args) > place else 0
+        cut = self._cut_dim(operation.args[0])
+        return counts if cut is not None and cut == dim % operation.args[0].dim() else ()
+
+    def _rescaled(self, value: Any, rows: int) -> Any:
+        """Numbers of rows of whole batches, for fewer rows."""
+        if isinstance(value, (list, tuple)):
+            return [self._rescaled(each, rows) for each in value]
+        fits = isinstance(value, int) and value % self._size == 0 and abs(value) < 1 << 40
+        return value // self._size * rows if fits else value
 
     def _resized(self, value: Any, operation: Operation, rows: int) -> Any:
         """A list of sizes for fewer rows."""

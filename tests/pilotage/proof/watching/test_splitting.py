@@ -75,6 +75,32 @@ def test_convolutions_reshaped_to_rows_may_be_split():
     assert dependence(lambda x: model(x).view(-1).mean(), 1, 8, 8) is None
 
 
+def test_planes_stacked_along_the_batch_and_split_again_may_be_split():
+    model = nn.Conv2d(1, 4, 3)
+
+    def forward(x):
+        stacked = model(torch.cat([x[:, :1], x[:, 1:2], x[:, 2:]]))
+        first, second, third = stacked.split(len(x))
+        return (first * second + stacked[2 * len(x) :] * third).square().mean()
+
+    assert dependence(forward, 3, 6, 6, batch=2) is None
+    assert dependence(forward, 3, 6, 6, batch=8) is None
+
+
+@torch.library.custom_op("proof_test::normalize", mutates_args=())
+def normalize(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return (x - x.mean(0)) * weight
+
+
+def test_batch_normalisation_under_another_name_is_known_by_its_weights():
+    norm, inputs = nn.BatchNorm1d(4), torch.randn(8, 4)
+    with torch.no_grad(), ForwardRecord() as record:
+        loss = normalize(inputs, norm.weight).square().mean()
+    known = frozenset({norm.weight.data_ptr()})
+    assert first_dependence(record.operations, [inputs], loss) is not None
+    assert first_dependence(record.operations, [inputs], loss, known) is None
+
+
 def test_a_metric_of_the_batch_beside_the_loss_does_not_count():
     model = nn.Linear(6, 3)
 
