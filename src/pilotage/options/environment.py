@@ -130,7 +130,7 @@ JOB_DIRECTORY = Variable(
 )
 PROOF = Variable(
     name="PILOTAGE_PROOF",
-    type="JSON",
+    type="settings as text",
     default="",
     meaning="What `pilotage prove` asks of the processes that it watches, which inherit it; not set by users.",
 )

@@ -19,6 +19,9 @@ from pilotage.proof.watching.watch import Watch
 __all__ = ["PrecisionWatch"]
 
 _NARROW = (torch.float16, torch.bfloat16)
+_MOVES = {"cuda": "cuda"}
+"""Methods of a module that move it, and where to."""
+
 _CASTS = {"half": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -45,7 +48,7 @@ class PrecisionWatch:
             line = users_line()
             given = [*args, *kwargs.values()] + ([_CASTS[name]] if name in _CASTS else [])
             dtype = next((each for each in given if isinstance(each, torch.dtype)), None)
-            device = "cuda" if name == "cuda" else _device_in(given)
+            device = _MOVES.get(name) or _device_in(given)
             if dtype in _NARROW:
                 self._watch.note("asked", what="type", type=_name(dtype), how=name, line=line)
             try:

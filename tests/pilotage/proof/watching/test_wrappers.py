@@ -2,7 +2,7 @@ import pytest
 
 from pilotage.proof.watching.modules import ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch
-from pilotage.proof.watching.programs import ProgramWatch, _rates, _share_of
+from pilotage.proof.watching.programs import ProgramWatch
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.splitting import SplitCheck
 from pilotage.proof.watching.watch import Watch
@@ -41,18 +41,3 @@ def test_a_wrapper_inside_of_another_counts_once(watched):
     inner = watched._wrapping("pilotage.training", True, lambda model: model)
     watched._wrapping("poptorch.trainingModel", True, inner)(object())
     assert [each["kind"] for each in watched._summary()["wrappers"]] == ["poptorch.trainingModel"]
-
-
-def test_a_call_of_one_update_has_its_whole_batch():
-    assert _share_of(["load"], 0, 1) == ["load"]
-    assert _share_of([], 0, 4) == []
-
-
-def test_the_rates_of_a_plan_are_those_of_its_groups():
-    class Group:
-        values = {"lr": 0.5}  # noqa: RUF012
-
-    class Plan:
-        groups = (Group(), Group())
-
-    assert _rates(Plan()) == [0.5, 0.5]
