@@ -129,7 +129,7 @@ class SplitCheck:
             "returned": [_line_of(record.operations, each) for each in returned],
         }
         try:
-            found = first_dependence(record.operations, batch, root, _normalising_weights(module))
+            found = first_dependence(record.operations, batch, root, module)
         except Exception as error:
             self._watch.note("split", line=None, problem=f"{type(error).__name__}: {error}"[:200], **lines)
             return
@@ -156,17 +156,18 @@ def _line_of(operations: list[Operation], root: Tensor) -> str | None:
 
 
 def first_dependence(
-    operations: list[Operation], batch: list[Tensor], root: Tensor, normalising: frozenset[int] = frozenset()
+    operations: list[Operation], batch: list[Tensor], root: Tensor, module: nn.Module | None = None
 ) -> tuple[str | None, str] | None:
     """The line and the name of the first operation whose rows depend on other rows, on the way to the loss.
 
-    Operations on weights at the addresses ``normalising`` are batch normalisations, under whatever name.
+    Operations on weights of the module's batch normalisations are batch normalisations, under whatever name.
     """
-    size = _batch_size(operations, batch)
+    state = () if module is None else (*module.parameters(), *module.buffers())
+    size = _batch_size(operations, batch, frozenset(value.data_ptr() for value in state))
     if size < 2:
         return None
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        return _Replay(operations, size, root, normalising).first_dependence()
+        return _Replay(operations, size, root, _normalising_weights(module)).first_dependence()
 
 
 def _normalising_weights(module: nn.Module | None) -> frozenset[int]:
@@ -178,17 +179,19 @@ def _normalising_weights(module: nn.Module | None) -> frozenset[int]:
     return frozenset(weight.data_ptr() for each in parts for weight in each.parameters(recurse=False))
 
 
-def _batch_size(operations: list[Operation], batch: list[Tensor]) -> int:
-    if batch:
-        return batch[0].shape[0]
-    produced = {id(value) for each in operations for value in _tensors(each.results)}
-    sizes = [
-        value.shape[0]
-        for each in operations
-        for value in _tensors((each.args, each.kwargs))
-        if id(value) not in produced and value.dim() > 1 and not value.requires_grad
-    ]
-    return max(sizes, key=sizes.count) if sizes else 0
+def _batch_size(operations: list[Operation], batch: list[Tensor], held: frozenset[int]) -> int:
+    """The rows of the batch; 0 if its tensors do not agree, as when one of them has time in front."""
+    given = batch
+    if not given:
+        produced = {id(value) for each in operations for value in _tensors(each.results)}
+        given = [
+            value
+            for each in operations
+            for value in _tensors((each.args, each.kwargs))
+            if id(value) not in produced and not value.requires_grad and value.data_ptr() not in held
+        ]
+    sizes = {value.shape[0] for value in given if value.dim()}
+    return sizes.pop() if len(sizes) == 1 else 0
 
 
 class _Replay:

@@ -96,9 +96,19 @@ def test_batch_normalisation_under_another_name_is_known_by_its_weights():
     norm, inputs = nn.BatchNorm1d(4), torch.randn(8, 4)
     with torch.no_grad(), ForwardRecord() as record:
         loss = normalize(inputs, norm.weight).square().mean()
-    known = frozenset({norm.weight.data_ptr()})
     assert first_dependence(record.operations, [inputs], loss) is not None
-    assert first_dependence(record.operations, [inputs], loss, known) is None
+    assert first_dependence(record.operations, [inputs], loss, norm) is None
+
+
+@pytest.mark.parametrize("batch", [[], None])
+def test_tensors_that_do_not_agree_on_the_batch_are_not_judged(batch):
+    """Time comes first, and no loader says how many samples there are."""
+    model, inputs, labels = nn.Linear(6, 3), torch.randn(5, 8, 6), torch.arange(8) % 3
+    with ForwardRecord() as record:
+        weights = functional.softmax(model(inputs), dim=0)
+        loss = functional.cross_entropy(weights.sum(0), labels)
+    given = [inputs, labels] if batch is None else batch
+    assert first_dependence(record.operations, given, loss, model) is None
 
 
 def test_a_metric_of_the_batch_beside_the_loss_does_not_count():
