@@ -160,7 +160,7 @@ class ProgramWatch:
         if own.loads:
             watch.pending.loader = own.loads[-1].loader
         watch.pending.exchanges += executor.peers is not None
-        if session.state is not None and executor.line is None:
+        if session.state is not None and executor.pipeline_group is None:
             watch.weights = lambda: _parameters(executor, session)
         self._optimizers.trained(self._optimizer_of(executor), _rates(executor.plan))
         facts: dict[str, Any] = {}
@@ -256,12 +256,12 @@ class ProgramWatch:
 
     def _look_at_split(self, executor: Any, call: Any) -> None:
         """Run forward of a copy once, on the first micro-batch, to see whether the loss depends on the split."""
-        from pilotage.program.structure import put_together
+        from pilotage.program.structure import unflatten
         from pilotage.runtime.call import first_micro_batch
 
         try:
             inputs = [each.clone() for each in first_micro_batch(call, executor.session.program.inputs)]
-            positional, named = put_together(executor.session.program.arguments, inputs)
+            positional, named = unflatten(executor.session.program.arguments, inputs)
             module = copy.deepcopy(executor.module)
             self._watch.is_in_program = True
             with torch.random.fork_rng(devices=[]), ForwardRecord() as record:

@@ -253,18 +253,35 @@ class _Replay:
 
     def _cut_results(self, operation: Operation) -> None:
         """Keep what the operation gave for the whole batch, cut as its arguments are."""
-        dims = {
-            tuple(value.shape): (dim, self._values[id(value)][0].shape[dim])
+        alike = {
+            tuple(value.shape): value
             for value in _tensors((operation.args, operation.kwargs))
-            if (dim := self._cut_dim(value)) is not None
+            if self._cut_dim(value) is not None
         }
         for value in _tensors(operation.results):
-            own = next((dim for dim, size in enumerate(value.shape) if size == self._size), None)
-            dim, rows = dims.get(tuple(value.shape), (own, 2 * self._half))
+            like = alike.get(tuple(value.shape))
+            if like is not None:
+                self._values[id(value)] = self._cut_like(value, like)
+                continue
+            dim = next((dim for dim, size in enumerate(value.shape) if size == self._size), None)
             if dim is not None:
-                whole = value.narrow(dim, 0, rows).clone()
+                whole = value.narrow(dim, 0, 2 * self._half).clone()
                 first, second = whole.chunk(2, dim)
                 self._values[id(value)] = (whole, first.clone(), second.clone())
+
+    def _cut_like(self, value: Tensor, like: Tensor) -> Halves:
+        """Cut a tensor as another of its shape was cut: samples may be neighbours, or rows of one kind may."""
+        dim = self._cut_dim(like)
+        assert dim is not None
+        whole, first, _ = self._values[id(like)]
+        rows = whole.shape[dim]
+        kept, kinds = value.narrow(dim, 0, rows).clone(), rows // (2 * self._half)
+        if kinds > 1 and not torch.equal(whole.narrow(dim, 0, rows // 2), first):
+            apart = kept.unflatten(dim, (kinds, 2 * self._half))
+            halves = [part.flatten(dim, dim + 1) for part in apart.chunk(2, dim + 1)]
+        else:
+            halves = list(kept.chunk(2, dim))
+        return kept, halves[0].clone(), halves[1].clone()
 
     def _cut_dim(self, value: Tensor) -> int | None:
         known = self._values.get(id(value))

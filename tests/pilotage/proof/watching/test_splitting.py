@@ -92,6 +92,17 @@ def normalize(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return (x - x.mean(0)) * weight
 
 
+def test_planes_are_normalised_and_dropped_in_the_order_of_their_stack():
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.2))
+
+    def forward(x):
+        first, second, third = model(torch.cat([x[:, :1], x[:, 1:2], x[:, 2:]])).split(len(x))
+        return (first * second + third).square().mean()
+
+    assert dependence(forward, 3, 6, 6, batch=2) is None
+    assert dependence(forward, 3, 6, 6, batch=8) is None
+
+
 def test_batch_normalisation_under_another_name_is_known_by_its_weights():
     norm, inputs = nn.BatchNorm1d(4), torch.randn(8, 4)
     with torch.no_grad(), ForwardRecord() as record:
