@@ -153,7 +153,8 @@ def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
                     f"{_at(program['dropped']['operation'])} is not trained on.",
                     remedy="Mark the final value: poptorch.identity_loss(loss, reduction='none').",
                 )
-        if before is not None and (line := _other_returned(process, before)) is not None:
+        drops = any(program["dropped"] is not None for program in process.named("program"))
+        if before is not None and not drops and (line := _other_returned(process, before)) is not None:
             yield Finding(
                 name="loss-root-differs",
                 where=line,

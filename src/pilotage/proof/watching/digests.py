@@ -1,11 +1,13 @@
 """Short digests of weights and of samples, from which distances can be estimated.
 
-A digest of a tensor has its norm and a count sketch: its elements with pseudo-random signs, summed into a few buckets.
-The distance of two sketches estimates the distance of the tensors, so that rounding can be told from another update.
+A digest of a tensor is a count sketch: its elements with pseudo-random signs, summed into a few buckets. The norm of
+the sketch estimates that of the tensor, and the distance of two sketches that of two tensors, so that rounding can be
+told from another update.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,7 +26,7 @@ _signs: dict[torch.device, Tensor] = {}
 
 @torch.no_grad()
 def digest_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
-    """For each tensor its name, shape, type, norm and sketch."""
+    """For each tensor its name, shape, type, sketch and the norm of that."""
     kept = [(name, tensor.detach()) for name, tensor in named]
     if not kept:
         return []
@@ -34,15 +36,15 @@ def digest_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
             "name": name,
             "shape": list(tensor.shape),
             "type": str(tensor.dtype).removeprefix("torch."),
-            "norm": row[0],
-            "sketch": row[1:],
+            "norm": math.sqrt(sum(each * each for each in row)),
+            "sketch": row,
         }
         for (name, tensor), row in zip(kept, rows, strict=True)
     ]
 
 
 def _sketch(tensor: Tensor) -> Tensor:
-    """The norm, and the sums of the buckets; few operations, since each costs more than its arithmetic."""
+    """The sums of the buckets; few operations, since each costs more than its arithmetic."""
     flat = tensor.reshape(-1).to("cpu", torch.float32)
     signs = _signs_on(flat.device)
     count = flat.numel()
@@ -54,7 +56,7 @@ def _sketch(tensor: Tensor) -> Tensor:
     else:
         signed = flat.new_zeros(-(-count // BUCKETS) * BUCKETS)
         torch.mul(flat, signs[:count], out=signed[:count])
-    return torch.cat([flat.norm().view(1), signed.view(-1, BUCKETS).sum(0)])
+    return signed.view(-1, BUCKETS).sum(0)
 
 
 def _signs_on(device: torch.device) -> Tensor:

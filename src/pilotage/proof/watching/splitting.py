@@ -190,6 +190,9 @@ def _batch_size(operations: list[Operation], batch: list[Tensor], held: frozense
             for value in _tensors((each.args, each.kwargs))
             if id(value) not in produced and not value.requires_grad and value.data_ptr() not in held
         ]
+        # A script may make its batch in between.
+        made = [each.results for each in operations if not _tensors((each.args, each.kwargs))]
+        given += _tensors(made)
     sizes = {value.shape[0] for value in given if value.dim()}
     return sizes.pop() if len(sizes) == 1 else 0
 

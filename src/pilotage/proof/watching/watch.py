@@ -140,7 +140,9 @@ class Watch:
             step["losses"] = [_number(loss) for loss in step["losses"]]
             self.record.wait("update", **step, **_samples_of(batches))
         self._steps = []
-        self.record.wait("summary", updates=self.updates, **self._summary())
+        # Before the file is written, which counts as the moment of the last summary.
+        if self.record.is_due or self.updates <= 3 or self.updates >= self.settings.steps:
+            self.record.wait("summary", updates=self.updates, **self._summary())
         self.record.flush()
 
     def _summary(self) -> dict[str, Any]:
@@ -191,6 +193,7 @@ class Watch:
     def end(self, how: str) -> None:
         """Write the last lines."""
         self.write()
+        self.record.wait("summary", updates=self.updates, **self._summary())
         self.record.add("end", how=how, error=self._error, updates=self.updates)
         self._has_begun = False
         self._steps = []
