@@ -18,7 +18,7 @@ COSMIC = (
 
 def prove(folder, *arguments):
     """The result of `pilotage prove`."""
-    command = [sys.executable, "-m", "pilotage", "prove", *arguments, "--json", "result.json", "--picture", "proof.png"]
+    command = [sys.executable, "-m", "pilotage", "prove", "--json", "result.json", "--picture", "proof.png", *arguments]
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert (folder / "result.json").exists(), ran.stderr
