@@ -122,7 +122,10 @@ def distance(found: Tensor, expected: Tensor, start: Tensor | None = None) -> fl
         return 0.0
     if not (expected.is_floating_point() or expected.is_complex()):
         return float((found != expected).double().mean())
-    wide = torch.promote_types(found.dtype, expected.dtype)
+    wide, digit = torch.promote_types(found.dtype, expected.dtype), torch.finfo(expected.dtype).eps
+    if wide.itemsize == 1:
+        # There is hardly any arithmetic for eight bits.
+        wide = torch.float32
     found, expected = found.to(wide), expected.to(wide)
     size = expected if start is None else expected - start.to(expected.device, wide)
     norms = [_norm(found - expected), _norm(size), 0.0 if start is None else _norm(start)]
@@ -130,7 +133,7 @@ def distance(found: Tensor, expected: Tensor, start: Tensor | None = None) -> fl
         return _distance_of_finite(found, expected, size)
     difference, length, whole = norms
     # Storing a weight rounds it, on both sides.
-    difference = max(0.0, difference - torch.finfo(expected.dtype).eps * whole)
+    difference = max(0.0, difference - digit * whole)
     return difference / length if length else (0.0 if difference == 0.0 else _DIFFERENT)
 
 

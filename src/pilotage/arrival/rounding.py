@@ -41,7 +41,7 @@ class OtherRounding(TorchDispatchMode):
         wide = torch.float64 if tensor.dtype.itemsize > 2 else torch.float32
         factor = torch.empty_like(tensor, dtype=wide)
         factor.uniform_(1 - digit, 1 + digit, generator=self._generator(tensor.device))
-        return (tensor * factor).to(tensor.dtype)
+        return (tensor.to(wide) * factor).to(tensor.dtype)
 
     def _generator(self, device: torch.device) -> torch.Generator:
         if device not in self._generators:

@@ -17,6 +17,7 @@ from pilotage.runtime.arrival_comparison import Comparison
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.session import Session
+from pilotage.runtime.weights import WeightKeeper
 from pilotage.turns import PROCESS_WIDE
 
 AroundForward = Callable[[nn.Module], AbstractContextManager[object]]
@@ -25,18 +26,15 @@ AroundForward = Callable[[nn.Module], AbstractContextManager[object]]
 class ArrivalCheck:
     """Compares the first call of a program with eager PyTorch, and later calls if that was asked for."""
 
-    def __init__(
-        self, compilation: Compilation, fetch: Callable[[], None], around_forward: AroundForward | None
-    ) -> None:
+    def __init__(self, compilation: Compilation, weights: WeightKeeper, around_forward: AroundForward | None) -> None:
         """Remember the module's Python attributes as the capture will find them.
 
-        ``fetch`` brings the module's weights up to date with the device; ``around_forward`` is what a drop-in does
-        around each forward.
+        ``around_forward`` is what a drop-in does around each forward.
         """
         # Without the inputs of the first call, which would stay in memory.
         self.compilation = replace(compilation, sample=list)
         self.options = compilation.execution.check
-        self._fetch = fetch
+        self._weights = weights
         self._around_forward = around_forward
         self._calls = 0
         self._skeleton: Skeleton | None = None
@@ -69,8 +67,11 @@ class ArrivalCheck:
         if reason or self._skeleton is None:
             self.compilation.tell(Checked(summary=f"Not compared with eager PyTorch: {reason}.", agrees=None))
             return None
-        self._fetch()
-        return Comparison.begin(self, self._skeleton, session, call, plan)
+        # Instances are equal only on their devices; another thread may train what this program only reads.
+        on_device = self.compilation.peers is not None or (plan is None and self._weights.are_trained_elsewhere)
+        if not on_device:
+            self._weights.fetch_for_reading()
+        return Comparison.begin(self, self._skeleton, session, call, plan, on_device=on_device)
 
     def around(self, module: nn.Module) -> AbstractContextManager[object]:
         """What to do around each forward of a module."""

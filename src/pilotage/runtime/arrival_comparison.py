@@ -73,7 +73,14 @@ class Comparison:
 
     @classmethod
     def begin(
-        cls, check: ArrivalCheck, skeleton: Skeleton, session: Session, call: BoundCall, plan: OptimizerPlan | None
+        cls,
+        check: ArrivalCheck,
+        skeleton: Skeleton,
+        session: Session,
+        call: BoundCall,
+        plan: OptimizerPlan | None,
+        *,
+        on_device: bool,
     ) -> Comparison:
         """Remember where the call begins; before the host's weights are marked as outdated."""
         schedule, inputs = session.schedule, call.inputs
@@ -99,9 +106,7 @@ class Comparison:
             call=call,
             plan=plan,
             snapshot=snapshot,
-            start=snapshot.start(
-                check.compilation.module, trains=session.program.trains, on_device=check.compilation.peers is not None
-            ),
+            start=snapshot.start(check.compilation.module, trains=session.program.trains, on_device=on_device),
             schedule=schedule,
             inputs=inputs,
         )

@@ -214,8 +214,8 @@ class Executor(ProgramView):
 
     def _expecting_arrival(self, compilation: Compilation) -> Compilation:
         """Prepare to compare the program of a compilation with eager PyTorch."""
-        fetch, around = self.weights.fetch_for_reading, self.around_forward
-        self._arrival = None if self.execution.check.is_off else ArrivalCheck(compilation, fetch, around)
+        weights, around = self.weights, self.around_forward
+        self._arrival = None if self.execution.check.is_off else ArrivalCheck(compilation, weights, around)
         return compilation
 
     def _start(self, session: Session) -> None:

@@ -162,6 +162,11 @@ class WeightKeeper:
         self._claims = OWNERSHIP.claims_of(self._host().values())
         self._generation = generation
 
+    @property
+    def are_trained_elsewhere(self) -> bool:
+        """Whether another program trains these weights."""
+        return self.trained is None and bool(OWNERSHIP.claims_of(self._host().values()))
+
     def fetch(self) -> None:
         """Copy the device's weights and buffers to the module."""
         if self.trained is not None:

@@ -68,6 +68,9 @@ def test_a_call_is_divided_into_a_few_equal_parts_worth_a_copy_each(iterations, 
 
 def test_algorithms_are_tried_unless_the_same_ones_are_wanted(monkeypatch):
     cudnn = torch.backends.cudnn
+    # torch's own test tools, which other tests use, forbid it for the whole process.
+    settings = torch.backends.flags_frozen.__globals__
+    monkeypatch.setitem(settings, "__allow_nonbracketed_mutation_flag", True)
     for deterministic, benchmark, expected in ((False, False, True), (True, False, False), (True, True, True)):
         monkeypatch.setattr(cudnn, "deterministic", deterministic)
         monkeypatch.setattr(cudnn, "benchmark", benchmark)
