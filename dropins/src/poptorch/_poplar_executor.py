@@ -216,7 +216,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
     def compilationTime(self) -> timedelta:
         """How long the compilation took."""
         if not self.isCompiled():
-            raise createPoptorchError("The model has not been compiled, so there is no compilation time yet.")
+            raise createPoptorchError("The model has not been compiled, so it has no compilation time yet.")
         if self._bar is None:
             raise createPoptorchError(
                 "The compilation was not timed. Set poptorch.Options().showCompilationProgressBar(True)."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -49,8 +48,11 @@ class OtherRounding(TorchDispatchMode):
         return self._generators[device]
 
 
-class SameDraws(TorchDispatchMode):
-    """While active, random numbers of float64 tensors are those that float32 tensors would get."""
+class InFloat64(TorchDispatchMode):
+    """While active, every floating-point result is float64, and random numbers are those that float32 would get.
+
+    It applies to this thread only: torch's default type belongs to all threads.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -58,7 +60,10 @@ class SameDraws(TorchDispatchMode):
         """Run an operation; one that draws random numbers runs in float32."""
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in func.tags:
-            return func(*args, **kwargs)
+            if getattr(kwargs.get("dtype"), "is_floating_point", False):
+                kwargs = {**kwargs, "dtype": torch.float64}
+            result = func(*args, **kwargs)
+            return result if schema_of(func).is_mutable else tree_map_only(Tensor, _widened, result)
         narrowed: dict[int, tuple[Tensor, Tensor]] = {}
 
         def narrow(tensor: Tensor) -> Tensor:
@@ -69,32 +74,17 @@ class SameDraws(TorchDispatchMode):
             return found
 
         args, kwargs = tree_map_only(Tensor, narrow, (args, kwargs))
-        takes_type = any(each.name == "dtype" for each in schema_of(func).arguments)
-        if takes_type and kwargs.get("dtype") in (None, torch.float64):
-            kwargs = {**kwargs, "dtype": _NARROW}
         result = func(*args, **kwargs)
         if schema_of(func).is_mutable:
             for found, original in narrowed.values():
                 original.copy_(found)
-        return tree_map_only(Tensor, lambda each: _widened(each, narrowed), result)
+        return tree_map_only(
+            Tensor, lambda each: narrowed[id(each)][1] if id(each) in narrowed else _widened(each), result
+        )
 
 
-@contextmanager
-def in_float64() -> Iterator[None]:
-    """Let forward create float64 tensors where it would create float32 ones."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with SameDraws():  # type: ignore[no-untyped-call]
-            yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def _widened(tensor: Tensor, narrowed: dict[int, tuple[Tensor, Tensor]]) -> Tensor:
-    if id(tensor) in narrowed:
-        return narrowed[id(tensor)][1]
-    return tensor.double() if tensor.dtype == _NARROW else tensor
+def _widened(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.is_floating_point() and tensor.dtype != torch.float64 else tensor
 
 
 def _memory(tensor: Tensor) -> int:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-_depth = 0
+_silent: ContextVar[bool] = ContextVar("pilotage_silent", default=False)
 
 
 def is_silent() -> bool:
-    """Whether a comparison with eager PyTorch is running, so that operators should not print."""
-    return _depth > 0
+    """Whether this thread compares a program with eager PyTorch, so that operators should not print."""
+    return _silent.get()
 
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Let operators print nothing in the block, whichever thread runs them."""
-    global _depth
-    _depth += 1
+    """Let operators print nothing in the block; other threads still print."""
+    token = _silent.set(True)
     try:
         yield
     finally:
-        _depth -= 1
+        _silent.reset(token)

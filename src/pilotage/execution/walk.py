@@ -129,10 +129,7 @@ class WalkedExecutable:
     @property
     def constants(self) -> Sequence[int]:
         """Outputs that are the same in every step; the eager tier knows them once it has run one."""
-        if self._program.outputs is not None:
-            return self._program.constant_outputs
-        first = next(iter(self._program.computations.values())).function
-        return () if first is None else first.findings.constant_outputs
+        return self._program.constants
 
     def run_step(
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]

@@ -96,6 +96,14 @@ class Program:
     warnings: tuple[str, ...] = ()
 
     @property
+    def constants(self) -> tuple[int, ...]:
+        """Outputs that are the same in every step; the eager tier knows them once it has run one."""
+        if self.outputs is not None:
+            return self.constant_outputs
+        first = next(iter(self.computations.values())).function
+        return () if first is None else first.findings.constant_outputs
+
+    @property
     def trains(self) -> bool:
         """Whether the program updates weights."""
         return self.plan is not None

@@ -21,7 +21,7 @@ from pilotage.arrival.limits import Limits, TooExpensive
 from pilotage.arrival.module_copy import CopyError, Skeleton
 from pilotage.arrival.obstacles import left_out
 from pilotage.arrival.reference import Outcome, Reference, Start
-from pilotage.arrival.rounding import OtherRounding, in_float64
+from pilotage.arrival.rounding import InFloat64, OtherRounding
 from pilotage.arrival.silence import silence
 from pilotage.arrival.snapshot import Snapshot, outcome_of
 from pilotage.arrival.update import UnknownRule
@@ -143,27 +143,24 @@ class Comparison:
 
     def _expected(self) -> Outcome | None:
         """What eager PyTorch computes; None if the comparison is skipped. All processes skip it together."""
-        outcome, reason = None, ""
+        outcome, reason, hint = None, "", ""
         try:
             limits = None if self.check.options.is_explicit else self._limits()
             outcome = self._reference(limits)
-        except (TooExpensive, CopyError, UnknownRule) as error:
+        except TooExpensive as error:
+            reason, hint = str(error), ' Set check="first" to compare at any price.'
+        except (CopyError, UnknownRule) as error:
             reason = str(error)
         except torch.OutOfMemoryError:
             reason = "eager PyTorch does not fit into the device's memory"
         except Exception as error:
             first = str(error).strip().partition("\n")[0]
             reason = f"eager PyTorch raises {type(error).__name__}: {first}"
-        if self._anyone(bool(reason)):
-            reason = reason or "another process could not compare its part"
-            hint = "" if self.check.options.is_explicit else ' Set check="first" to compare at any price.'
-            if "eager PyTorch would" not in reason and "need" not in reason:
-                hint = ""
-            self.check.compilation.tell(
-                Checked(summary=f"Not compared with eager PyTorch: {reason}.{hint}", agrees=None)
-            )
-            return None
-        return outcome
+        if not self._anyone(bool(reason)):
+            return outcome
+        summary = f"Not compared with eager PyTorch: {reason or 'another process could not compare its part'}.{hint}"
+        self.check.compilation.tell(Checked(summary=summary, agrees=None))
+        return None
 
     def _limits(self) -> Limits:
         own = sum(each.numel() * each.element_size() for each in self.start.parameters.values())
@@ -189,7 +186,7 @@ class Comparison:
             autocast=program.autocast if precision is None else None,
             device=self._device,
             streams=self.session.streams,
-            constant_outputs=self.session.constant_outputs,
+            constant_outputs=self.session.program.constants,
             share_gradients=None if self.check.compilation.peers is None else self._share,
             around_forward=around or self.check.around,
         )
@@ -205,7 +202,7 @@ class Comparison:
 
     def _in_float64(self) -> Outcome | None:
         """None if the model insists on its types."""
-        with in_float64():
+        with InFloat64():  # type: ignore[no-untyped-call]
             return self._repeated(torch.float64)
 
     def _rounded_differently(self, seed: int) -> Outcome | None:

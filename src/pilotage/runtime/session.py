@@ -125,14 +125,6 @@ class Session:
         return structure
 
     @property
-    def constant_outputs(self) -> Sequence[int]:
-        """Outputs that are the same in every run; in the eager tier, those of the last run."""
-        if self.program.outputs is not None:
-            return self.program.constant_outputs
-        first = next(iter(self.program.computations.values())).function
-        return () if first is None else first.findings.constant_outputs
-
-    @property
     def times(self) -> CallTimes | None:
         """When the parts of the last call were done; None if only the devices know."""
         return self.strategy.times

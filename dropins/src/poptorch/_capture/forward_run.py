@@ -73,7 +73,7 @@ class ForwardRun(TorchDispatchMode):
         """Raise if there was no convolution, unless the block itself raised before."""
         found, self._convolutions_in_multi_conv = self._convolutions_in_multi_conv, None
         if not found and not failed:
-            raise Error("Unexpected end_multi_conv: there is no convolution in the poptorch.MultiConv.")
+            raise Error("Unexpected end_multi_conv: the poptorch.MultiConv contains no convolution.")
 
     def check_overlaps(self) -> None:
         """Raise if an input whose transfer overlaps is also used elsewhere."""

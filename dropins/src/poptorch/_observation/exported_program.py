@@ -16,7 +16,7 @@ def show_program(program: Program) -> None:
     """Write and log a program if environment variables request it."""
     path = os.environ.get("POPTORCH_EXPORT_PROTO_FILE")
     if path and any(computation.graph is None for computation in program.computations.values()):
-        logger.warning("POPTORCH_EXPORT_PROTO_FILE is set, but in the eager tier there is no program to write.")
+        logger.warning("POPTORCH_EXPORT_PROTO_FILE is set, but the eager tier has no program to write.")
     elif path:
         _export(program, Path(path), as_binary=os.environ.get("POPTORCH_EXPORT_PROTO_FILE_AS_BINARY", "0") != "0")
     if backend_logger.isEnabledFor(TRACE):

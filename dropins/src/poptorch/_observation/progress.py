@@ -20,7 +20,7 @@ class ProgressBar:
         self._may_begin = True
 
     def __call__(self, event: Event) -> None:
-        """Advance the bar; without tqdm there is no bar."""
+        """Advance the bar; does nothing without tqdm."""
         if not isinstance(event, CompilationProgress):
             return
         if event.fraction == 0.0:

@@ -45,5 +45,5 @@ def _with_card(given: inspect.BoundArguments) -> inspect.BoundArguments:
 
 
 def _became(target: str, given: inspect.BoundArguments) -> str:
-    """A call as text, or a description if there is no call."""
+    """The call as text, or a description if nothing is called."""
     return call_text(target, given.args, given.kwargs) if target.startswith("torch.") else target
