@@ -2,7 +2,6 @@
 
 PilotageError
 ├── OptionError           an invalid or contradictory setting
-├── BackendError          the requested device is missing or failed
 ├── TorchVersionError     this torch lacks a name that Pilotage needs
 ├── CaptureError          the module cannot become a static program
 │   ├── DataDependentError    Python control flow or a shape depends on data
@@ -14,6 +13,7 @@ PilotageError
 │   └── BatchDimensionError      the leading dimension cannot be cut into micro-batches
 ├── NotCompiledError      the executor has no program yet
 ├── AttachmentError       attached or detached at the wrong time
+├── WeightsError          the weights on the device cannot be read now, or do not fit the host's
 ├── TornStateError        an update was interrupted, so the weights are inconsistent
 ├── LostModelError        a wrapped model would lose its trained weights
 ├── MismatchError         a program and eager PyTorch differ by more than rounding
@@ -31,7 +31,6 @@ from __future__ import annotations
 
 __all__ = [
     "AttachmentError",
-    "BackendError",
     "BatchDimensionError",
     "BufferBroadcastError",
     "CaptureError",
@@ -55,6 +54,7 @@ __all__ = [
     "TorchVersionError",
     "TornStateError",
     "UnexpectedArgumentError",
+    "WeightsError",
 ]
 
 
@@ -64,10 +64,6 @@ class PilotageError(Exception):
 
 class OptionError(PilotageError, ValueError):
     """An invalid or contradictory setting."""
-
-
-class BackendError(PilotageError, RuntimeError):
-    """The requested device is missing or failed."""
 
 
 class TorchVersionError(PilotageError, ImportError):
@@ -112,6 +108,10 @@ class NotCompiledError(PilotageError, RuntimeError):
 
 class AttachmentError(PilotageError, RuntimeError):
     """An executor was attached or detached at the wrong time."""
+
+
+class WeightsError(PilotageError, RuntimeError):
+    """The weights on the device cannot be read now, or do not fit the host's."""
 
 
 class TornStateError(PilotageError, RuntimeError):

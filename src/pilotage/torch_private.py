@@ -213,6 +213,9 @@ with _checked():
     kernel_of: Callable[[OpOverload[..., Any]], Callable[..., Any]] = attrgetter("_op")
     operator_name: Callable[[OpOverload[..., Any]], str] = attrgetter("_opname")
     overload_name: Callable[[OpOverload[..., Any]], str] = attrgetter("_overloadname")
+    # These are read where they are needed, by the names that torch's own documentation uses.
+    _require(torch.Tensor, "_base", "_version")
+    _require(torch.nn.Module(), "_buffers", "_modules", "_parameters")
 
     _require(torch.UntypedStorage, "_cdata")
     storage_address: Callable[[torch.UntypedStorage], int] = attrgetter("_cdata")

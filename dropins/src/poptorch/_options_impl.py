@@ -81,6 +81,11 @@ class OptionsDict(Freezable, metaclass=_Sealed):
                 self._values[name] = value
         return self
 
+    def replace(self, values: Mapping[str, Any]) -> None:
+        """Take these values as they are; the caller has checked their types."""
+        self.checkIsFrozen()
+        self._values.update(values)
+
     def exists(self, name: str) -> bool:
         """Whether there is an option of this name."""
         return name in self._values

@@ -84,33 +84,33 @@ class ShardSampler(Sampler[int]):
     def __init__(
         self, data_source: Sized, *, shard: Shard, step: int, drop_last: bool, shuffle_seed: int | None = None
     ) -> None:
-        self._data_source = data_source
-        self._shard = shard
+        self.data_source = data_source
+        self.shard = shard
         self._step = step
         self._drop_last = drop_last
-        self._shuffle = None if shuffle_seed is None else EpochShuffle(shuffle_seed)
+        self.shuffle = None if shuffle_seed is None else EpochShuffle(shuffle_seed)
 
     def __len__(self) -> int:
         return len(self._window())
 
     def __iter__(self) -> Iterator[int]:
         window = self._window()
-        if self._shuffle is None:
+        if self.shuffle is None:
             return iter(window)
-        shift = self._left_over() if self._shuffle.epochs_drawn % 2 else 0
-        order = self._shuffle.draw(len(self._data_source))
+        shift = self._left_over() if self.shuffle.epochs_drawn % 2 else 0
+        order = self.shuffle.draw(len(self.data_source))
         return iter(order[window.start + shift : window.stop + shift].tolist())
 
     def go_to_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, counted from 0."""
-        if self._shuffle is not None:
-            self._shuffle.go_to(epoch, len(self._data_source))
+        if self.shuffle is not None:
+            self.shuffle.go_to(epoch, len(self.data_source))
 
     def _window(self) -> range:
-        samples = len(self._data_source)
+        samples = len(self.data_source)
         return (
-            whole_steps_shard(samples, self._step, self._shard) if self._drop_last else even_shard(samples, self._shard)
+            whole_steps_shard(samples, self._step, self.shard) if self._drop_last else even_shard(samples, self.shard)
         )
 
     def _left_over(self) -> int:
-        return len(self._data_source) - len(self._window()) * self._shard.processes if self._drop_last else 0
+        return len(self.data_source) - len(self._window()) * self.shard.processes if self._drop_last else 0

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pilotage.errors import BackendError
+from pilotage.errors import WeightsError
 from pilotage.torch_private import DisableTorchFunctionSubclass, foreach_copy_, storage_address, storage_use_count
 from pilotage.turns import PROCESS_WIDE, Turn
 
@@ -190,7 +190,7 @@ class TrainedWeights:
                     self._turn.give()
             left -= _LOOK_AGAIN if PROCESS_WIDE.is_mine else 0.0
         if self._stale:
-            raise BackendError(
+            raise WeightsError(
                 "These weights belong to a model that another thread is running, and that thread waits for this one. "
                 "Do not use the weights of one model inside of forward of another one while they are trained in "
                 "another thread."
@@ -227,7 +227,7 @@ class TrainedWeights:
         """Fetch the last weights and release the host's tensors."""
         try:
             self.fetch()
-        except BackendError:
+        except WeightsError:
             # What cannot be fetched is lost, and must not be asked for again.
             self.discard()
             raise
@@ -243,7 +243,7 @@ def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> N
     with torch.no_grad(), DisableTorchFunctionSubclass():
         for name, target in targets.items():
             if target.shape != sources[name].shape:
-                raise BackendError(
+                raise WeightsError(
                     f"The weight {name} on the host has become {tuple(target.shape)}, and on the device it is "
                     f"{tuple(sources[name].shape)}. destroy() the model before you change the shapes of its weights."
                 )

@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.cli import main as command_line
 from pilotage.cli.command import Command
-from pilotage.errors import BackendError
+from pilotage.errors import OptionError
 
 
 def command_that(run):
@@ -30,11 +30,11 @@ def test_an_unknown_command_is_refused_and_the_known_ones_are_named(capsys):
 
 def test_a_pilotage_error_becomes_one_line_and_a_failing_exit_code(monkeypatch, capsys):
     def fail(arguments: Namespace) -> int:
-        raise BackendError("No backend named 'tpu'. Choose one of: cpu.")
+        raise OptionError("No device named 'tpu'. Choose one of: cpu.")
 
     monkeypatch.setattr(command_line, "COMMANDS", (command_that(fail),))
     assert command_line.main(["try"]) == 1
-    assert capsys.readouterr().err == "pilotage try: No backend named 'tpu'. Choose one of: cpu.\n"
+    assert capsys.readouterr().err == "pilotage try: No device named 'tpu'. Choose one of: cpu.\n"
 
 
 def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):

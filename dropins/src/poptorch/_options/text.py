@@ -31,10 +31,10 @@ _MOST_MICRO_BATCHES = 1 << 20
 def options_to_data(options: Options) -> dict[str, Any]:
     """Every setting but the execution strategy, which is already compiled in."""
     return {
-        "own": _to_data(options._values),
+        "own": _to_data(options.update({})),
         "popart": _to_data(options._Popart.options),
-        "training": _to_data(options.Training._values),
-        "tensor_locations": _to_data(options.TensorLocations._values),
+        "training": _to_data(options.Training.toDict()),
+        "tensor_locations": _to_data(options.TensorLocations.toDict()),
         "flags": {name: _to_data(getattr(options, name)) for name in _FLAGS},
     }
 
@@ -44,7 +44,7 @@ def compiled_settings(options: Options) -> dict[str, Any]:
     popart = options._Popart.settings
     return {
         "replication_factor": options.replication_factor,
-        **options.Training._values,
+        **options.Training.toDict(),
         "automaticLossScalingSettings.enabled": popart.automatic_loss_scaling,
         "enableStochasticRounding": popart.stochastic_rounding,
     }
@@ -61,16 +61,11 @@ def options_from_data(data: Any, *, trusted: bool = False) -> Options:
 
 def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
     options = Options()
-    groups = {
-        "own": options._values,
-        "popart": options._Popart.options,
-        "training": options.Training._values,
-        "tensor_locations": options.TensorLocations._values,
-    }
+    groups = {"own": options, "training": options.Training, "tensor_locations": options.TensorLocations}
     for name, group in groups.items():
-        settings = _from_data(data[name])
-        _check_like(group, settings, name)
-        group.update(settings if trusted else _without_places(settings))
+        group.replace(_checked(group.update({}), data, name, trusted))
+    popart = options._Popart.options
+    popart.update(_checked(popart, data, "popart", trusted))
     for name, value in plain_data.table(data["flags"], "flags").items():
         if name not in _FLAGS:
             raise plain_data.invalid_value("a flag", name, f"one of {', '.join(_FLAGS)}")
@@ -82,14 +77,16 @@ def _options_from_data(data: dict[str, Any], trusted: bool) -> Options:
     return options
 
 
-def _check_like(group: dict[str, Any], settings: Any, name: str) -> None:
-    """Raise unless the settings are a table whose values have the types of the defaults."""
+def _checked(present: dict[str, Any], data: dict[str, Any], name: str, trusted: bool) -> dict[str, Any]:
+    """One group of settings in the file: a table whose values have the types of the present ones."""
+    settings = _from_data(data[name])
     if not isinstance(settings, dict):
         raise plain_data.invalid_value(f"the options {name!r}", settings, "a table")
     for key, value in settings.items():
         plain_data.text(key, "the name of an option", 256)
-        if key in group:
-            _like(group[key], value, key)
+        if key in present:
+            _like(present[key], value, key)
+    return settings if trusted else _without_places(settings)
 
 
 def _like(present: Any, value: Any, name: str) -> Any:

@@ -88,13 +88,13 @@ class OriginRecorder(TorchDispatchMode):
         place, capture = self._place(), get_proxy_mode()
         if place == _NOWHERE or capture is None:
             return func(*args, **(kwargs or {}))
-        root = capture.tracer.graph._root
-        last = root.prev
+        nodes = capture.tracer.graph.nodes
+        last = next(reversed(nodes), None)
         result = func(*args, **(kwargs or {}))
-        node = root.prev
-        while node is not last:
+        for node in reversed(nodes):
+            if node is last:
+                break
             _mark(node, place)
-            node = node.prev
         return result
 
     def _place(self) -> _Place:

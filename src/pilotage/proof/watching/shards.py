@@ -39,12 +39,12 @@ def follow_partition(module: ModuleType, seed: int) -> None:
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def iterate(sampler: Any) -> Iterator[int]:
-            count, share = len(sampler._data_source), sampler.__dict__.get("_proof_share")
+            count, share = len(sampler.data_source), sampler.__dict__.get("_proof_share")
             if share is None:
                 return iter(original(sampler))
             epoch = sampler.__dict__["_proof_epochs"] = sampler.__dict__.get("_proof_epochs", -1) + 1
-            order = range(count) if sampler._shuffle is None else shared_order(seed, epoch, count).tolist()
-            return iter(_interleaved(order, share, sampler._shard, len(sampler)))
+            order = range(count) if sampler.shuffle is None else shared_order(seed, epoch, count).tolist()
+            return iter(_interleaved(order, share, sampler.shard, len(sampler)))
 
         return iterate
 
