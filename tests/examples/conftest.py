@@ -27,26 +27,25 @@ def tutorial_module(monkeypatch) -> Iterator[Callable[[str], ModuleType]]:
             del sys.modules[name]
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment_in(folder: Path) -> dict[str, str]:
     """Environment of a test process: one thread, no window, an empty cache."""
     return os.environ | {
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "Agg",
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
         # The output contains block characters, which need UTF-8 in any locale.
         "PYTHONIOENCODING": "utf-8",
     }
 
 
-@pytest.fixture
-def run(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a Python program in an empty directory."""
+def runner(folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs Python programs in a directory."""
+    environment = environment_in(folder)
 
     def start(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment | variables,
             capture_output=True,
             text=True,
@@ -56,3 +55,24 @@ def run(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess
         )
 
     return start
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Environment of a test process: one thread, no window, an empty cache."""
+    return environment_in(tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a Python program in an empty directory."""
+    return runner(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def run_in_shared_folder(tmp_path_factory) -> tuple[Path, Callable[..., subprocess.CompletedProcess[str]]]:
+    """A directory that the tests of a module share, and what runs a Python program in it."""
+    folder = tmp_path_factory.mktemp("shared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PILOTAGE_CACHE_DIR", "off")
+        return folder, runner(folder)

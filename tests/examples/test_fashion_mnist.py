@@ -19,13 +19,33 @@ SMALL = ("--data", "generated", "--subset", "320", "--epochs", "2")
 ARTEFACTS = {"classifier.pth", "sample_images.png", "confusion_matrix.png", "image_before_after.png"}
 
 
-@pytest.mark.slow
-def test_one_command_writes_all_files_and_equals_plain_pytorch(run, tmp_path: Path) -> None:
+WATCHED = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit as ended:
+    assert ended.code == 0, ended.code
+assert "poptorch" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def tutorial(run_in_shared_folder):
+    """The whole tutorial, run through PopTorch into ``output`` and in plain PyTorch into ``plain``."""
+    folder, run = run_in_shared_folder
     through_poptorch = run(TUTORIAL, "all", *SMALL)
+    plain = run("-c", WATCHED, TUTORIAL, "all", *SMALL, "--plain", "--output", "plain")
+    return folder, run, through_poptorch, plain
+
+
+@pytest.mark.slow
+def test_one_command_writes_all_files_and_equals_plain_pytorch(tutorial) -> None:
+    folder, _, through_poptorch, plain = tutorial
     assert through_poptorch.returncode == 0, through_poptorch.stderr
-    assert set(os.listdir(tmp_path / "output")) == ARTEFACTS
+    assert set(os.listdir(folder / "output")) == ARTEFACTS
     for name in ARTEFACTS - {"classifier.pth"}:
-        with Image.open(tmp_path / "output" / name) as image:
+        with Image.open(folder / "output" / name) as image:
             image.load()
             assert min(image.size) > 300
     told = through_poptorch.stdout
@@ -37,9 +57,8 @@ def test_one_command_writes_all_files_and_equals_plain_pytorch(run, tmp_path: Pa
     for name in ARTEFACTS:
         assert f"output/{name}" in told
 
-    plain = run(TUTORIAL, "all", *SMALL, "--plain", "--output", "plain")
     assert plain.returncode == 0, plain.stderr
-    ours, theirs = (torch.load(tmp_path / place / "classifier.pth") for place in ("output", "plain"))
+    ours, theirs = (torch.load(folder / place / "classifier.pth") for place in ("output", "plain"))
     assert ours.keys() == theirs.keys()
     for name, weight in theirs.items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-4, atol=1e-6)
@@ -73,31 +92,22 @@ def test_several_steps_in_one_call_train_the_same(weights, capsys) -> None:
         torch.testing.assert_close(five[name], weight, rtol=1e-4, atol=1e-6)
 
 
-WATCHED = """
-import runpy, sys
-sys.argv = sys.argv[1:]
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-except SystemExit as ended:
-    assert ended.code == 0, ended.code
-assert "poptorch" not in sys.modules
-"""
-
-
 @pytest.mark.slow
-def test_plain_commands_never_import_poptorch(run, tmp_path: Path) -> None:
-    picture = tmp_path / "dark.png"
+def test_plain_commands_never_import_poptorch(tutorial) -> None:
+    folder, run, _, plain = tutorial
+    assert plain.returncode == 0, plain.stderr
+    assert set(os.listdir(folder / "plain")) == ARTEFACTS
+    picture = folder / "dark.png"
     Image.new("L", (50, 50), 3).save(picture)
-    for words in (("all", *SMALL), ("predict", picture)):
-        done = run("-c", WATCHED, TUTORIAL, *words, "--plain")
-        assert done.returncode == 0, done.stderr
+    done = run("-c", WATCHED, TUTORIAL, "predict", picture, "--plain", "--output", "plain")
+    assert done.returncode == 0, done.stderr
     assert "dark.png" in done.stdout
-    assert set(os.listdir(tmp_path / "output")) == ARTEFACTS
 
 
 @pytest.mark.slow
-def test_evaluate_and_predict_work_from_the_saved_file(run, tmp_path: Path) -> None:
-    assert run(TUTORIAL, "train", *SMALL).returncode == 0
+def test_evaluate_and_predict_work_from_the_saved_file(tutorial) -> None:
+    _, run, through_poptorch, _ = tutorial
+    assert through_poptorch.returncode == 0, through_poptorch.stderr
     for words in (("evaluate", *SMALL[:4]), ("predict", TUTORIAL / "images/trousers.png")):
         ours, plain = run(TUTORIAL, *words), run(TUTORIAL, *words, "--plain")
         assert ours.returncode == plain.returncode == 0, ours.stderr + plain.stderr

@@ -89,7 +89,7 @@ class OriginRecorder(TorchDispatchMode):
         if place == _NOWHERE or capture is None:
             return func(*args, **(kwargs or {}))
         nodes = capture.tracer.graph.nodes
-        last = next(reversed(nodes), None)
+        last = next(iter(reversed(nodes)), None)
         result = func(*args, **(kwargs or {}))
         for node in reversed(nodes):
             if node is last:
