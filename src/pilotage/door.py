@@ -235,7 +235,7 @@ def training(
     With ``loss`` the last argument of each call is the target, and a call returns (output, loss). Without it, the loss
     is what forward returns: the only scalar among its outputs that requires a gradient, or the entry ``loss`` of a
     dictionary, data class or named tuple, such as a Hugging Face output. If there is no scalar, a tensor of one element
-    counts, as for ``backward()``. `pilotage.mark_loss` inside of forward overrides both, and then the loss need not be
+    counts, as for ``backward()``. `pilotage.mark_loss` inside forward overrides both, and then the loss need not be
     returned. No loss, or more than one, is a `LossError`.
 
     Breaking change: earlier versions trained on the torch loss function that forward called, and left out whatever was

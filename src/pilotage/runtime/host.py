@@ -1,13 +1,13 @@
 """Host tensors that show what the device has trained.
 
 While a device trains, its copy of the weights is newer than the user's module. Copying back after each call would be
-slow, and asking the user to do it would be a trap. So the module's tensors are marked stale: they change their class to
-one that fetches the device's values the moment anything touches them, by whatever route, and then are plain again.
-Neither torch nor the user's module class is altered, and after the first touch nothing of ours is left on the tensors.
+slow, and users would forget to do it themselves. So the module's tensors are marked stale: their class changes to one
+that fetches the device's values as soon as any operation uses them, and then changes back. Neither torch nor the user's
+module class is altered, and after the first use nothing of ours is left on the tensors.
 
-An exception may come at any point. So tensors are marked before the device changes its weights, all of them are copied
-by one call, and the marks go only after that: the host's tensors are all old or all new, and marked ones are fetched
-again.
+An exception can occur at any point. So tensors are marked before the device changes its weights, all of them are copied
+by one call, and the marks are removed only after that: the host's tensors are all old or all new, and marked ones are
+fetched again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HOLDER = "_pilotage_trained_weights"
 
 @dataclass(slots=True)
 class Claim:
-    """Marks host tensors as those of a training run; outlives the run, so that its changes are not forgotten."""
+    """Marks host tensors as those of a training run; outlives the run, so that its changes stay known."""
 
     version: int
     """Grows whenever the device changes the weights; of two claims, the later change has the greater one."""
@@ -55,7 +55,7 @@ class Ownership:
         """Grows with every claim and release, so that answers can be kept until then."""
 
     def turn_of(self, tensors: Iterable[Tensor]) -> Turn:
-        """The turn of all who use any of these tensors; those who had different ones share one from now on."""
+        """The turn of all users of these tensors; users that had different turns share one from now on."""
         tensors = list(tensors)
         with self._turn:
             found = {id(turn): turn for turn in map(self._turns.get, tensors) if turn is not None}
@@ -76,7 +76,7 @@ class Ownership:
         return claim
 
     def release(self, claim: Claim) -> None:
-        """The tensors of a claim belong to nobody any more."""
+        """The tensors of a claim no longer belong to a training run."""
         with self._turn:
             claim.owner = None
             self.generation += 1
@@ -148,15 +148,15 @@ class TrainedWeights:
         self._claim = OWNERSHIP.claim(list(self._host.values()), self)
 
     def expect_change(self) -> None:
-        """The device is about to change its weights: from now on a touch of the host's tensors fetches them."""
+        """The device is about to change its weights: from now on, using the host's tensors fetches them."""
         self._claim.version = next(OWNERSHIP.versions)
         self._stale = True
-        # A parameter class of the user's own is not replaced; such weights are copied back at once.
+        # The user's own parameter classes are not replaced; such weights are copied back after each call.
         if self._can_wait and not self._is_marked:
             self._mark()
 
     def _mark(self) -> None:
-        # Only a touch, which brings the weights home, can make an alias: there is none to look for in between.
+        # An alias can only be made by an operation, and operations fetch the weights: until then no new ones appear.
         self._shared = list(self._host)
         self._forget_unshared()
         for name, tensor in self._host.items():
@@ -168,7 +168,7 @@ class TrainedWeights:
         """The device has changed its weights; if a call has failed, other processes may not get here."""
         self._claim.version = next(OWNERSHIP.versions)
         if not (self._stale and self._is_marked):
-            # Somebody has looked in the middle of the call.
+            # Another thread has read the weights in the middle of the call.
             self.expect_change()
         if in_failure and self._any_process is not None:
             return
@@ -179,9 +179,9 @@ class TrainedWeights:
             self._show_aliases()
 
     def fetch(self) -> bool:
-        """Copy the device's weights to the host if they are newer; tells whether they were."""
+        """Copy the device's weights to the host if they are newer; returns whether they were."""
         left = _LONGEST_WAIT
-        # The thread that has the turn may fetch them first, and then wait for something that this thread has.
+        # The thread that holds the turn may fetch them first, and then wait for something that this thread holds.
         while self._stale and left > 0:
             if self._turn.take(_LOOK_AGAIN):
                 try:
@@ -192,7 +192,7 @@ class TrainedWeights:
         if self._stale:
             raise WeightsError(
                 "These weights belong to a model that another thread is running, and that thread waits for this one. "
-                "Do not use the weights of one model inside of forward of another one while they are trained in "
+                "Do not use the weights of one model in the forward of another one while they are trained in "
                 "another thread."
             )
         return False
@@ -210,7 +210,7 @@ class TrainedWeights:
             self._shared = [name for name in self._shared if _has_aliases(self._host[name])]
 
     def _show_aliases(self) -> None:
-        """Copy at once what the user can read through another tensor, such as ``weight.data``."""
+        """Copy the weights that the user can read through another tensor, such as ``weight.data``."""
         self._forget_unshared()
         _copy_all({name: self._host[name] for name in self._shared}, self._device())
         self._copied()
@@ -228,7 +228,7 @@ class TrainedWeights:
         try:
             self.fetch()
         except WeightsError:
-            # What cannot be fetched is lost, and must not be asked for again.
+            # What cannot be fetched is lost; do not try again.
             self.discard()
             raise
         OWNERSHIP.release(self._claim)
@@ -248,12 +248,12 @@ def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> N
                     f"{tuple(sources[name].shape)}. destroy() the model before you change the shapes of its weights."
                 )
         if targets:
-            # One call of C, which no exception of Python's can divide.
+            # A single C call, which no Python exception can interrupt.
             foreach_copy_(list(targets.values()), [sources[name] for name in targets])
 
 
 OWNERSHIP = Ownership()
-"""The one piece of state that is shared by all executors of a process: they may wrap the same module."""
+"""Shared by all executors of a process, because several of them may wrap the same module."""
 
 
 _METADATA = frozenset(
@@ -277,7 +277,7 @@ _METADATA = frozenset(
 def _fetching(
     cls: type, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
 ) -> Any:
-    """Fetch what is stale among the arguments, then do what was asked."""
+    """Fetch the stale arguments, then call the function."""
     kwargs = kwargs or {}
     if func in _METADATA:
         with DisableTorchFunctionSubclass():
@@ -310,7 +310,7 @@ def _fetch(stale: Iterable[Tensor]) -> None:
         if holder is not None:
             holder.fetch()
         if holder is None or not holder.stale:
-            # A mark that was left behind would fetch for ever.
+            # Otherwise a leftover mark would be fetched again and again.
             tensor.__class__ = _PLAIN.get(type(tensor), type(tensor))
 
 

@@ -60,7 +60,7 @@ class Session:
     """How half-precision products are summed."""
 
     synthetic: SyntheticInputs | None = None
-    """What the program runs on instead of the host's inputs, if that was asked for."""
+    """What the program runs on instead of the host's inputs, if requested."""
 
     kept_optimizer: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
@@ -176,7 +176,7 @@ class Session:
         return found
 
     def _present_threads(self, tuner: ThreadTuner) -> int:
-        """A compiler beside the program gets a core of its own: threads that wait for a core hold up all the others."""
+        """Leave a core to a compiler that runs beside the program: threads that wait for a core delay all others."""
         if self.ascent is None or not self.ascent.is_compiling:
             return tuner.present
         return max(1, min(tuner.present, self.ascent.cores - 1))
@@ -217,7 +217,7 @@ class Session:
             if captured != present:
                 raise InputError(
                     f"The program was captured {_under(captured)}, and this call is made {_under(present)}. Make all "
-                    "calls under the same autocast, or put it inside of forward."
+                    "calls under the same autocast, or use it inside forward."
                 )
         if state is not None and state.torn and program.trains:
             self.refuse_torn()

@@ -52,8 +52,8 @@ class WeightKeeper:
     def attach(self, strategy: Strategy, any_process: Callable[[bool], bool] | None) -> None:
         """Load a freshly attached device, and make the module show what it trains.
 
-        If several processes have a part of the weights each, all of them must fetch together, and ``any_process`` tells
-        whether one of them wants to.
+        If several processes have a part of the weights each, all of them must fetch together, and ``any_process``
+        returns whether one of them needs to.
         """
         if strategy.state is None:
             raise detached()
@@ -79,7 +79,7 @@ class WeightKeeper:
             self._versions.follow({**parameters, **buffers})
 
     def is_current(self) -> None:
-        """Note that the host has the device's weights, whoever has written them there."""
+        """Note that the host has the device's weights, however they got there."""
         self._versions.note()
 
     def unsent_edits(self) -> list[str]:
@@ -119,7 +119,7 @@ class WeightKeeper:
         return True
 
     def _uncounted_edits(self, state: ProgramState, trained: TrainedWeights, counted: Collection[str]) -> list[str]:
-        """What was written to in a way that torch does not count, such as ``.data``, after somebody has read weights.
+        """What was written to in a way that torch does not count, such as ``.data``, after weights were read.
 
         Only on a processor, where comparing the values costs less than reading them did.
         """
@@ -153,7 +153,7 @@ class WeightKeeper:
         return self._sends_edits and self._send_edits(state)
 
     def _look_for_owners(self, state: ProgramState) -> None:
-        """Find out who trains these weights now; a training program that has lost some claims them again."""
+        """Find out which program trains these weights now; a training program that has lost some claims them again."""
         generation = OWNERSHIP.generation
         if self.trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self.trained]:
             self.send(state)
@@ -176,7 +176,7 @@ class WeightKeeper:
                 self._fetch_buffers(self._device())
 
     def fetch_if_needed(self) -> bool:
-        """Copy the device's weights to the module if they are newer; tells whether they were."""
+        """Copy the device's weights to the module if they are newer; returns whether they were."""
         return self.trained is not None and self.trained.fetch()
 
     def fetch_for_reading(self) -> None:
@@ -189,7 +189,7 @@ class WeightKeeper:
         if self.trained is not None:
             self.trained.release()
             self.trained = None
-        # It would keep the memory of the device alive.
+        # Otherwise it keeps the memory of the device allocated.
         self._device = dict
 
     def _host(self) -> dict[str, Tensor]:

@@ -106,7 +106,7 @@ def _command(text: str | None) -> tuple[str, ...] | None:
 
 def _script(path: str, arguments: Sequence[str]) -> tuple[str, ...]:
     if not Path(path).is_file():
-        raise ProofError(f"There is no script {path!r}.")
+        raise ProofError(f"The script {path!r} does not exist.")
     return (sys.executable, str(Path(path)), *arguments)
 
 
@@ -114,7 +114,7 @@ def _require_folders(arguments: Namespace) -> None:
     """Raise before anything runs if a result could not be written."""
     for given in (arguments.json, None if arguments.picture in (None, "off") else Path(arguments.picture)):
         if given is not None and not given.parent.is_dir():
-            raise ProofError(f"There is no folder {str(given.parent)!r} for {given.name}.")
+            raise ProofError(f"The folder {str(given.parent)!r} for {given.name} does not exist.")
 
 
 def _picture_of(arguments: Namespace, proof: Proof) -> Path | None:

@@ -47,11 +47,11 @@ def test_commands_take_the_place_of_scripts(scripts):
     ("words", "message"),
     [
         ([], "Give two scripts, BEFORE and AFTER, or one to audit"),
-        (["before.py", "lost.py"], "There is no script 'lost.py'"),
+        (["before.py", "lost.py"], "The script 'lost.py' does not exist"),
         (["before.py", "after.py", "before.py"], "at most two scripts"),
         (["--after-command", "'x"], "cannot be read"),
         (["--after-command", " "], "empty"),
-        (["before.py", "--json", "lost/result.json"], "There is no folder 'lost' for result.json"),
+        (["before.py", "--json", "lost/result.json"], "The folder 'lost' for result.json does not exist"),
         (["--repeat", "lost.json"], "lost.json cannot be read"),
         (["after.py", "--repeat", "after.py"], "give no others"),
         (["--repeat", "before.py"], "before.py is not a result"),
