@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -104,6 +105,8 @@ class UpdateWatch:
             watch.before_update(lambda: _named(optimizer))
         if watch.settings.gradient_factor != 1.0:
             _scale_gradients(optimizer, watch.settings.gradient_factor)
+        if watch.settings.noise:
+            _add_noise_to_gradients(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         watch = self._watch
@@ -151,6 +154,28 @@ def _scale_gradients(optimizer: torch.optim.Optimizer, factor: float) -> None:
     for parameter in parameters_of(optimizer):
         if parameter.grad is not None:
             parameter.grad *= factor
+
+
+_UNITS_OF_A_GRADIENT = 8
+"""A gradient sums many products, so its error is several units of rounding, relative to the gradients around it."""
+
+
+@torch.no_grad()
+def _add_noise_to_gradients(optimizer: torch.optim.Optimizer, size: float, seed: int, update: int) -> None:
+    """Change gradients by about their errors of rounding.
+
+    Some gradients are nothing but such errors, as that of a bias before batch normalisation. Adam makes whole steps of
+    them. Gradients that are exactly zero stay so: those of unused rows of an embedding have no error.
+    """
+    generator = torch.Generator().manual_seed(seed * 7907 + update + 1)
+    gradients = [each.grad for each in parameters_of(optimizer) if each.grad is not None and not each.grad.is_sparse]
+    count = sum(each.numel() for each in gradients)
+    scale = math.sqrt(sum(float(each.double().square().sum()) for each in gradients) / max(count, 1))
+    if not math.isfinite(scale):
+        return
+    for each in gradients:
+        drawn = torch.rand(each.shape, generator=generator).to(each.device, each.dtype)
+        each += (each != 0) * (2 * drawn - 1) * (size * scale * _UNITS_OF_A_GRADIENT)
 
 
 @torch.no_grad()

@@ -3,9 +3,11 @@
 import sys
 
 import pytest
+import torch
 
 from pilotage.proof.running import run_watched
 from pilotage.proof.watching.settings import WatchSettings
+from pilotage.proof.watching.updates import _add_noise_to_gradients
 
 DATA = """
 import torch
@@ -82,3 +84,30 @@ def test_each_update_of_a_program_is_recorded_though_a_call_makes_several(record
     (program,) = found.named("program")
     assert (program["gradient_accumulation"], program["device_iterations"]) == (2, 2)
     assert [each["calls"] > 4 for each in found.summary["wrappers"]] == [True]
+
+
+def test_gradients_get_errors_of_rounding_but_not_where_they_are_exactly_zero():
+    parameters = [
+        torch.nn.Parameter(torch.ones(400)),
+        torch.nn.Parameter(torch.ones(3)),
+        torch.nn.Parameter(torch.ones(2)),
+    ]
+    large, tiny, zero = torch.ones(400), torch.full((3,), 1e-9), torch.zeros(2)
+    for parameter, gradient in zip(parameters, (large, tiny, zero), strict=True):
+        parameter.grad = gradient.clone()
+    unit = 2.0**-24
+    _add_noise_to_gradients(torch.optim.SGD(parameters, lr=0.1), unit, seed=3, update=0)
+    changes = [
+        parameter.grad.double() - before for parameter, before in zip(parameters, (large, tiny, zero), strict=True)
+    ]
+    assert 0 < changes[0].abs().max() <= 9 * unit
+    # A gradient far below the others has no certain sign.
+    assert changes[1].abs().max() > 1e-8
+    assert not changes[2].any()
+
+
+def test_gradients_that_are_not_finite_get_no_errors():
+    parameters = [torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))]
+    parameters[0].grad, parameters[1].grad = torch.tensor([1.0, float("nan")]), torch.ones(2)
+    _add_noise_to_gradients(torch.optim.SGD(parameters, lr=0.1), 2.0**-24, seed=3, update=0)
+    assert torch.equal(parameters[1].grad, torch.ones(2))
