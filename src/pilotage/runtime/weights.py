@@ -97,8 +97,6 @@ class WeightKeeper:
     @torch.no_grad()
     def _send_edits(self, state: ProgramState) -> bool:
         """Send what the user has written to on the host; returns whether there was anything."""
-        if self.trained is not None and self.trained.is_untouched:
-            return False
         edited = self._versions.edited()
         if self.trained is not None and not state.torn:
             edited += self._uncounted_edits(state, self.trained, edited)
@@ -150,7 +148,9 @@ class WeightKeeper:
             self._look_for_owners(state)
         if self._claims and not self._trains and OWNERSHIP.latest(self._claims) > self._seen:
             self.send(state)
-        return self._sends_edits and self._send_edits(state)
+        if not self._sends_edits or (self.trained is not None and self.trained.is_untouched):
+            return False
+        return self._send_edits(state)
 
     def _look_for_owners(self, state: ProgramState) -> None:
         """Find out which program trains these weights now; a training program that has lost some claims them again."""

@@ -7,7 +7,10 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
+import torch
 from torch import nn
+
+from pilotage.torch_private import DisableTorchFunctionSubclass
 
 _KINDS = ("_modules", "_parameters", "_buffers")
 
@@ -26,14 +29,19 @@ class Members:
         self._noted = self._present()
         self._probe = next((each for each in module.parameters() if each.is_floating_point()), None)
         """A change of type changes all parameters in place, so one of them is looked at."""
-        self._type = None if self._probe is None else self._probe.dtype
+        self._type = self._present_type()
 
     def differ(self) -> bool:
         """Whether members have come, gone or been replaced, or the weights have another type."""
         present = self._present()
         if len(present) != len(self._noted) or not all(map(is_, present, self._noted)):
             return True
-        return self._probe is not None and self._probe.dtype != self._type
+        return self._probe is not None and self._present_type() != self._type
+
+    def _present_type(self) -> torch.dtype | None:
+        # Otherwise a parameter whose newer values are on the device handles the question in Python.
+        with DisableTorchFunctionSubclass():
+            return None if self._probe is None else self._probe.dtype
 
     def difference(self) -> str:
         """What differs, by name."""
@@ -42,7 +50,7 @@ class Members:
                 if table.get(name) is not noted.get(name):
                     change = "was removed" if name not in table else "was replaced" if name in noted else "was added"
                     return f"{path}.{name} {change}" if path else f"{name} {change}"
-        return f"The weights have become {None if self._probe is None else self._probe.dtype} instead of {self._type}"
+        return f"The weights have become {self._present_type()} instead of {self._type}"
 
     def _present(self) -> list[Any]:
         return list(chain.from_iterable([table.values() for table in self._live]))
