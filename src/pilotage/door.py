@@ -29,6 +29,8 @@ from pilotage.options.batching import Batching
 from pilotage.options.check import Check, OnMismatch
 from pilotage.options.choices import NonFiniteLoss, OutputMode, PipelineOrder, Reduction, Tier
 from pilotage.options.execution import Execution
+from pilotage.options.suggestions import did_you_mean
+from pilotage.program.graphs.tracebacks import ShortTracebacks
 from pilotage.program.layout import Slot
 from pilotage.program.structure import unflatten
 from pilotage.runtime.checkpoints.folder import Checkpoint, Checkpoints
@@ -44,6 +46,8 @@ _REMEDY = (
     "pilotage.training or set_optimizer()."
 )
 
+
+_SHORT = ShortTracebacks()
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -116,13 +120,14 @@ class CompiledModel(GuardedModel):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; a training program also updates the weights."""
         executor = self._executor
-        with executor.calling:
+        with _SHORT, executor.calling:
             outputs = executor.run(executor.bind(*args, **kwargs))
             return unflatten(executor.output_structure, outputs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""
-        self._executor.compile(*args, **kwargs)
+        with _SHORT:
+            self._executor.compile(*args, **kwargs)
 
     def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Continue training with another optimizer; changes of the present one are noticed by themselves."""
@@ -246,6 +251,7 @@ def training(
     started, and a model of several stages (`pilotage.enter_stage`) with the other processes of this instance. Options
     are those of `Options`.
     """
+    _refuse_unknown(options)
     whole = module if loss is None else WithLoss(module, loss)
     followed = FollowedOptimizer(optimizer, whole)
     plan = followed.first_plan()
@@ -273,6 +279,7 @@ def inference(
 
     With ``distributed`` a model of several stages is shared with the other processes of this instance.
     """
+    _refuse_unknown(options)
     executor = Executor(
         module,
         execution=execution(**options),
@@ -325,6 +332,14 @@ def execution(
         nonfinite_loss=_named(NonFiniteLoss, nonfinite_loss, "nonfinite_loss"),
         pipeline=None if pipeline is None else _named(PipelineOrder, pipeline, "pipeline"),
     )
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    known = Options.__annotations__
+    for name in options:
+        if name not in known:
+            listed = f"The options are: {', '.join(known)}."
+            raise TypeError(f"got an unexpected keyword argument {name!r}.{did_you_mean(name, known)} {listed}")
 
 
 def _copied(value: Any) -> Any:

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from pilotage.options.choices import Tier as Tier
     from pilotage.options.execution import Execution as Execution
     from pilotage.options.locations import Locations as Locations
+    from pilotage.options.suggestions import did_you_mean as did_you_mean
     from pilotage.passes.anchors import tensor_names as tensor_names
     from pilotage.passes.anchors import unknown_name as unknown_name
     from pilotage.program.graphs import labels as labels
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from pilotage.program.graphs.origins import enter_stage as enter_stage
     from pilotage.program.graphs.origins import in_scope as in_scope
     from pilotage.program.graphs.origins import scoped_name as scoped_name
+    from pilotage.program.graphs.tracebacks import ShortTracebacks as ShortTracebacks
     from pilotage.program.layout import Slot as Slot
     from pilotage.program.program import Program as Program
     from pilotage.program.specification import TensorSpec as TensorSpec
@@ -150,6 +152,7 @@ _NAMES = {
     "pilotage.runtime.host_steps": "HostSteps is_given_to_a_program",
     "pilotage.runtime.optimizer_state": "OptimizerState",
     "pilotage.runtime.stored": "StoredModel",
+    "pilotage.program.graphs.tracebacks": "ShortTracebacks",
     "pilotage.execution.timing": "CallTimes",
     "pilotage.arrival.silence": "is_silent",
     "pilotage.turns": "Turn",
@@ -186,6 +189,7 @@ _NAMES = {
     "Pooling Recomputation Reduction ReplicaGrouping Tier",
     "pilotage.options.execution": "Execution",
     "pilotage.options.locations": "Locations",
+    "pilotage.options.suggestions": "did_you_mean",
     # Data
     "pilotage.data.loader": "Loader combined_batch_size",
     "pilotage.data.prefetcher": "Prefetcher",

@@ -159,6 +159,7 @@ with _checked():
     get_default_store = torch.distributed.distributed_c10d._get_default_store
     register_device_module: Callable[[str, Any], None] = torch._register_device_module
     scoped_library = torch.library._scoped_library
+    META_KERNEL_LOG = torch._subclasses.fake_tensor.log
     use_lazy_graph_module = torch.fx._lazy_graph_module._use_lazy_graph_module
 
     # Functions of the C++ core.

@@ -268,3 +268,11 @@ def test_a_wrapped_model_is_not_copied_and_its_module_is(copied):
     with pytest.raises(LostModelError, match=r"cannot be copied or pickled.*\.module"):
         copied(step)
     assert torch.equal(copy.deepcopy(step.module).weight, module.weight)
+
+
+def test_an_unknown_option_is_answered_with_the_one_that_was_probably_meant():
+    model = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match=r"argument 'device_iteration'\. Did you mean device_iterations\?"):
+        pilotage.inference(model, device_iteration=2)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'bananas'\. The options are: device_iterations,"):
+        pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), bananas=2)

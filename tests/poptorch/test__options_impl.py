@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import poptorch
 from poptorch._options_impl import OptionsDict, canonical, merged
 from poptorch.enums import OutputMode
+from poptorch.options import Options, TensorLocationSettings
+from poptorch.poptorch_core import _validateOptions
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(OutputMode),
@@ -183,3 +186,41 @@ def test_equal_values_have_equal_texts(one, other):
 def test_sets_are_shown_in_one_order():
     assert canonical({3, 1, 2}) == canonical({2, 3, 1}) == "{1, 2, 3}"
     assert canonical(set()) == "set()"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "suggestion"),
+    [
+        (lambda options: options.deviceIteration(3), "Did you mean deviceIterations?"),
+        (lambda options: options.replicationfactor(3), "Did you mean replicationFactor?"),
+        (lambda options: options.gradientAccumulation(3), "Did you mean Training.gradientAccumulation?"),
+        (lambda options: options.training, "Did you mean Training?"),
+        (lambda options: options.Training.gradientAccumulations(3), "Did you mean gradientAccumulation?"),
+        (lambda options: options.Precision.enableStochasticRoundings(True), "Did you mean enableStochasticRounding?"),
+        (lambda options: options.Distributed.configureProcessID, "Did you mean configureProcessId?"),
+        (lambda options: options.TensorLocations.setWeightsLocation, "Did you mean setWeightLocation?"),
+        (lambda options: options.Jit.traceModels(False), "Did you mean traceModel?"),
+        (lambda options: options._Popart.setPattern({}), "Did you mean setPatterns?"),
+        (lambda options: TensorLocationSettings().useOnChipStorages(), "Did you mean useOnChipStorage?"),
+        (lambda options: options.from_json('{"deviceIteration": 3}'), "Did you mean deviceIterations?"),
+        (lambda options: options.from_json('{"_popart.set": ["a", 1]}'), "Did you mean _Popart?"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_one_that_was_probably_meant(mistake, suggestion):
+    with pytest.raises(AttributeError, match="Invalid attribute") as caught:
+        mistake(Options())
+    assert str(caught.value).endswith(suggestion)
+
+
+def test_setting_an_unknown_value_suggests_a_known_one():
+    with pytest.raises(AssertionError, match=r"Invalid option device_iteration\. .* Did you mean device_iterations\?$"):
+        Options().set(device_iteration=3)
+
+
+def test_an_unknown_option_of_popart_suggests_a_known_one():
+    for mistaken, meant in {
+        "outlineTreshold": "outlineThreshold",
+        "automaticLossScalingSettings.enable": "automaticLossScalingSettings.enabled",
+    }.items():
+        with pytest.raises(poptorch.Error, match=rf"Unknown int option {mistaken}\. Did you mean {meant}\?$"):
+            _validateOptions({mistaken: 1})

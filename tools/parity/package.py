@@ -19,8 +19,9 @@ TABLES = (
             "_printing",
             noted={
                 "__version__": "3.4.0, the version whose interface this is.",
-                "ipuHardwareIsAvailable": "Always False: there is no IPU.",
-                "ipuHardwareVersion": "Raises AssertionError, as PopTorch does without an IPU.",
+                "ipuHardwareIsAvailable": "False: there is no IPU. With PILOTAGE_IPU_AVAILABLE=1, True for up to 64.",
+                "ipuHardwareVersion": "Raises AssertionError, as PopTorch does without an IPU. With "
+                "PILOTAGE_IPU_AVAILABLE=1, 2.",
                 "testing.allclose": "",
                 "_logging.setPopartLogLevel": "Sets the log level of the engine, which replaces PopART.",
                 "poptorch_core._validateOptions": "",

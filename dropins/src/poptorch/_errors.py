@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager, ContextDecorator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from types import TracebackType
 
 from pilotage.engine import (
@@ -12,11 +13,16 @@ from pilotage.engine import (
     DatasetError,
     OptionError,
     PilotageError,
+    ShortTracebacks,
     UnexpectedArgumentError,
+    source_lines,
 )
 from poptorch.poptorch_core import Error
 
-__all__ = ["createPoptorchError", "require", "translated"]
+__all__ = ["SHORT_TRACEBACKS", "createPoptorchError", "require", "translated", "translated_without"]
+
+SHORT_TRACEBACKS = ShortTracebacks(meant_for_users=Error)
+"""Leaves only the user's frames in an error that leaves a wrapped model."""
 
 _OWN_TYPE = "poptorch_py_error"
 
@@ -59,6 +65,13 @@ class translated(ContextDecorator, AbstractContextManager[object]):
         if isinstance(error, BufferBroadcastError):
             raise createPoptorchError(_BROADCASTING) from error
         raise Error(str(error), type=_type_of(error)) from error
+
+
+@contextmanager
+def translated_without(excluded: Sequence[str]) -> Iterator[None]:
+    """The same as `translated`, and messages name no line of an excluded file."""
+    with translated(), source_lines.leaving_out(excluded):
+        yield
 
 
 def _type_of(error: PilotageError) -> str:

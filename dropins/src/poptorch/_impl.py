@@ -12,6 +12,7 @@ from poptorch._capture.capturing import current_run
 from poptorch._capture.compile_hooks import registerPostCompileHook, registerPreCompileHook
 from poptorch._capture.substitution import _OverwriteContextManager
 from poptorch._errors import createPoptorchError
+from poptorch._hardware import ipuHardwareIsAvailable, ipuHardwareVersion
 
 __all__ = [
     "_OverwriteContextManager",
@@ -31,16 +32,6 @@ __all__ = [
 def isRunningOnIpu() -> bool:
     """Whether the wrapper, and not plain PyTorch, is running the model's forward right now."""
     return forward_is_running()
-
-
-def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
-    """False: models run on the backends of Pilotage, with or without ``useIpuModel``."""
-    return False
-
-
-def ipuHardwareVersion() -> int:
-    """Raise: there are no IPUs in this machine, so they have no version."""
-    raise AssertionError("No IPU hardware available. Ask poptorch.ipuHardwareIsAvailable() first.")
 
 
 def getIpuTensorId(tensor: Tensor) -> int:

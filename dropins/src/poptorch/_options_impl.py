@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Self
 
+from pilotage.engine import did_you_mean
 from poptorch._errors import require
 
 __all__ = ["Freezable", "OptionsDict", "canonical", "merged"]
@@ -44,6 +45,21 @@ class Freezable:
         duplicate._unfreeze()
         return duplicate
 
+    def _similar(self, name: str) -> str:
+        """A sentence with the option that an unknown name resembles; empty if there is none."""
+        return did_you_mean(name, self._names())
+
+    def _names(self) -> list[str]:
+        """The names of options and groups that a user may have meant."""
+        known = [*vars(self).get("_values", ()), *(each for each in dir(type(self)) if each not in _STORAGE)]
+        return [each for each in known if not each.startswith("_") or each == "_Popart"]
+
+
+_STORAGE = frozenset(
+    ("checkIsFrozen", "createOrSet", "deleteIfExists", "exists", "merge", "remove", "replace", "toDict", "update")
+)
+"""Methods that are not options."""
+
 
 class _Sealed(type):
     """Closes a group to new private attributes once its outermost constructor has returned."""
@@ -67,7 +83,11 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         """Change existing options, to values of the same type."""
         for name, value in values.items():
             self.checkIsFrozen(name)
-            require(name in self._values, f"Invalid option {name}. Valid options are: {', '.join(self._values)}.")
+            known = ", ".join(self._values)
+            require(
+                name in self._values,
+                f"Invalid option {name}. Valid options are: {known}.{did_you_mean(name, self._values)}",
+            )
             self._values[name] = _typed_like(self._values[name], value, name)
         return self
 
@@ -111,7 +131,7 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         # Read from vars() because unpickling reads attributes before any are set.
         values: dict[str, Any] = vars(self).get("_values", {})
         if name not in values:
-            raise AttributeError(f"Invalid attribute {name}.")
+            raise AttributeError(f"Invalid attribute {name}.{self._similar(name)}")
         return values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,6 @@ from pilotage.engine import (
     log_event,
     peers_as,
     pipeline_group_here,
-    source_lines,
     unflatten,
 )
 from pilotage.engine import OutputMode as EngineOutputMode
@@ -37,7 +36,8 @@ from poptorch._capture.capturing import Capture, capturing
 from poptorch._checks.buffers import check_buffer_names, check_program
 from poptorch._checks.host_changes import HostChanges
 from poptorch._checks.loss_advice import LossAdvice
-from poptorch._errors import createPoptorchError, translated
+from poptorch._checks.options_without_effect import note_options_without_effect
+from poptorch._errors import SHORT_TRACEBACKS, createPoptorchError, translated, translated_without
 from poptorch._executor.calls import InputAdvice, as_output, warn_of_host_outputs
 from poptorch._executor.optimizer_link import OptimizerLink
 from poptorch._executor.proxies import seen_through
@@ -105,7 +105,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         """Whether forward runs at each call, as it does in the eager tier."""
         excluded = self._options._source_location_excludes
         self._explained: Callable[[], AbstractContextManager[object]] = (
-            functools.partial(_translated_without, excluded) if excluded else translated
+            functools.partial(translated_without, excluded) if excluded else translated
         )
         """Raises errors under their PopTorch name; messages name no line of an excluded file."""
         self._caller: int | None = None
@@ -138,7 +138,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         """Run the model on a batch; a training model is also updated."""
         if self._is_offline or self._counts_cycles:
             self._refuse_to_run()
-        with self.engine.calling, self._explained():
+        with SHORT_TRACEBACKS, self.engine.calling, self._explained():
             self._caller = get_ident()
             call = self.engine.bind(*args, **kwargs)
             self._advice.on(call)
@@ -158,7 +158,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""
-        with self.engine.turn, self._explained():
+        with SHORT_TRACEBACKS, self.engine.turn, self._explained():
             if self.isCompiled():
                 logger.warning(
                     "Call to compile() ignored: the model is already compiled. Call destroy() first to compile it "
@@ -346,6 +346,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         with self.engine.turn:
             with _COMPILING, self._compiling(call), self._channel.tracepoint("modelCompilation"):
                 self.engine.compile_for(call)
+                note_options_without_effect(self._options, runs_on_host=self.engine.runs_on_host)
                 check_program(self._user_model, self.engine.program)
                 self._anchors.check(self.engine)
                 self._loss_advice.on(self.engine.captured)
@@ -391,9 +392,3 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         raise createPoptorchError(
             "Cycle count logging is only supported on actual IPU hardware. Leave out logCycleCount(True)."
         )
-
-
-@contextmanager
-def _translated_without(excluded: Sequence[str]) -> Iterator[None]:
-    with translated(), source_lines.leaving_out(excluded):
-        yield

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from poptorch._logging import backend_logger
-from poptorch._options.popart import is_backend_option
+from poptorch._options.popart import is_backend_option, similar_option
 
 __all__ = ["Error", "RecoverableError", "UnrecoverableError"]
 
@@ -70,7 +70,7 @@ def _validateOptions(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         _validate_value(name, value)
         if not is_backend_option(name):
-            raise Error(f"Unknown {_kind(value)} option {name}")
+            raise Error(f"Unknown {_kind(value)} option {name}.{similar_option(name)}")
         _log_setting(name, value)
 
 

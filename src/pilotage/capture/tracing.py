@@ -22,7 +22,7 @@ from pilotage.capture.functions.static_forms import unchecked_distributions
 from pilotage.capture.functions.tensor_indices import IndexCopies
 from pilotage.capture.functions.writes import WriteGuard
 from pilotage.errors import CaptureError
-from pilotage.program.graphs.fake_kernels import known_shapes
+from pilotage.program.graphs.fake_kernels import known_shapes, silent_meta_kernels
 from pilotage.program.graphs.origins import OriginRecorder
 from pilotage.program.graphs.rewrites import clean_up, hidden_writes
 from pilotage.program.graphs.source_lines import raised_at
@@ -67,6 +67,7 @@ def trace(
     with (
         undisturbed_generators(),
         _explained(),
+        silent_meta_kernels(),
         known_shapes(),
         unchecked_distributions(),
         compiled_functions_inlined(),

@@ -173,7 +173,7 @@ class WalkedExecutable:
                 return call(*arguments)
         except DistributedError:
             raise
-        except (RuntimeError, MemoryError) as error:
+        except (RuntimeError, IndexError, MemoryError) as error:
             if before is not None:
                 before.restore(streams)
             failure = StepFailure(step, number, computation, arguments, streams)

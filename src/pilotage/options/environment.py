@@ -65,6 +65,18 @@ LOG_LEVEL = Variable(
     default="INFO",
     meaning="The lowest level of log lines to show.",
 )
+TRACEBACK = Variable(
+    name="PILOTAGE_TRACEBACK",
+    type="short or full",
+    default="short",
+    meaning="Which frames an error shows: your own, or those of Pilotage and torch too.",
+)
+IPU_AVAILABLE = Variable(
+    name="PILOTAGE_IPU_AVAILABLE",
+    type="0 or 1",
+    default="0",
+    meaning="Makes poptorch.ipuHardwareIsAvailable() True, for programs that do nothing without an IPU.",
+)
 CACHE_DIR = Variable(
     name="PILOTAGE_CACHE_DIR",
     type="directory, or off",
@@ -141,6 +153,8 @@ VARIABLES = (
     TIER,
     CHECK,
     LOG_LEVEL,
+    TRACEBACK,
+    IPU_AVAILABLE,
     CACHE_DIR,
     CACHE_SIZE,
     CACHE_AGE,
@@ -193,6 +207,19 @@ def log_level() -> str:
     if level not in known:
         raise OptionError(f"{LOG_LEVEL.name} is {level!r}. Choose one of: {', '.join(known)}.")
     return level
+
+
+def shows_full_tracebacks() -> bool:
+    """Whether PILOTAGE_TRACEBACK asks for every frame of an error; any word but ``full`` shortens it."""
+    return (TRACEBACK.text or TRACEBACK.default).strip().lower() == "full"
+
+
+def ipus_are_pretended() -> bool:
+    """Whether PILOTAGE_IPU_AVAILABLE asks for an answer as on a machine with IPUs."""
+    text = (IPU_AVAILABLE.text or IPU_AVAILABLE.default).strip()
+    if text not in ("0", "1"):
+        raise OptionError(f"{IPU_AVAILABLE.name} is {text!r}. It has to be 0 or 1.")
+    return text == "1"
 
 
 def cache_directory() -> Path:

@@ -72,7 +72,11 @@ class Failures:
         cause = failure.__cause__
         if not isinstance(cause, Exception):
             return failure
-        return explain(failure, cause, updates) or cause
+        explained = explain(failure, cause, updates)
+        if explained is None:
+            update = updates + failure.step.iteration + 1
+            cause.add_note(f"[pilotage] Raised at update {update}, {_running(failure, cause)}.")
+        return explained or cause
 
 
 def is_nonfinite_loss(error: BaseException) -> bool:

@@ -58,6 +58,11 @@ class ProgramView:
         return self.session.choice.tier
 
     @property
+    def runs_on_host(self) -> bool:
+        """Whether the program runs on the host's processor, which shares its memory with the device."""
+        return self.session.choice.capabilities.device.type == "cpu"
+
+    @property
     def has_synthetic_inputs(self) -> bool:
         """Whether the program runs on made-up inputs instead of the host's."""
         return self.session.synthetic is not None

@@ -8,7 +8,8 @@ from itertools import groupby
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 from poptorch.poptorch_core import Error
 
-_MOST_IPUS = 64
+MOST_IPUS = 64
+"""The most IPUs that a model may use."""
 
 
 def pipeline_stages(ipus: Iterable[int]) -> int:
@@ -38,9 +39,9 @@ def check_ipu_count(options: Options, ipus: Iterable[int]) -> int:
     """The number of IPUs to reserve for a model on these IPUs; raise if PopTorch would not reserve them."""
     wanted: int = (max(ipus, default=0) + 1) * options.replication_factor
     reserved = 1 << (wanted - 1).bit_length()
-    if reserved > _MOST_IPUS:
+    if reserved > MOST_IPUS:
         raise Error(
-            f"Too many IPUs requested ({reserved}). Experiments that need more than {_MOST_IPUS} IPUs need several "
+            f"Too many IPUs requested ({reserved}). Experiments that need more than {MOST_IPUS} IPUs need several "
             "processes."
         )
     if wanted != reserved and not options.auto_round_num_ipus:

@@ -26,7 +26,7 @@ from poptorch._options.popart import PopartSettings
 from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
-__all__ = ["GROUPINGS", "batching_of", "execution_of", "resolved", "uses_ipu_model"]
+__all__ = ["GROUPINGS", "batching_of", "execution_of", "resolved", "uses_ipu_model", "uses_ipu_model_by_environment"]
 
 _OUTPUT_MODES = {
     OutputMode.All: EngineOutputMode.ALL,
@@ -115,6 +115,11 @@ def uses_ipu_model(options: Options) -> bool:
     """Whether the IPU model was requested, by the option or, if that is not set, by the environment."""
     if options.exists("use_model"):
         return bool(options.use_model)
+    return uses_ipu_model_by_environment()
+
+
+def uses_ipu_model_by_environment() -> bool:
+    """Whether the environment asks for the IPU model."""
     return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pilotage.engine import OptionError
+from pilotage.engine import OptionError, did_you_mean
 
-__all__ = ["PopartSettings", "is_backend_option"]
+__all__ = ["HAVE_EFFECT", "PopartSettings", "is_backend_option", "similar_option"]
 
 _OWN = """
 accumulation_and_replication_reduction_type anchored_tensors auto_round_num_ipus available_memory_proportion
@@ -54,6 +54,15 @@ weightTensorLocationSettings
 
 _NAMES = frozenset(_OWN.split()) | frozenset(_POPART.split())
 
+_READ = """
+autoRecomputation automaticLossScalingSettings.enabled cachePath enableEngineCaching enableFloatingPointChecks
+enableStochasticRounding engineOptions instrumentWithHardwareCycleCounter partialsTypeMatMuls syntheticDataMode
+updatableNamedBuffers
+"""
+
+HAVE_EFFECT = frozenset(_READ.split())
+"""The options of PopART that `PopartSettings` reads."""
+
 _DEFAULT_CACHE = "session_cache"
 """Where PopART keeps compiled programs if no path is given."""
 
@@ -78,6 +87,13 @@ def is_backend_option(name: str) -> bool:
     if not separator:
         return name in _NAMES
     return group in _NAMES and group.endswith("Settings") and member in _MEMBERS.get(group, {member})
+
+
+def similar_option(name: str) -> str:
+    """A sentence with the option of a backend that an unknown name resembles; empty if there is none."""
+    group, separator, _ = name.partition(".")
+    members = [f"{group}.{each}" for each in _MEMBERS.get(group, ())] if separator else []
+    return did_you_mean(name, members or _POPART.split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -48,8 +48,10 @@ class OptionCall:
 
     def _follow(self, target: Any) -> None:
         for link in self.links:
-            if not isinstance(target, Freezable) or (link.name.startswith("_") and link.name != "_Popart"):
+            if not isinstance(target, Freezable):
                 raise AttributeError(f"Invalid attribute {link.name}.")
+            if link.name.startswith("_") and link.name != "_Popart":
+                raise AttributeError(f"Invalid attribute {link.name}.{target._similar(link.name)}")
             target = getattr(target, link.name)
             if link.arguments is not None:
                 if not callable(target):

@@ -25,6 +25,17 @@ from poptorch.options.tensor_locations import _TensorLocationOptions
 from poptorch.options.training import _TrainingOptions
 
 
+_GROUPS = {
+    "TensorLocations": "_tensor_locations",
+    "Distributed": "_distributed",
+    "Jit": "_jit",
+    "Precision": "_precision",
+    "Training": "_training",
+    "_Popart": "_popart",
+}
+"""The attributes that hold the groups of options."""
+
+
 class Options(BatchingOptions, OutputOptions, DeviceOptions, CompilationOptions, DiagnosticOptions, LoadingOptions):
     """How a model is compiled and run; every method returns the options, so that calls can be chained."""
 
@@ -109,6 +120,13 @@ class Options(BatchingOptions, OutputOptions, DeviceOptions, CompilationOptions,
     def clone(self) -> Self:
         """An independent copy, which can be changed even if this one is frozen."""
         return copy.deepcopy(self)
+
+    def _names(self) -> list[str]:
+        """The names of all options, those of groups behind the name of the group."""
+        # Read from vars() because unpickling reads attributes before any are set.
+        groups = {name: vars(self).get(attribute) for name, attribute in _GROUPS.items()}
+        within = [f"{name}.{each}" for name, group in groups.items() if group for each in group._names()]
+        return [*super()._names(), *(name for name in within if not name.endswith(".set"))]
 
     def _shown(self) -> Iterable[str]:
         yield from super()._shown()

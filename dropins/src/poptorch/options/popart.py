@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from poptorch._errors import require
 from poptorch._options.popart import PopartSettings
@@ -54,6 +54,10 @@ class _PopartOptions(Freezable):
     def update(self, other: dict[str, Any]) -> dict[str, Any]:
         """Add these options to a dictionary that has none of their names, and return it."""
         return merged(other, self.options)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raise, with the name that was probably meant."""
+        raise AttributeError(f"Invalid attribute {name}.{self._similar(name)}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({canonical(self.options)})"

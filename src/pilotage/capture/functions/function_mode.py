@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
+from pilotage.capture.functions.label_types import note_labels
 from pilotage.capture.functions.masked_writes import MASK_FORMS
 from pilotage.capture.functions.recurrent import RECURRENT_FORMS
 from pilotage.capture.functions.refusals import refusal
@@ -53,5 +54,6 @@ class StaticCalls(TorchFunctionMode):
         except Exception as error:
             explained = refusal(error, func, args, called_from())
             if explained is None:
+                note_labels(error, func, args, kwargs or {})
                 raise
             raise explained from error

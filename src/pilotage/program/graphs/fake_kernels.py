@@ -5,6 +5,7 @@ They are registered only during a capture or a check.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pilotage.torch_private import DynamicOutputShapeException, dispatch_has_kernel, scoped_library
+from pilotage.options import environment
+from pilotage.torch_private import META_KERNEL_LOG, DynamicOutputShapeException, dispatch_has_kernel, scoped_library
 
 
 @contextmanager
@@ -27,6 +29,23 @@ def every_shape() -> Iterator[None]:
     """Also register kernels for shapes that torch otherwise finds by running the real kernel on made-up data."""
     with _registered({**_KERNELS, **_WITHOUT_KERNELS}):
         yield
+
+
+@contextmanager
+def silent_meta_kernels() -> Iterator[None]:
+    """Keep torch from logging the traceback of a meta kernel that fails inside the block: the error itself says it."""
+    if environment.shows_full_tracebacks():
+        yield
+        return
+    META_KERNEL_LOG.addFilter(_is_no_failure)
+    try:
+        yield
+    finally:
+        META_KERNEL_LOG.removeFilter(_is_no_failure)
+
+
+def _is_no_failure(record: logging.LogRecord) -> bool:
+    return "failed while attempting to run meta" not in record.msg
 
 
 @contextmanager
