@@ -24,7 +24,6 @@ from poptorch.options.strategies import PipelinedExecution, _IExecutionStrategy
 from poptorch.options.tensor_locations import _TensorLocationOptions
 from poptorch.options.training import _TrainingOptions
 
-
 _GROUPS = {
     "TensorLocations": "_tensor_locations",
     "Distributed": "_distributed",
