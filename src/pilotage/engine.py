@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pilotage.data.sharing_mode import SharingMode as SharingMode
     from pilotage.distributed.environments import poprun as poprun
     from pilotage.distributed.environments import variables as variables
+    from pilotage.distributed.environments import world_here as world_here
     from pilotage.distributed.peers import Peers as Peers
     from pilotage.distributed.peers import leave as leave
     from pilotage.distributed.peers import peers_as as peers_as
@@ -196,6 +197,7 @@ _NAMES = {
     "pilotage.data.partition": "Shard",
     "pilotage.data.sharing_mode": "SharingMode",
     # Instances
+    "pilotage.distributed.environments": "world_here",
     "pilotage.distributed.peers": "Peers leave peers_as",
     "pilotage.distributed.pipeline_group": "pipeline_group_here",
     "pilotage.distributed.shutdown": "wait_for_idle_threads",

@@ -17,6 +17,9 @@ ROOTS = {
     "popdist": ROOT / "dropins/src",
     "habana_frameworks": ROOT / "dropins/src",
     "pilotage_dropins": ROOT / "dropins/src",
+    "horovod": ROOT / "dropins/fallback",
+    "libpvti": ROOT / "dropins/fallback",
+    "popart": ROOT / "dropins/fallback",
 }
 MODULES = [path for name, folder in ROOTS.items() for path in sorted((folder / name).rglob("*.py"))]
 CORE = [path for path in MODULES if ROOT / "src/pilotage" in path.parents]

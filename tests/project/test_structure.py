@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = (ROOT / "src", ROOT / "dropins/src")
+SOURCES = (ROOT / "src", ROOT / "dropins/src", ROOT / "dropins/fallback")
 MODULES = [path for folder in SOURCES for path in sorted(folder.rglob("*.py"))]
 
 LARGEST_FOLDER = 20

@@ -109,4 +109,20 @@ TABLES = (
             absent={"IPUOF_VIPU_API_*": "there is no V-IPU server"},
         ),
     ),
+    Table(
+        title="Packages around PopTorch",
+        sort=Sort.BEHAVIOURS,
+        rows=rows(
+            noted={
+                "Another package that is installed under one of these names is used instead": "",
+            },
+            differs={
+                "`popart`": "enums, versions, errors and `getLogger`; building and running graphs raises",
+                "`libpvti`": "channels, tracepoints and graphs go to the file of PVTI_OPTIONS, as JSON for Perfetto",
+                "`horovod.torch`": "ranks and collectives on the host over the instances that poprun, torchrun, mpirun "
+                "or srun started; `DistributedOptimizer` and `elastic` raise, because programs exchange their "
+                "gradients themselves and poprun restarts jobs",
+            },
+        ),
+    ),
 )

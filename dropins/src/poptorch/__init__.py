@@ -5,6 +5,7 @@ No SDK is needed. Where a vendor's ``poptorch`` is installed, do not install thi
 
 from __future__ import annotations
 
+from pilotage_dropins import fallbacks as _fallbacks  # noqa: F401
 from poptorch import _options_config as _options_config
 from poptorch import _printing, enums, ops, optim, options, profiling
 from poptorch._args_parser import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers

@@ -35,16 +35,17 @@ class TraceFile:
         try:
             yield
         finally:
-            event = {
-                "name": name,
-                "cat": channel,
-                "ph": "X",
-                "ts": start / 1000,
-                "dur": (time.perf_counter_ns() - start) / 1000,
-                "pid": self._process,
-                "tid": threading.get_ident(),
-            }
-            os.write(self._descriptor, f"{json.dumps(event)},\n".encode())
+            duration = time.perf_counter_ns() - start
+            self._write({"name": name, "cat": channel, "ph": "X", "ts": start / 1000, "dur": duration / 1000})
+
+    def count(self, graph: str, label: str, value: float) -> None:
+        """Record the present value of one line of a graph."""
+        moment = time.perf_counter_ns() / 1000
+        self._write({"name": graph, "ph": "C", "ts": moment, "args": {label: value}})
+
+    def _write(self, event: dict[str, Any]) -> None:
+        event = {**event, "pid": self._process, "tid": threading.get_ident()}
+        os.write(self._descriptor, f"{json.dumps(event)},\n".encode())
 
 
 def trace_file() -> TraceFile | None:

@@ -9,7 +9,17 @@ from types import FrameType
 
 __all__ = ["direct_line", "is_users", "users_line"]
 
-_PACKAGES = ("pilotage", "poptorch", "popdist", "habana_frameworks", "pilotage_dropins", "poptorch_geometric")
+_PACKAGES = (
+    "pilotage",
+    "poptorch",
+    "popdist",
+    "habana_frameworks",
+    "pilotage_dropins",
+    "horovod",
+    "libpvti",
+    "popart",
+    "poptorch_geometric",
+)
 _LIBRARY = tuple({sysconfig.get_path(name) + "/" for name in ("stdlib", "platstdlib")})
 _PILOTAGE = f"{Path(__file__).parents[2]}/"
 _known: dict[str, bool] = {}
