@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pilotage.proof.weights import complete_digests
 
 __all__ = ["ProcessRecord", "RunRecord", "Update", "read_run"]
 
@@ -137,7 +139,7 @@ def read_run(folder: Path) -> RunRecord:
 
 def _read(path: Path) -> ProcessRecord | None:
     lines = [parsed for text in path.read_text(errors="replace").splitlines() if (parsed := _parsed(text)) is not None]
-    kinds = {"process", "update", "weights", "summary", "end"}
+    kinds = {"process", "update", "tensors", "weights", "summary", "end"}
     header = next((each for each in lines if each["event"] == "process"), None)
     if header is None:
         return None
@@ -145,11 +147,23 @@ def _read(path: Path) -> ProcessRecord | None:
     return ProcessRecord(
         header=header,
         updates=tuple(Update(each) for each in lines if each["event"] == "update"),
-        weights={each["step"]: each["weights"] for each in lines if each["event"] == "weights"},
+        weights=_digests(lines),
         events=tuple(each for each in lines if each["event"] not in kinds),
         summary=last.get("summary", {}),
         end=last.get("end"),
     )
+
+
+def _digests(lines: Iterable[Fields]) -> dict[int, list[dict[str, Any]]]:
+    """The digests of all weights by update; each line of sketches belongs to the last description of tensors."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    tensors: list[dict[str, Any]] = []
+    for each in lines:
+        if each["event"] == "tensors":
+            tensors = each["tensors"]
+        elif each["event"] == "weights":
+            found[each["step"]] = complete_digests(tensors, each["sketches"])
+    return found
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

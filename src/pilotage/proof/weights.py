@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["distance", "match_weights", "total_distance"]
+__all__ = ["BUCKETS", "complete_digests", "distance", "match_weights", "total_distance"]
 
 Digest = dict[str, Any]
+
+BUCKETS = 16
+"""How many numbers the sketch of a tensor has."""
+
+
+def complete_digests(tensors: Sequence[Digest], sketches: str) -> list[Digest]:
+    """Descriptions of tensors together with their sketches and the norms of these."""
+    numbers = array("f", base64.b64decode(sketches)).tolist()
+    rows = [numbers[place : place + BUCKETS] for place in range(0, len(numbers), BUCKETS)]
+    return [{**tensor, "norm": math.hypot(*row), "sketch": row} for tensor, row in zip(tensors, rows, strict=True)]
 
 
 def match_weights(wanted: Iterable[Digest], offered: Iterable[Digest]) -> list[tuple[Digest, Digest]]:

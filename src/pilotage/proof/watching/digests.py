@@ -7,64 +7,88 @@ told from another update.
 
 from __future__ import annotations
 
-import math
+import base64
 from collections.abc import Iterable, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["BUCKETS", "content_digest", "digest_weights", "sample_digests", "tensors_in"]
+from pilotage.proof.weights import BUCKETS, complete_digests
 
-BUCKETS = 16
+__all__ = [
+    "content_digest",
+    "describe_weights",
+    "digest_weights",
+    "sample_digests",
+    "sketch_weights",
+    "tensors_in",
+]
+
 _PERIOD = 1 << 14
 _SAMPLED = 512
 """How many elements of a batch its digest looks at."""
 
-_signs: dict[torch.device, Tensor] = {}
 
-
-@torch.no_grad()
 def digest_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
     """For each tensor its name, shape, type, sketch and the norm of that."""
-    kept = [(name, tensor.detach()) for name, tensor in named]
-    if not kept:
-        return []
-    rows = torch.stack([_sketch(tensor) for _, tensor in kept]).double().tolist()
+    kept = list(named)
+    return complete_digests(describe_weights(kept), sketch_weights(tensor for _, tensor in kept))
+
+
+def describe_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
+    """For each tensor its name, shape and type."""
     return [
-        {
-            "name": name,
-            "shape": list(tensor.shape),
-            "type": str(tensor.dtype).removeprefix("torch."),
-            "norm": math.sqrt(sum(each * each for each in row)),
-            "sketch": row,
-        }
-        for (name, tensor), row in zip(kept, rows, strict=True)
+        {"name": name, "shape": list(tensor.shape), "type": str(tensor.dtype).removeprefix("torch.")}
+        for name, tensor in named
     ]
 
 
-def _sketch(tensor: Tensor) -> Tensor:
-    """The sums of the buckets; few operations, since each costs more than its arithmetic."""
-    flat = tensor.reshape(-1).to("cpu", torch.float32)
-    signs = _signs_on(flat.device)
+@torch.no_grad()
+def sketch_weights(tensors: Iterable[Tensor]) -> str:
+    """The sums of the buckets of all tensors, as text; few operations, since each costs more than its arithmetic."""
+    kept = list(tensors)
+    if not kept:
+        return ""
+    device = kept[0].device
+    folded = [_folded(tensor.reshape(-1).to(device, torch.float32)) for tensor in kept]
+    layout = _layout(tuple([each.numel() for each in folded]), device)
+    pieces = [piece for pair in zip(folded, layout.padding, strict=True) for piece in pair]
+    signed = torch.cat(pieces).mul_(layout.signs).view(-1, BUCKETS)
+    summed = signed.new_zeros(len(folded), BUCKETS).index_add_(0, layout.owners, signed)
+    return base64.b64encode(summed.cpu().numpy().tobytes()).decode()
+
+
+def _folded(flat: Tensor) -> Tensor:
+    """A long tensor, summed over the period of the signs."""
     count = flat.numel()
-    if count > _PERIOD:
-        whole = count - count % _PERIOD
-        signed = flat[:whole].view(-1, _PERIOD).sum(0)
-        signed[: count - whole] += flat[whole:]
-        signed *= signs
-    else:
-        signed = flat.new_zeros(-(-count // BUCKETS) * BUCKETS)
-        torch.mul(flat, signs[:count], out=signed[:count])
-    return signed.view(-1, BUCKETS).sum(0)
+    if count <= _PERIOD:
+        return flat
+    whole = count - count % _PERIOD
+    summed = flat[:whole].view(-1, _PERIOD).sum(0)
+    summed[: count - whole] += flat[whole:]
+    return summed
 
 
-def _signs_on(device: torch.device) -> Tensor:
-    if device not in _signs:
-        generator = torch.Generator().manual_seed(20240229)
-        drawn = torch.randint(0, 2, (_PERIOD,), generator=generator) * 2.0 - 1.0
-        _signs[device] = drawn.to(device)
-    return _signs[device]
+class _Layout(NamedTuple):
+    """How tensors of known sizes lie one behind the other, each padded to whole rows of buckets."""
+
+    signs: Tensor
+    owners: Tensor
+    """The tensor that each row belongs to."""
+    padding: list[Tensor]
+
+
+@lru_cache(maxsize=8)
+def _layout(counts: tuple[int, ...], device: torch.device) -> _Layout:
+    drawn = torch.randint(0, 2, (_PERIOD,), generator=torch.Generator().manual_seed(20240229)) * 2.0 - 1.0
+    rows = [-(-count // BUCKETS) for count in counts]
+    return _Layout(
+        signs=torch.cat([drawn[: each * BUCKETS] for each in rows]).to(device),
+        owners=torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(rows)).to(device),
+        padding=[torch.zeros(each * BUCKETS - count, device=device) for each, count in zip(rows, counts, strict=True)],
+    )
 
 
 def tensors_in(value: Any, depth: int = 3) -> list[Tensor]:

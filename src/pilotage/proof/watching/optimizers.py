@@ -23,7 +23,12 @@ def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
 
 def has_gradients(optimizer: torch.optim.Optimizer) -> bool:
     """Whether a step of the optimizer changes anything."""
-    return any(parameter.grad is not None for parameter in parameters_of(optimizer))
+    # As loops, not as generators: this is asked several times in each step.
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                return True
+    return False
 
 
 class _Optimizer:
@@ -87,12 +92,13 @@ class OptimizerWatch:
             )
         return found
 
-    def stepped(self, optimizer: torch.optim.Optimizer, works: bool) -> None:
-        """An optimizer was stepped; ``works`` says whether it had gradients."""
+    def stepped(self, optimizer: torch.optim.Optimizer, rates: list[float], works: bool) -> int:
+        """An optimizer was stepped with these rates; ``works`` says whether it had gradients. Returns its number."""
         found = self._of(optimizer)
         found.steps += 1
         found.updates += works
-        self._note_schedules(found, self.rates(optimizer))
+        self._note_schedules(found, rates)
+        return found.number
 
     def trained(self, optimizer: torch.optim.Optimizer | None, rates: list[float]) -> None:
         """A program made an update by an optimizer's rule, with these rates."""
@@ -107,6 +113,8 @@ class OptimizerWatch:
 
     def _note_schedules(self, trained: _Optimizer | None, rates: list[float]) -> None:
         """Compare what schedules ask for with what an update has applied."""
+        if not self._schedules:
+            return
         made = [each for each in self._schedules.values() if each.is_made]
         asked = {id(each): [float(rate) for rate in each.schedule.get_last_lr()] for each in made}
         for each in made:

@@ -128,7 +128,7 @@ class ProgramWatch:
             watch = self._watch
             if not watch.initial:
                 watch.before_update(lambda: _parameters(own.executor, own.executor.session))
-            if batch and streams.shared:
+            if batch and streams.shared and own.executor.session.captured.draws_random_numbers:
                 reseed(watch.settings.seed, watch.updates, own.micro_batches)
             outputs = original(walked, number, step, state, streams, batch)
             if batch:
@@ -148,7 +148,8 @@ class ProgramWatch:
             return outputs
         loss = outputs.pop()
         if keep is not None:
-            keep.append(loss.detach().float().mean())
+            # As it is: operations between steps cost more than all the rest of watching.
+            keep.append(loss)
         return outputs
 
     def _close(self, own: _Call, share: int, state: Any = None) -> None:
@@ -162,7 +163,8 @@ class ProgramWatch:
         watch.pending.exchanges += executor.peers is not None
         if session.state is not None and executor.pipeline_group is None:
             watch.weights = lambda: _parameters(executor, session)
-        self._optimizers.trained(self._optimizer_of(executor), _rates(executor.plan))
+        optimizer, rates = self._optimizer_of(executor), _rates(executor.plan)
+        self._optimizers.trained(optimizer, rates)
         facts: dict[str, Any] = {}
         if self._is_in_eval_mode(executor):
             facts = {"in_eval_mode": True, "eval_line": self._modules.eval_line(executor.module)}
@@ -172,8 +174,8 @@ class ProgramWatch:
             mode="program",
             tier=session.tier.value,
             device=session.device,
-            rates=_rates(executor.plan),
-            optimizer=self._number_of_optimizer(executor),
+            rates=rates,
+            optimizer=None if optimizer is None else self._optimizers.number_of(optimizer),
             wrapper=self.wrapper_of(executor),
             works=True,
             moment=time.perf_counter(),
@@ -196,10 +198,6 @@ class ProgramWatch:
     def _optimizer_of(self, executor: Any) -> torch.optim.Optimizer | None:
         followed = executor.host_steps.optimizer
         return followed if followed is not None else self._given.get(id(executor))
-
-    def _number_of_optimizer(self, executor: Any) -> int | None:
-        optimizer = self._optimizer_of(executor)
-        return None if optimizer is None else self._optimizers.number_of(optimizer)
 
     # What a program is
 

@@ -11,6 +11,13 @@ from typing import Any
 __all__ = ["RecordFile"]
 
 
+_ENCODER = json.JSONEncoder(default=str)
+"""Kept, since `json.dumps` makes a new one at each call."""
+
+_DUE_SECONDS = 0.2
+"""How long events may wait."""
+
+
 class RecordFile:
     """Writes events of this process; nothing is created before the first one."""
 
@@ -27,12 +34,12 @@ class RecordFile:
 
     def wait(self, event: str, /, **fields: Any) -> None:
         """Write an event together with the next ones."""
-        self._waiting.append(json.dumps({"event": event, **fields}, default=str))
+        self._waiting.append(_ENCODER.encode({"event": event, **fields}))
 
     @property
     def is_due(self) -> bool:
         """Whether waiting events should be written."""
-        return time.monotonic() - self._written > 2.0
+        return time.monotonic() - self._written > _DUE_SECONDS
 
     def flush(self) -> None:
         """Write what waits, in one piece."""

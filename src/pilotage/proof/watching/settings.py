@@ -30,6 +30,11 @@ class WatchSettings:
     noise: float = 0.0
     """The relative size of the rounding errors that are added to the weights before each update."""
 
+    @property
+    def changes_gradients(self) -> bool:
+        """Whether gradients are changed before each update."""
+        return self.gradient_factor != 1.0 or self.noise != 0.0
+
     def as_text(self) -> str:
         """These settings for a variable."""
         return json.dumps(asdict(self))

@@ -68,7 +68,8 @@ class UpdateWatch:
             return
         loss = self._scaled.get(id(root), root)
         pending = self._watch.pending
-        pending.losses.append(loss.detach().clone())
+        # On a card the number would have to be waited for.
+        pending.losses.append(loss.item() if loss.device.type == "cpu" else loss.detach().clone())
         pending.backwards += 1
         if pending.batches:
             pending.loader = pending.batches[-1].loader
@@ -99,7 +100,11 @@ class UpdateWatch:
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         watch = self._watch
-        if watch.is_in_program or not has_gradients(optimizer):
+        if watch.is_in_program:
+            return
+        if watch.initial and not watch.settings.changes_gradients:
+            return
+        if not has_gradients(optimizer):
             return
         if not watch.initial:
             watch.before_update(lambda: _named(optimizer))
@@ -112,8 +117,8 @@ class UpdateWatch:
         watch = self._watch
         if watch.is_in_program:
             return
-        works = has_gradients(optimizer)
-        self._optimizers.stepped(optimizer, works)
+        works, rates = has_gradients(optimizer), self._optimizers.rates(optimizer)
+        number = self._optimizers.stepped(optimizer, rates, works)
         if not works and not watch.pending.backwards:
             return
         if watch.is_digested:
@@ -123,9 +128,7 @@ class UpdateWatch:
             if watch.settings.noise:
                 _add_noise(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
         self._without_step = 0
-        self._close(
-            optimizer=self._optimizers.number_of(optimizer), rates=self._optimizers.rates(optimizer), works=works
-        )
+        self._close(optimizer=number, rates=rates, works=works)
 
     def _zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def zero_grad(optimizer: Any, *args: Any, **kwargs: Any) -> Any:

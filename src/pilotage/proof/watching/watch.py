@@ -18,6 +18,10 @@ EXTRA_UPDATES = 20
 """How many more updates a script may make on its way to its own end."""
 
 
+_SUMMARY_SECONDS = 2.0
+"""How often the summary of a process is written."""
+
+
 class EnoughSteps(SystemExit):
     """Ends a script that goes on to train after the last recorded update."""
 
@@ -65,10 +69,16 @@ class Watch:
         self.trained_loaders: set[int] = set()
         """Loaders whose batches went into an update."""
         self._steps: list[dict[str, Any]] = []
+        self._summed = time.monotonic()
+        """When the last summary was written."""
         self._has_begun = False
         self._error: str | None = None
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""
+        self._kind: list[Any] = []
+        """Names and shapes of the weights that were digested last."""
+        self._tensors: list[dict[str, Any]] = []
+        """Their description."""
 
     @property
     def is_stopping(self) -> bool:
@@ -89,10 +99,12 @@ class Watch:
     def before_update(self, weights: Callable[[], Iterable[tuple[str, Any]]]) -> None:
         """Digest the weights before the first update."""
         if not self._has_weights():
-            from pilotage.proof.watching.digests import digest_weights
+            from pilotage.proof.weights import complete_digests
 
-            self.initial = digest_weights(weights())
-            self.note("weights", step=0, weights=self.initial)
+            self.begin()
+            sketches = self._digest(0, list(weights()))
+            self.record.flush()
+            self.initial = complete_digests(self._tensors, sketches)
 
     def _has_weights(self) -> bool:
         return bool(self.initial)
@@ -106,42 +118,48 @@ class Watch:
         self.updates += 1
         if self.updates <= self.settings.steps:
             self._steps.append(
-                {"step": self.updates, "losses": pending.losses, "exchanges": pending.exchanges}
-                | {"batches": [each for each in pending.batches if each.loader == pending.loader]}
-                | {"time": time.time()}
-                | pending.facts
-                | facts
+                {
+                    "step": self.updates,
+                    "losses": pending.losses,
+                    "exchanges": pending.exchanges,
+                    "batches": [each for each in pending.batches if each.loader == pending.loader],
+                    "time": time.time(),
+                    **pending.facts,
+                    **facts,
+                }
             )
             if digested and self.weights is not None:
-                self._digest()
-            if (
-                digested
-                or self.updates <= 3
-                or len(self._steps) >= 10
-                or self.updates == self.settings.steps
-                or self.record.is_due
-            ):
+                self._digest(self.updates, list(self.weights()))
+            if digested or self.updates <= 3 or self.record.is_due:
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self.end("stopped")
             raise EnoughSteps(0)
 
-    def _digest(self) -> None:
-        from pilotage.proof.watching.digests import digest_weights
+    def _digest(self, step: int, named: list[tuple[str, Any]]) -> str:
+        """Record what the weights are; their names and shapes only when these are new."""
+        from pilotage.proof.watching.digests import describe_weights, sketch_weights
 
-        assert self.weights is not None
-        self.record.wait("weights", step=self.updates, weights=digest_weights(self.weights()))
+        kind = [(name, tensor.shape) for name, tensor in named]
+        if kind != self._kind:
+            self._kind, self._tensors = kind, describe_weights(named)
+            self.record.wait("tensors", tensors=self._tensors)
+        sketches = sketch_weights(tensor for _, tensor in named)
+        self.record.wait("weights", step=step, sketches=sketches)
+        return sketches
 
     def write(self) -> None:
         """Write the updates so far, and the present summary."""
         self.begin()
+        losses = iter(_numbers([loss for step in self._steps for loss in step["losses"]]))
         for step in self._steps:
             batches = step.pop("batches")
-            step["losses"] = [_number(loss) for loss in step["losses"]]
+            step["losses"] = [next(losses) for _ in step["losses"]]
             self.record.wait("update", **step, **_samples_of(batches))
         self._steps = []
-        # Before the file is written, which counts as the moment of the last summary.
-        if self.record.is_due or self.updates <= 3 or self.updates >= self.settings.steps:
+        now = time.monotonic()
+        if now - self._summed > _SUMMARY_SECONDS or self.updates <= 3 or self.updates >= self.settings.steps:
+            self._summed = now
             self.record.wait("summary", updates=self.updates, **self._summary())
         self.record.flush()
 
@@ -204,8 +222,14 @@ class Watch:
         self._steps = []
 
 
-def _number(loss: Any) -> float:
-    return float(loss.detach()) if hasattr(loss, "detach") else float(loss)
+def _numbers(losses: list[Any]) -> list[float]:
+    """Losses as numbers: tensors of one element, fetched together, since each of them costs an operation or two."""
+    if len(losses) > 1 and all(hasattr(loss, "dim") and not loss.dim() for loss in losses):
+        import torch
+
+        if len({(loss.device, loss.dtype) for loss in losses}) == 1:
+            return [float(value) for value in torch.stack(losses).tolist()]
+    return [float(loss.float().mean()) if hasattr(loss, "float") else float(loss) for loss in losses]
 
 
 def _samples_of(batches: list[Any]) -> dict[str, Any]:
