@@ -19,8 +19,9 @@ PART   ?=
 # How many processes share the tests of `make test` and `make test-long`.
 WORKERS ?= 2
 
-# One thread for each process: two of them fill the smallest machine that we test on.
-PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
+# One thread for each process: two of them fill the smallest machine that we test on. Many tests start processes of their
+# own, which read compiled modules where that is allowed.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
 SHARED := --numprocesses=$(WORKERS) --dist=worksteal
 QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
