@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pilotage
+from cosmictagger.configuration.flags import CommandLine, parse
 from cosmictagger.errors import ConfigurationError, CosmicTaggerError
 
 if TYPE_CHECKING:
@@ -27,17 +28,24 @@ cosmictagger [--config-name RECIPE] mode=MODE run.id=NAME [GROUP=MEMBER] [GROUP.
   RECIPE   {recipes}
   GROUP    {groups}
 
-Every run prints its whole configuration first; docs/cosmictagger.md explains each field."""
+  --cfg job [--resolve] [--package GROUP]   show the configuration instead of running
+  --multirun, -m                            run all combinations of values like network.depth=3,4
+  --shell-completion, -sc install=bash      complete words in the shell
+  --hydra-help                              more of hydra's flags
+
+docs/cosmictagger.md explains each field. The fields of {recipe} and their values:
+
+{fields}"""
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code; errors are reported in one line."""
+def main(words: Sequence[str] | None = None, *, console: bool = True) -> int:
+    """Run one command line and return its exit code; errors are reported in one line.
+
+    Without ``console``, a run logs only to its file.
+    """
     given = list(sys.argv[1:] if words is None else words)
     try:
-        if not given or {"-h", "--help"} & set(given):
-            print(_usage())
-            return 0
-        _run(given)
+        _answer(given, console)
     except (CosmicTaggerError, pilotage.PilotageError) as error:
         print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -47,15 +55,55 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(given: list[str]) -> None:
+def _answer(given: list[str], console: bool) -> None:
+    line = parse(given)
+    if line.for_hydra:
+        _let_hydra_answer(line, given)
+    elif line.help or not given:
+        print(_usage(line))
+    elif line.cfg is not None:
+        composing = _hydra()
+        print(composing.shown(line.cfg, line.words, line.recipe, package=line.package, resolve=line.resolve), end="")
+    elif line.multirun:
+        _run_all(given, line, console)
+    else:
+        _run(given, _hydra().configuration(line.words, line.recipe), console)
+
+
+def _let_hydra_answer(line: CommandLine, given: list[str]) -> None:
+    """Hydra's own program answers flags such as ``--shell-completion``."""
+    composing = _hydra()
+    import hydra
+
+    composing.store_groups()
+    before, sys.argv = sys.argv, [sys.argv[0], *given]
+    try:
+        hydra.main(version_base="1.3", config_path=None, config_name=line.recipe)(lambda config: None)()
+    finally:
+        sys.argv = before
+
+
+def _run_all(given: list[str], line: CommandLine, console: bool) -> None:
+    """Run every combination of the listed values, one after the other, each in a folder of its own."""
+    composing = _hydra()
+    jobs = composing.sweeps(line.words)
+    configs = [composing.configuration(words, line.recipe) for words in jobs]
+    folders = [config.output_dir for config in configs]
+    for number, (words, config) in enumerate(zip(jobs, configs, strict=True)):
+        if folders.count(folders[number]) > 1:
+            config.output_dir = str(Path(config.output_dir) / f"job_{number}")
+        print(f"Job {number + 1} of {len(jobs)}: {' '.join(words)}", flush=True)
+        _run(words, config, console)
+
+
+def _run(given: list[str], config: Configuration, console: bool) -> None:
     # Spinning threads slow each other down as soon as another process uses a core. Torch reads this when imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    recipe, overrides = split_recipe(given)
-    composing = _hydra()
-    config = composing.configuration(overrides, recipe)
     from cosmictagger.configuration.checks import BEFORE_IMPORTS, check
+    from cosmictagger.configuration.process_settings import divide
     from cosmictagger.devices.choosing import device_for, environment_for
 
+    notice = divide(config, given, pilotage.world_here())
     check(config, BEFORE_IMPORTS)
     os.environ.update(environment_for(config))
     check(config)
@@ -63,12 +111,14 @@ def _run(given: list[str]) -> None:
     from cosmictagger.records.process_log import process_log
 
     processes = device_for(config).join(config.run)
-    with process_log(folder, writes=processes.writes) as log:
+    with process_log(folder, writes=processes.writes, console=console) as log:
         log.info("Dumping launch arguments.")
         log.info(" ".join([sys.argv[0], *given]))
         log.info("-- CONFIG --")
-        for line in composing.resolved_lines(config):
+        for line in _hydra().resolved_lines(config):
             log.info(line)
+        if notice:
+            log.warning(notice)
         _seed(config, processes)
         try:
             _mode(config)(config, folder, processes)
@@ -87,25 +137,6 @@ def _how_to_continue(config: Configuration, folder: Path) -> str:
     if latest is None:
         return "there is no checkpoint yet, so the same command starts over"
     return f"the same command resumes from the last checkpoint, {latest.name}"
-
-
-def split_recipe(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Split off the recipe that ``--config-name`` names."""
-    recipe, rest, waiting = "config", [], False
-    for word in words:
-        if waiting:
-            recipe, waiting = word, False
-        elif word in ("--config-name", "-cn"):
-            waiting = True
-        elif word.startswith("--config-name="):
-            recipe = word.partition("=")[2]
-        elif word.startswith("-"):
-            raise ConfigurationError(f"Unknown option {word}. Use --config-name or --help.")
-        else:
-            rest.append(word)
-    if waiting:
-        raise ConfigurationError("--config-name needs a name after it.")
-    return recipe, rest
 
 
 def _hydra() -> ModuleType:
@@ -150,9 +181,10 @@ def _mode(config: Configuration) -> Callable[[Configuration, Path, Processes], N
             return visualize
 
 
-def _usage() -> str:
+def _usage(line: CommandLine) -> str:
     composing = _hydra()
     from cosmictagger.configuration.recipes import RECIPES
 
     groups = "; ".join(f"{group}: {', '.join(members)}" for group, members in composing.MEMBERS.items())
-    return USAGE.format(recipes=", ".join(RECIPES), groups=groups)
+    fields = composing.shown("job", line.words, line.recipe).rstrip()
+    return USAGE.format(recipes=", ".join(RECIPES), groups=groups, recipe=line.recipe, fields=fields)

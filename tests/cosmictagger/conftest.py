@@ -32,8 +32,8 @@ def started_by_nobody(monkeypatch):
 
 @pytest.fixture(scope="session")
 def few_events(tmp_path_factory) -> Path:
-    """A folder for generated files."""
-    return tmp_path_factory.mktemp("generated")
+    """A folder for generated files, which the first run creates."""
+    return tmp_path_factory.mktemp("generated") / "events"
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from cosmictagger.command import main, split_recipe
-from cosmictagger.errors import ConfigurationError
+from cosmictagger.command import main
 from cosmictagger.records.process_log import LOGGER
 
 EXEC = Path(__file__).parents[2] / "bin" / "exec.py"
@@ -38,7 +37,7 @@ def run(tmp_path, few_events, capsys):
     """Runs the command with small images in a folder of the test."""
 
     def go(*words, folder="run"):
-        place = (f"output_dir={tmp_path / folder}", "run.id=x", f"data.data_directory={few_events}")
+        place = (f"output_dir={tmp_path / folder}", "run.id=x", "data=generated", f"data.data_directory={few_events}")
         code = main([*TINY, *place, *words])
         printed = capsys.readouterr()
         assert code == 0, printed.err
@@ -185,7 +184,12 @@ def test_a_refusal_is_one_line_and_writes_no_files(tmp_path, capsys):
 
 def test_an_unwritable_folder_is_refused_in_one_line(tmp_path, few_events, capsys):
     (tmp_path / "file").touch()
-    place = (f"output_dir={tmp_path / 'file' / 'out'}", "run.id=x", f"data.data_directory={few_events}")
+    place = (
+        f"output_dir={tmp_path / 'file' / 'out'}",
+        "run.id=x",
+        "data=generated",
+        f"data.data_directory={few_events}",
+    )
     assert main([*TINY, *place]) == 2
     printed = capsys.readouterr().err
     assert "cannot be written to (Not a directory)" in printed
@@ -193,7 +197,7 @@ def test_an_unwritable_folder_is_refused_in_one_line(tmp_path, few_events, capsy
 
 
 def test_missing_weights_are_refused_in_one_line(tmp_path, few_events, capsys):
-    place = (f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}")
+    place = (f"output_dir={tmp_path}", "run.id=x", "data=generated", f"data.data_directory={few_events}")
     assert main([*TINY, *place, "mode=inference"]) == 2
     assert "Train first, or set mode.weights_location" in capsys.readouterr().err
 
@@ -201,7 +205,9 @@ def test_missing_weights_are_refused_in_one_line(tmp_path, few_events, capsys):
 def test_errors_of_the_engine_are_one_line_too(tmp_path, few_events, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "first")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert main([*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}"]) == 2
+    assert (
+        main([*TINY, f"output_dir={tmp_path}", "run.id=x", "data=generated", f"data.data_directory={few_events}"]) == 2
+    )
     assert capsys.readouterr().err == (
         "cosmictagger: The environment variable RANK is 'first'. It has to be a whole number.\n"
     )
@@ -214,18 +220,16 @@ def test_help_lists_recipes_and_groups(capsys):
     assert "visualize" in said
 
 
-def test_both_forms_of_config_name_work():
-    assert split_recipe(["--config-name", "a21", "run.id=x"]) == ("a21", ["run.id=x"])
-    assert split_recipe(["run.id=x", "--config-name=a21"]) == ("a21", ["run.id=x"])
-    with pytest.raises(ConfigurationError, match="--multirun"):
-        split_recipe(["--multirun"])
-    with pytest.raises(ConfigurationError, match="needs a name"):
-        split_recipe(["--config-name"])
-
-
 @pytest.mark.slow
 def test_an_interrupted_training_says_how_to_resume(tmp_path, few_events, capsys):
-    words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "run.iterations=1"]
+    words = [
+        *TINY,
+        f"output_dir={tmp_path}",
+        "run.id=x",
+        "data=generated",
+        f"data.data_directory={few_events}",
+        "run.iterations=1",
+    ]
     assert interrupted("No checkpoint file found", words) == 130
     assert "interrupted; there is no checkpoint yet, so the same command starts over\n" in capsys.readouterr().err
     assert main(words) == 0
@@ -233,7 +237,14 @@ def test_an_interrupted_training_says_how_to_resume(tmp_path, few_events, capsys
     kept = [path.name for path in (tmp_path / "checkpoints").glob("model-*.ckpt")]
     said = capsys.readouterr().err
     assert f"interrupted; the same command resumes from the last checkpoint, {kept[0]}\n" in said
-    words = [*TINY, f"output_dir={tmp_path}", "run.id=x", f"data.data_directory={few_events}", "mode=iotest"]
+    words = [
+        *TINY,
+        f"output_dir={tmp_path}",
+        "run.id=x",
+        "data=generated",
+        f"data.data_directory={few_events}",
+        "mode=iotest",
+    ]
     assert interrupted("-- CONFIG --", words) == 130
     assert capsys.readouterr().err.endswith("cosmictagger: interrupted\n")
 
@@ -289,7 +300,7 @@ forced to the disk."""
 def test_killing_a_run_while_it_saves_does_not_change_results(run, tmp_path, few_events):
     words = ("run.iterations=16", "mode.checkpoint_iteration=1", "run.saver=false")
     whole, _ = run(*words, folder="whole")
-    place = [f"output_dir={tmp_path / 'killed'}", "run.id=x", f"data.data_directory={few_events}"]
+    place = [f"output_dir={tmp_path / 'killed'}", "run.id=x", "data=generated", f"data.data_directory={few_events}"]
     for number in range(10):
         command = [sys.executable, "-c", KILLER, str((number + 1) % 5), *TINY, *place, *words]
         killed = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
@@ -304,7 +315,14 @@ def test_killing_a_run_while_it_saves_does_not_change_results(run, tmp_path, few
 
 @pytest.mark.slow
 def test_the_original_command_works(tmp_path, few_events):
-    words = [*TINY, "mode=iotest", "run.id=io", f"output_dir={tmp_path}", f"data.data_directory={few_events}"]
+    words = [
+        *TINY,
+        "mode=iotest",
+        "run.id=io",
+        f"output_dir={tmp_path}",
+        "data=generated",
+        f"data.data_directory={few_events}",
+    ]
     ran = subprocess.run([sys.executable, str(EXEC), *words, "run.iterations=2"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "Average Image IO Throughput" in ran.stdout

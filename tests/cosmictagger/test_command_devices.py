@@ -37,7 +37,13 @@ def trained(tmp_path, few_events, start):
     def run(place, *words, instances=1, by=None):
         folder = tmp_path / f"{place}{instances}{by}"
         shared = ("run.distributed=true",) if instances > 1 and place != "IPU" else ()
-        given = (f"run.compute_mode={place}", f"output_dir={folder}", f"data.data_directory={few_events}", *shared)
+        given = (
+            f"run.compute_mode={place}",
+            f"output_dir={folder}",
+            "data=generated",
+            f"data.data_directory={few_events}",
+            *shared,
+        )
         launcher = by or (LAUNCHER[place] if instances > 1 else "nobody")
         if launcher == "nobody" and place != "HPU":
             assert main([*WORDS, *given, *words]) == 0
@@ -72,7 +78,14 @@ def test_an_ipu_and_a_gaudi_give_the_losses_of_a_cpu(trained):
 
 @pytest.mark.slow
 def test_inference_on_an_ipu_equals_that_on_a_cpu(tmp_path, few_events):
-    given = (*WORDS, *SMALL, f"output_dir={tmp_path}", f"data.data_directory={few_events}", "run.iterations=2")
+    given = (
+        *WORDS,
+        *SMALL,
+        f"output_dir={tmp_path}",
+        "data=generated",
+        f"data.data_directory={few_events}",
+        "run.iterations=2",
+    )
     assert main([*given]) == 0
     found = []
     for place in ("CPU", "IPU"):
@@ -139,7 +152,14 @@ def test_two_instances_with_two_replicas_each_are_four_processes(trained):
 @pytest.mark.timeout(1500)
 @pytest.mark.long
 def test_lazy_graphs_end_only_after_backward_and_update(start, tmp_path, few_events):
-    given = (*WORDS, *SMALL, f"output_dir={tmp_path}", f"data.data_directory={few_events}", "run.iterations=4")
+    given = (
+        *WORDS,
+        *SMALL,
+        f"output_dir={tmp_path}",
+        "data=generated",
+        f"data.data_directory={few_events}",
+        "run.iterations=4",
+    )
     codes, said = start(*given, "run.compute_mode=HPU", "run.lazy_mode=true").finish()
     assert codes == [0], said
     assert "Lazy mode would have run 8 graphs" in said

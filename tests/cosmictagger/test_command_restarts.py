@@ -97,6 +97,7 @@ def test_a_restarted_job_ends_like_an_uninterrupted_one(start, tmp_path, few_eve
         *WORDS,
         *shared,
         f"run.compute_mode={place}",
+        "data=generated",
         f"data.data_directory={few_events}",
         f"run.iterations={STEPS}",
     )
@@ -119,7 +120,7 @@ def test_a_restarted_job_ends_like_an_uninterrupted_one(start, tmp_path, few_eve
 @pytest.mark.long
 def test_eight_gaudis_resume_after_one_was_killed(start, tmp_path, few_events):
     words = (*WORDS, "run.compute_mode=HPU", "run.distributed=true", "run.minibatch_size=8", "run.iterations=16")
-    given = (*words, f"data.data_directory={few_events}")
+    given = (*words, "data=generated", f"data.data_directory={few_events}")
     codes, said = start(*given, f"output_dir={tmp_path / 'whole'}", by="mpirun", instances=8).finish()
     assert codes == [0] * 8, said
     killed = start(*given, f"output_dir={tmp_path / 'killed'}", by="mpirun", instances=8)

@@ -9,11 +9,13 @@ from typing import TypeAlias
 
 import pilotage
 from cosmictagger.configuration.choices import ConvMode, DistributedMode, ModeKind, Norm
-from cosmictagger.configuration.compute_mode import known, options, precision, present, processes
+from cosmictagger.configuration.compute_mode import options, precision, present, processes
 from cosmictagger.configuration.data import Generated, Real, Synthetic
 from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
+from cosmictagger.configuration.schedule_rules import schedule_problems
 from cosmictagger.errors import CheckpointError, ConfigurationError
 
 HALVINGS = 7
@@ -107,13 +109,21 @@ def _counts(config: Configuration) -> Iterator[str]:
                 yield f"{name} is {value}. It must be at least {least}."
 
 
+def _lengths(config: Configuration) -> Iterator[str]:
+    run = config.run
+    if run.run_length < 0:
+        yield f"run.run_length is {run.run_length}. It must be at least 1, or 0 to count run.iterations."
+    if run.run_length and run.iterations != Run().iterations:
+        yield (
+            f"run.iterations={run.iterations} and run.run_length={run.run_length} both set the length of the run. "
+            "Use one of them."
+        )
+
+
 def _mode(config: Configuration) -> Iterator[str]:
     mode = config.mode
-    if isinstance(mode, Iotest) and mode.start_index:
-        yield (
-            f"mode.start_index={mode.start_index} has no meaning for mode=iotest, which reads events at random. "
-            "Leave it at 0."
-        )
+    if isinstance(mode, Iotest) and mode.start_index < 0:
+        yield f"mode.start_index is {mode.start_index}. It must be at least 0."
     if isinstance(mode, Train) and not 0 < mode.optimizer.learning_rate < math.inf:
         yield f"mode.optimizer.learning_rate is {mode.optimizer.learning_rate}. It must be above 0 and finite."
 
@@ -169,6 +179,9 @@ def _files(config: Configuration) -> Iterator[str]:
     for name in files_used(config):
         path = Path(data.data_directory) / getattr(data, name)
         if not path.is_file():
+            if name == "aux_file":
+                # As in the original, training then goes on without validation; it warns.
+                continue
             yield f"No file {path}. Set data.data_directory and data.{name}, or use data=generated."
             return
         try:
@@ -211,13 +224,11 @@ def files_used(config: Configuration) -> tuple[str, ...]:
     match config.mode.name:
         case ModeKind.train:
             return ("file", "aux_file")
-        case ModeKind.iotest:
+        case ModeKind.iotest | ModeKind.inference | ModeKind.visualize:
             return ("file",)
-        case ModeKind.inference | ModeKind.visualize:
-            return ("aux_file",)
 
 
-BEFORE_IMPORTS: tuple[Rule, ...] = (_members, _framework, _counts, known)
+BEFORE_IMPORTS: tuple[Rule, ...] = (_members, _framework, _counts, _lengths, schedule_problems)
 """Rules that need neither torch nor a vendor's package."""
 
 RULES: tuple[Rule, ...] = (

@@ -10,7 +10,12 @@ class ComputeMode(Enum):
 
     CPU = 0
     GPU = 1
+    CUDA = 1  # noqa: PIE796
+    """Version 2.1's name of GPU."""
+
     DPCPP = 2
+    """An old name of Intel's devices, which torch calls xpu."""
+
     XPU = 3
     HPU = 4
     IPU = 5
@@ -48,6 +53,38 @@ class OptimizerKind(Enum):
 
     adam = 0
     rmsprop = 1
+    sgd = 2
+    adagrad = 3
+    adadelta = 4
+    lars = 5
+    lamb = 6
+
+
+class ScheduleKind(Enum):
+    """How the learning rate changes during training."""
+
+    flat = 0
+    one_cycle = 1
+    standard = 2
+    warmup = 3
+    """The schedule of version 2.0: one epoch of warm-up, twenty flat ones, exponential decay."""
+
+
+class RunUnit(Enum):
+    """What ``run.run_length`` counts."""
+
+    epoch = 0
+    iteration = 1
+
+
+class Engine(Enum):
+    """What executes the steps on a processor."""
+
+    auto = 0
+    """A program of Pilotage where that is at least as fast, else the plain loop."""
+
+    pilotage = 1
+    eager = 2
 
 
 class DataFormat(Enum):

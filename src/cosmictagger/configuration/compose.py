@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import product
 from typing import Any
 
 from hydra import compose, initialize
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from cosmictagger.configuration.data import Generated, Real, Synthetic
@@ -20,6 +22,7 @@ from cosmictagger.configuration.network import PRESETS, Network
 from cosmictagger.configuration.recipes import GROUPS, RECIPES
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
+from cosmictagger.configuration.words import accepted, field_names, suggestion
 from cosmictagger.errors import ConfigurationError
 
 MEMBERS: dict[str, dict[str, Any]] = {
@@ -36,13 +39,8 @@ _NOISE = ("object_type=", "reference_type=", "full_key:", "To append", "Config s
 
 def configuration(overrides: Sequence[str], recipe: str = "config") -> Configuration:
     """Compose a recipe and overrides; errors of hydra become one line."""
-    if recipe not in RECIPES:
-        raise ConfigurationError(f"No recipe named {recipe!r}. Choose one of: {', '.join(RECIPES)}.")
-    _store()
-    GlobalHydra.instance().clear()
     try:
-        with initialize(version_base="1.3", config_path=None):
-            composed = compose(recipe, overrides=_with_plus_signs(overrides))
+        composed = _composed(overrides, recipe)
         if OmegaConf.is_missing(composed.run, "id"):
             raise ConfigurationError("run.id is missing. It names the run and its folder: use run.id=NAME.")
         wanted, filled = composed.network.data_format, composed.data.data_format
@@ -51,10 +49,56 @@ def configuration(overrides: Sequence[str], recipe: str = "config") -> Configura
         composed.network.data_format = filled
         config: Any = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigurationError(_one_line(error)) from None
+        raise ConfigurationError(_one_line(error) + suggestion(overrides, known_names())) from None
     for name in _added(config):
-        raise ConfigurationError(f"No field named {name}. Fields can be set, but not added.")
+        raise ConfigurationError(
+            f"No field named {name}. Fields can be set, but not added.{suggestion(overrides, known_names())}"
+        )
     return config  # type: ignore[no-any-return]
+
+
+def _composed(overrides: Sequence[str], recipe: str, *, hydra: bool = False) -> DictConfig:
+    if recipe not in RECIPES:
+        raise ConfigurationError(f"No recipe named {recipe!r}. Choose one of: {', '.join(RECIPES)}.")
+    store_groups()
+    GlobalHydra.instance().clear()
+    with initialize(version_base="1.3", config_path=None):
+        return compose(recipe, overrides=accepted(overrides), return_hydra_config=hydra)
+
+
+def shown(
+    what: str, overrides: Sequence[str], recipe: str = "config", *, package: str | None = None, resolve: bool = False
+) -> str:
+    """What hydra's ``--cfg`` shows: the configuration of the ``job``, that of ``hydra``, or ``all``."""
+    try:
+        composed = _composed(overrides, recipe, hydra=what != "job")
+        chosen = OmegaConf.select(composed, package) if package else composed.hydra if what == "hydra" else composed
+        if chosen is None:
+            raise ConfigurationError(f"--package {package} names nothing in this configuration.")
+        return OmegaConf.to_yaml(chosen, resolve=resolve) if OmegaConf.is_config(chosen) else f"{chosen}\n"
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigurationError(_one_line(error) + suggestion(overrides, known_names())) from None
+
+
+def sweeps(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of each job of ``--multirun``: all combinations of the listed values."""
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    except HydraException as error:
+        raise ConfigurationError(_one_line(error)) from None
+    choices = []
+    for word, each in zip(overrides, parsed, strict=True):
+        if each.is_sweep_override():
+            choices.append([f"{each.get_key_element()}={value}" for value in each.sweep_string_iterator()])
+        else:
+            choices.append([word])
+    return [list(words) for words in product(*choices)]
+
+
+def known_names() -> set[str]:
+    """All groups and fields, of every member."""
+    own = {"output_dir", *MEMBERS}
+    return own.union(*(field_names(each, group) for group, members in MEMBERS.items() for each in members.values()))
 
 
 def resolved_lines(config: Configuration) -> list[str]:
@@ -63,7 +107,8 @@ def resolved_lines(config: Configuration) -> list[str]:
     return [f"{key:.<30}: {value}" for key, value in sorted(flat.items())]
 
 
-def _store() -> None:
+def store_groups() -> None:
+    """Register groups and recipes with hydra."""
     store = ConfigStore.instance()
     # Groups stay open here: hydra cannot replace a default member by a sibling class.
     store.store(name="schema", node=Configuration(**dict.fromkeys(GROUPS, MISSING)))
@@ -74,12 +119,6 @@ def _store() -> None:
         groups = {**GROUPS, **recipe.groups}
         defaults = ["schema", *({group: member} for group, member in groups.items()), "_self_"]
         store.store(name=name, node={"defaults": defaults, **recipe.values})
-
-
-def _with_plus_signs(overrides: Sequence[str]) -> list[str]:
-    """Add hydra's plus signs, which entries of an open mapping need."""
-    prefix = "framework.environment_variables."
-    return [f"++{word}" if word.startswith(prefix) else word for word in overrides]
 
 
 def _added(group: Any, prefix: str = "") -> Iterator[str]:

@@ -9,16 +9,9 @@ import pilotage
 from cosmictagger.configuration.choices import ComputeMode, ModeKind, Precision
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
-from cosmictagger.errors import ConfigurationError
 from pilotage import World
 
 LAUNCH = "Start it with torchrun, mpirun, srun or poprun"
-
-
-def known(config: Configuration) -> Iterator[str]:
-    """Refuse a name that only the original accepts."""
-    if config.run.compute_mode is ComputeMode.DPCPP:
-        yield _unusable(config.run, "that is an old name of Intel's devices, now called XPU")
 
 
 def present(config: Configuration) -> Iterator[str]:
@@ -27,22 +20,18 @@ def present(config: Configuration) -> Iterator[str]:
     match config.run.compute_mode:
         case ComputeMode.CPU:
             pass
-        case ComputeMode.GPU:
+        case ComputeMode.GPU | ComputeMode.CUDA:
             problem = _missing_card()
-        case ComputeMode.XPU:
+        case ComputeMode.XPU | ComputeMode.DPCPP:
             import torch
 
-            problem = None if torch.xpu.is_available() else f"torch {torch.__version__} finds no XPU"
+            problem = None if torch.xpu.is_available() else f"torch {torch.__version__} finds no Intel card (xpu)"
         case ComputeMode.HPU:
             if find_spec("habana_frameworks") is None:
                 problem = "habana_frameworks is not installed; pilotage-dropins has an emulation"
         case ComputeMode.IPU:
             if find_spec("poptorch") is None or find_spec("popdist") is None:
                 problem = "poptorch or popdist is not installed; the distribution pilotage-dropins has both"
-        case other:
-            raise ConfigurationError(
-                f"run.compute_mode={other.name} is not supported. Choose CPU, GPU, XPU, HPU or IPU."
-            )
     if problem:
         yield _unusable(config.run, problem)
 
@@ -76,17 +65,17 @@ def options(config: Configuration) -> Iterator[str]:
         yield f"run.stages={run.stages} is more than a network of depth {config.network.depth} can be split into."
 
 
+def shares_one_network(run: Run, world: World) -> bool:
+    """Whether the processes of a launcher work together: as asked for, or as instances of PopDist."""
+    return world.size > 1 and (run.distributed or (run.compute_mode is ComputeMode.IPU and world.launcher == "poprun"))
+
+
 def processes(config: Configuration) -> Iterator[str]:
-    """Refuse processes that would not train one network together."""
+    """Refuse what several processes cannot do together."""
     run, world = config.run, pilotage.world_here()
     instances = run.compute_mode is ComputeMode.IPU and world.launcher == "poprun"
     if run.distributed and world.launcher == "nobody":
         yield f"run.distributed=true, but no launcher started this process. {LAUNCH}, or use run.distributed=false."
-    if world.size > 1 and not run.distributed and not instances:
-        yield (
-            f"{world.launcher} started {world.size} processes, but run.distributed=false: each would train "
-            "a network of its own in the same folder. Use run.distributed=true, or start one process."
-        )
     if world.stage is not None:
         yield (
             "poprun --ipus-per-replica starts a process for each stage, but CosmicTagger runs its stages in "
@@ -94,13 +83,12 @@ def processes(config: Configuration) -> Iterator[str]:
         )
     if instances and run.stages > 1:
         yield f"run.stages={run.stages} needs one process so far, but poprun started {world.size}. Leave it at 1."
-    if world.size > 1 and config.mode.name is not ModeKind.train:
-        yield f"mode={config.mode.name.name} runs in one process, but {world.launcher} started {world.size}."
-    shares = world.size * replicas_here(run, world)
+    together = world.size if shares_one_network(run, world) else 1
+    shares = together * replicas_here(run, world)
     if run.minibatch_size % shares:
         yield (
-            f"run.minibatch_size={run.minibatch_size} cannot be divided equally among {world.size} processes with "
-            f"{shares // world.size} replicas each. Use a multiple of {shares}."
+            f"run.minibatch_size={run.minibatch_size} cannot be divided equally among {together} processes with "
+            f"{shares // together} replicas each. Use a multiple of {shares}."
         )
 
 
@@ -119,17 +107,8 @@ def precision(config: Configuration) -> Iterator[str]:
 
 def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
     """Why a precision is not available; None if it is."""
-    if precision is Precision.mixed and compute_mode is ComputeMode.CPU:
-        return "run.precision=mixed is float16 with loss scaling, slow on a CPU. Use bfloat16 or float32."
-    if precision is Precision.mixed and compute_mode is ComputeMode.HPU:
-        return "run.precision=mixed is float16, but Gaudi's native type is bfloat16. Use bfloat16 or float32."
     if precision is Precision.bfloat16 and compute_mode is ComputeMode.IPU and _has_ipu():
         return "run.precision=bfloat16 is not available: an IPU does not have this type. Use mixed, float16 or float32."
-    if precision is Precision.float16 and mode is ModeKind.train and compute_mode is not ComputeMode.IPU:
-        return (
-            "run.precision=float16 also keeps the weights in float16, where Adam's small updates vanish: it is for "
-            "inference. Train with mixed or bfloat16."
-        )
     return None
 
 

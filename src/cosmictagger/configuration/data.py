@@ -33,7 +33,7 @@ class Real(Data):
     data_directory: str = "/data/datasets/SBND/cosmic_tagging_1/"
     file: str = "cosmic_tagging_train.h5"
     aux_file: str = "cosmic_tagging_test.h5"
-    """Held-out events, for validation, inference and visualize."""
+    """Events for validation; empty or missing means none. Inference, visualize and iotest read ``file``."""
 
 
 @dataclass
@@ -48,6 +48,8 @@ class Generated(Data):
     """Events of the built-in generator, kept in files in larcv3's layout."""
 
     data_directory: str = "output/generated/"
+    """A folder that CosmicTagger creates; events are never generated into another one."""
+
     events: int = 400
     aux_events: int = 50
     generator_seed: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cosmictagger.configuration.choices import DistributedMode
+from cosmictagger.configuration.choices import DistributedMode, Engine
 
 
 @dataclass
@@ -26,6 +26,8 @@ class Torch(Framework):
     name: str = "torch"
     sparse: bool = False
     distributed_mode: DistributedMode = DistributedMode.DDP
+    engine: Engine = Engine.auto
+    """What executes the steps on a processor: a program of Pilotage, or torch operation by operation."""
 
 
 @dataclass

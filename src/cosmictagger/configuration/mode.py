@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cosmictagger.configuration.choices import LossBalanceScheme, ModeKind, OptimizerKind
+from cosmictagger.configuration.choices import LossBalanceScheme, ModeKind, OptimizerKind, ScheduleKind
+
+
+@dataclass
+class LrSchedule:
+    """The learning rate as version 2.1 sets it; with ``warmup``, as version 2.0 does."""
+
+    name: ScheduleKind = ScheduleKind.warmup
+    peak_learning_rate: float = 1e-3
+    decay_floor: float = 1e-4
+    """Where the decay of standard and one_cycle ends."""
+
+    decay_epochs: int = 5
+    """Epochs of decay at the end, of standard and one_cycle."""
+
+    min_learning_rate: float = 1e-3
+    """Where the cycle of one_cycle begins and ends."""
 
 
 @dataclass
@@ -12,7 +28,9 @@ class Optimizer:
     """How the weights are updated."""
 
     learning_rate: float = 3e-4
-    """The peak of the schedule."""
+    """The peak of the schedule ``warmup``."""
+
+    lr_schedule: LrSchedule = field(default_factory=LrSchedule)
 
     loss_balance_scheme: LossBalanceScheme = LossBalanceScheme.focal
     name: OptimizerKind = OptimizerKind.adam

@@ -62,7 +62,7 @@ PRESETS: dict[str, Network] = {
     "uresnet": URESNET,
     "a21": A21,
     "a21_2023": replace(A21, name="A21_2023", blocks_final=5, connections=Connection.concat),
-    "scc21": replace(URESNET, name="SCC21", normalization=Norm.none),
+    "scc21": replace(URESNET, name="scc21", normalization=Norm.none),
     "polaris": replace(
         URESNET,
         name="polaris",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cosmictagger.configuration.choices import ComputeMode, Precision
+from cosmictagger.configuration.choices import ComputeMode, Precision, RunUnit
 
 
 @dataclass
@@ -24,6 +24,10 @@ class Run:
     iterations: int = 500
     """Steps of this run; a resumed run does this many more."""
 
+    run_length: int = 0
+    """Length of the whole run, resumed parts included, in ``run_units``; 0 means that ``iterations`` counts."""
+
+    run_units: RunUnit = RunUnit.epoch
     aux_iterations: int = 10
     """Validate every this many steps."""
 

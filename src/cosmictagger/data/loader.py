@@ -134,7 +134,7 @@ class Loader:
         self._arrays = ArrayPool(prefetch + workers + 2)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="reading")
         self._pending: deque[Future[AnyBatch]] = deque()
-        self._batches = 0
+        self._batches, self._first = 0, 0
         self.joined = 1
         self.seed = seed or _seed_from_clock()
 
@@ -175,10 +175,12 @@ class Loader:
     def state(self) -> dict[str, int | str]:
         """The position in the sequence, as plain values; prefetched batches do not count."""
         epoch, position = divmod(self._batches * self._minibatch_size, self.events)
-        return self._identity() | {"seed": self.seed, "batches": self._batches, "epoch": epoch, "position": position}
+        first = {"first": self._first} if self._first else {}
+        numbers = {"seed": self.seed, "batches": self._batches, "epoch": epoch, "position": position}
+        return self._identity() | numbers | first
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a saved position."""
+        """Continue from a saved position; with ``first``, batches in serial order begin at that entry."""
         for name, value in self._identity().items():
             if state.get(name) != value:
                 raise DataError(
@@ -187,6 +189,7 @@ class Loader:
                 )
         self._discard_pending()
         self._batches, self.seed = int(state["batches"]), int(state["seed"])
+        self._first = int(state.get("first", 0))
 
     def close(self) -> None:
         """Stop the threads, after waiting for batches in preparation."""
@@ -203,7 +206,8 @@ class Loader:
 
     def _prepare(self, number: int) -> AnyBatch:
         every = entries_of(self._order, number, events=self.events, minibatch_size=self._minibatch_size, seed=self.seed)
-        return self.form.read(self._source, every[self._own], self._arrays)
+        entries = (every[self._own] + self._first) % self.events
+        return self.form.read(self._source, entries, self._arrays)
 
 
 def _check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -10,7 +10,6 @@ from cosmictagger.devices.cuda import CudaDevice
 from cosmictagger.devices.gaudi import GaudiDevice
 from cosmictagger.devices.graphcore.device import GraphcoreDevice
 from cosmictagger.devices.xpu import XpuDevice
-from cosmictagger.errors import ConfigurationError
 
 
 def device_for(config: Configuration) -> Device:
@@ -18,18 +17,14 @@ def device_for(config: Configuration) -> Device:
     match config.run.compute_mode:
         case ComputeMode.CPU:
             return CpuDevice()
-        case ComputeMode.GPU:
+        case ComputeMode.GPU | ComputeMode.CUDA:
             return CudaDevice()
-        case ComputeMode.XPU:
+        case ComputeMode.XPU | ComputeMode.DPCPP:
             return XpuDevice()
         case ComputeMode.HPU:
             return GaudiDevice()
         case ComputeMode.IPU:
             return GraphcoreDevice()
-        case other:
-            raise ConfigurationError(
-                f"run.compute_mode={other.name} is not supported. Choose CPU, GPU, XPU, HPU or IPU."
-            )
 
 
 def environment_for(config: Configuration) -> dict[str, str]:

@@ -49,11 +49,10 @@ class CudaDevice(TorchDevice):
         from cosmictagger.devices.card import prepare_card
         from cosmictagger.devices.eager import eager_executor
         from cosmictagger.devices.engine import EngineExecutor
-        from cosmictagger.devices.setup import network_setup
-        from cosmictagger.training.precision import NUMBER_TYPES
+        from cosmictagger.devices.setup import network_setup, reason_for_eager
 
         prepare_card()
-        if NUMBER_TYPES[config.run.precision].scales_loss:
+        if reason_for_eager(config) is not None:
             return eager_executor(config, torch.device("cuda", torch.cuda.current_device()), processes)
         setup = network_setup(config, processes)
         return EngineExecutor(

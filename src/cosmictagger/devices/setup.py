@@ -12,8 +12,8 @@ from cosmictagger.configuration.mode import Inference, Optimizer, Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.networks.uresnet import UResNet, build
 from cosmictagger.processes.process_group import Processes
-from cosmictagger.training.optimizer import build_optimizer
-from cosmictagger.training.precision import NUMBER_TYPES, NumberTypes
+from cosmictagger.training.optimizer import CAPTURED, build_optimizer, is_newer
+from cosmictagger.training.precision import NumberTypes, number_types
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,17 +35,32 @@ class NetworkSetup:
         """The configured optimizer from a module like ``torch.optim``; None unless the run trains."""
         if not self.trains:
             return None
-        return build_optimizer(self.settings.name, self.network.parameters(), self.settings.learning_rate, family)
+        settings = self.settings
+        return build_optimizer(
+            settings.name, self.network.parameters(), settings.learning_rate, family, newer=is_newer(settings)
+        )
+
+
+def reason_for_eager(config: Configuration) -> str | None:
+    """Why steps of a configuration cannot be programs of Pilotage; None if they can."""
+    if not isinstance(config.mode, Train):
+        return None
+    if number_types(config.run.precision, config.run.compute_mode, trains=True).scales_loss:
+        return "only the plain loop scales losses"
+    if config.mode.optimizer.name not in CAPTURED:
+        return f"{config.mode.optimizer.name.name} cannot become part of a program"
+    return None
 
 
 def network_setup(config: Configuration, processes: Processes | None = None) -> NetworkSetup:
     """Build the configured network in the types of its precision."""
-    numbers = NUMBER_TYPES[config.run.precision]
+    trains = isinstance(config.mode, Train)
+    numbers = number_types(config.run.precision, config.run.compute_mode, trains=trains)
     network = build(config.network, numbers.activations, quantization_aware=config.mode.quantization_aware)
     return NetworkSetup(
         network=network.to(numbers.weights),
         numbers=numbers,
         settings=config.mode.optimizer if isinstance(config.mode, Train | Inference) else Optimizer(),
         processes=processes or Processes(),
-        trains=isinstance(config.mode, Train),
+        trains=trains,
     )

@@ -8,20 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from cosmictagger.errors import CheckpointError
-
-OTHER_NAMES = {"bn": "norm", "batch_norm": "norm"}
-"""Names that releases of the original used for the normalisation of a block."""
+from cosmictagger.records.original_files import our_names
 
 ROUNDING = ".rounding."
 """Part of the names of a quantization-aware network's ranges."""
-
-
-def our_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Convert a state dict to our names: no distributed wrapper's prefix, and one name for normalisation."""
-    return {
-        ".".join(OTHER_NAMES.get(word, word) for word in name.removeprefix("module.").split(".")): tensor
-        for name, tensor in state.items()
-    }
 
 
 def load_weights(network: nn.Module, state: Mapping[str, Tensor]) -> None:

@@ -18,6 +18,7 @@ from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.executor import Evaluation, Executor
 from cosmictagger.errors import ConfigurationError
 from cosmictagger.networks.uresnet import stack_planes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import load, weights_of_run
 from cosmictagger.records.process_log import LOGGER
 from cosmictagger.training.metrics import KEYS, image_metrics
@@ -46,13 +47,17 @@ class EvaluatedBatch:
         return torch.from_numpy((self.batch.label == NEUTRINO).sum((1, 2, 3)))
 
 
-def trained_executor(config: Configuration, folder: Path) -> Executor:
-    """An executor with the configured weights, or with the run's own."""
-    path = weights_of_run(config.mode.weights_location, folder)
+def trained_executor(config: Configuration, folder: Path, processes: Processes) -> Executor:
+    """An executor with the configured weights, or with the run's own; only the first process reads them."""
+    found = None
+    if processes.writes:
+        path = weights_of_run(config.mode.weights_location, folder)
+        state = load(path)
+        found = state["state_dict"]
+        LOGGER.info("Weights of %s, step %s", path, state.get("global_step", "unknown"))
+    # Processes evaluate different numbers of batches, so the executor must not exchange anything.
     executor = device_for(config).executor(config)
-    state = load(path)
-    executor.restore({"state_dict": state["state_dict"]})
-    LOGGER.info("Weights of %s, step %s", path, state.get("global_step", "unknown"))
+    executor.restore({"state_dict": processes.broadcast(found)})
     return executor
 
 
@@ -65,11 +70,17 @@ def entries_from(file: EventFile, start: int, most: int) -> list[int]:
     return list(range(start, min(len(file), start + most)))
 
 
+def share_of(entries: list[int], processes: Processes) -> list[int]:
+    """The entries of one of several processes: neighbours, so that shares joined by rank have the order of the file."""
+    first, last = (len(entries) * rank // processes.size for rank in (processes.rank, processes.rank + 1))
+    return entries[first:last]
+
+
 def evaluate_entries(
-    executor: Executor, file: EventFile, entries: list[int], config: Configuration
+    executor: Executor, file: EventFile, entries: list[int], config: Configuration, size: int | None = None
 ) -> Iterator[EvaluatedBatch]:
     """Predict batch by batch; the last batch is padded with its first event and cut again."""
-    size = config.run.minibatch_size
+    size = size or config.run.minibatch_size
     for first in range(0, len(entries), size):
         wanted = entries[first : first + size]
         padded = wanted + [wanted[0]] * (size - len(wanted))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
-
-import torch
 
 from cosmictagger.configuration.mode import Inference
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.data.larcv.merging import merge_files
 from cosmictagger.data.larcv.predictions import PredictionWriter
+from cosmictagger.devices.executor import Executor
 from cosmictagger.errors import ConfigurationError
-from cosmictagger.modes.evaluation import EvaluatedBatch, entries_from, evaluate_entries, trained_executor
-from cosmictagger.modes.sources import held_out_events
+from cosmictagger.modes.evaluation import entries_from, evaluate_entries, share_of, trained_executor
+from cosmictagger.modes.scores import BatchScores, averages, of_heads, row
+from cosmictagger.modes.sources import events_to_predict
 from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.process_log import LOGGER, QUIET_ON_TERMINALS
 from cosmictagger.records.progress import progress
@@ -21,42 +24,86 @@ from cosmictagger.records.tables import MetricTable
 from cosmictagger.records.throughput import Throughput
 from cosmictagger.training.heads import head_keys
 from cosmictagger.training.journal import SHOWN
-from cosmictagger.training.metrics import KEYS, NAMES
+from cosmictagger.training.metrics import NAMES
 
 CLEAR = 10
 """Neutrino pixels that an event needs to count as clear."""
 
+PREDICTIONS = "predictions.h5"
+
 
 def infer(config: Configuration, folder: Path, processes: Processes) -> None:
-    """Predict held-out events, write the predictions and a report."""
+    """Predict events, write the predictions and a report; several processes divide the events."""
     assert isinstance(config.mode, Inference)
-    source = held_out_events(config)
+    source = events_to_predict(config)
     if source is None:
         raise ConfigurationError(
             "mode=inference needs events to read, but data=synthetic has none. Use data=generated or data=real."
         )
-    executor = trained_executor(config, folder)
-    size, keys = config.run.minibatch_size, head_keys(config.network)
+    executor = trained_executor(config, folder, processes)
     with source as file:
-        entries = entries_from(file, config.mode.start_index, config.run.iterations * size)
+        entries = entries_from(file, config.mode.start_index, config.run.iterations * config.run.minibatch_size)
         LOGGER.info("Inference on %d of %d entries of %s", len(entries), len(file), file.path)
-        throughput, found = Throughput(size), []
-        target = folder / "predictions.h5"
-        with PredictionWriter(target, source=file, downsample=config.data.downsample) as writer:
-            table = MetricTable(folder / "ana_metrics.csv")
+        throughput = Throughput(config.run.minibatch_size)
+        part = folder / (f"predictions-{processes.rank}.h5" if processes.is_distributed else PREDICTIONS)
+        scores = _predict(config, executor, file, share_of(entries, processes), part, processes, throughput)
+    every = [each for some in processes.gather([each.plain() for each in scores]) for each in some]
+    if processes.writes:
+        _join_predictions(folder, processes)
+        _report(config, folder, executor, [BatchScores.from_plain(each) for each in every], throughput, processes)
+
+
+def _predict(
+    config: Configuration,
+    executor: Executor,
+    file: EventFile,
+    entries: list[int],
+    target: Path,
+    processes: Processes,
+    throughput: Throughput,
+) -> list[BatchScores]:
+    """Write the predictions for some entries; returns the scores of each batch."""
+    scores, start = [], time.perf_counter()
+    if not entries:
+        target.unlink(missing_ok=True)
+        return []
+    size = config.run.minibatch_size // processes.size
+    with (
+        PredictionWriter(target, source=file, downsample=config.data.downsample) as writer,
+        progress(len(entries), "inference", shown=processes.writes) as bar,
+    ):
+        for evaluated in evaluate_entries(executor, file, entries, config, size):
+            writer.write(evaluated.batch, evaluated.prediction.numpy())
+            scores.append(BatchScores.of(evaluated))
+            bar.update(len(evaluated.batch.entries))
+            throughput.add(time.perf_counter() - start)
             start = time.perf_counter()
-            with progress(len(entries), "inference") as bar:
-                for number, evaluated in enumerate(evaluate_entries(executor, file, entries, config)):
-                    writer.write(evaluated.batch, evaluated.prediction.numpy())
-                    found.append(evaluated)
-                    _note(table, config.mode, number, evaluated, keys)
-                    bar.update(len(evaluated.batch.entries))
-                    throughput.add(time.perf_counter() - start)
-                    start = time.perf_counter()
-            table.close()
-        LOGGER.info("Predictions written to %s", target)
-    means, clear = averages(found) | of_heads(found, keys), averages(found, neutrino_pixels=CLEAR)
-    LOGGER.info("Inference report: %d batches processed for %d entries.", len(found), len(entries))
+    return scores
+
+
+def _join_predictions(folder: Path, processes: Processes) -> None:
+    """Join what each process wrote, in the order of the events."""
+    if processes.is_distributed:
+        parts = [path for rank in range(processes.size) if (path := folder / f"predictions-{rank}.h5").is_file()]
+        merge_files(folder / PREDICTIONS, parts)
+        for path in parts:
+            path.unlink()
+    LOGGER.info("Predictions written to %s", folder / PREDICTIONS)
+
+
+def _report(
+    config: Configuration,
+    folder: Path,
+    executor: Executor,
+    scores: list[BatchScores],
+    throughput: Throughput,
+    processes: Processes,
+) -> None:
+    keys = head_keys(config.network)
+    _write_table(config, folder, scores, keys)
+    entries = sum(each.events for each in scores)
+    means, clear = averages(scores) | of_heads(scores, keys), averages(scores, neutrino_pixels=CLEAR)
+    LOGGER.info("Inference report: %d batches processed for %d entries.", len(scores), entries)
     for name, value in means.items():
         LOGGER.info("  %s: %.4f", name, value)
     LOGGER.info("Of events with at least %d neutrino pixels:", CLEAR)
@@ -64,44 +111,20 @@ def infer(config: Configuration, folder: Path, processes: Processes) -> None:
         LOGGER.info("  Average/%s: %.4f", name, clear[f"Average/{name}"])
     for line in throughput.lines():
         LOGGER.info(line)
-    placement = executor.placement()
+    placement = replace(executor.placement(), instances=processes.size)
     asked = f"{config.run.compute_mode.name}, {config.run.precision.name}"
-    for line in placement_lines(placement, asked=asked, samples=len(entries)):
+    for line in placement_lines(placement, asked=asked, samples=entries):
         LOGGER.info(line)
-    write_report(folder / "inference", placement, {"entries": len(entries), "metrics": means, "metrics_clear": clear})
+    write_report(folder / "inference", placement, {"entries": entries, "metrics": means, "metrics_clear": clear})
 
 
-def _values(evaluated: EvaluatedBatch) -> dict[str, float]:
-    per_plane = evaluated.numbers.mean(1)
-    numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
-    loss = {} if evaluated.loss is None else {"loss": evaluated.loss}
-    return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
-
-
-def _note(table: MetricTable, mode: Inference, number: int, evaluated: EvaluatedBatch, keys: tuple[str, ...]) -> None:
-    heads = evaluated.heads if evaluated.heads is not None else (float("nan"),) * len(keys)
-    values = {**_values(evaluated), **dict(zip(keys, heads, strict=True))}
-    table.write(number, {"loss": float("nan"), **values} if "loss" not in values else values)
-    if number % mode.logging_iteration == 0:
-        numbers = ", ".join(f"{name}: {values[name]:.3g}" for name in SHOWN if name in values)
-        LOGGER.info("ana Step %d metrics: %s", number, numbers, extra={QUIET_ON_TERMINALS: True})
-
-
-def averages(found: list[EvaluatedBatch], *, neutrino_pixels: int = 0) -> dict[str, float]:
-    """Each metric averaged over entries with enough neutrino pixels, and the loss over full batches."""
-    wanted = torch.cat([evaluated.neutrino_pixels for evaluated in found]) >= neutrino_pixels
-    per_plane = torch.cat([evaluated.numbers for evaluated in found], dim=1)[:, wanted].mean(1)
-    numbers = torch.cat((per_plane.mean(0, keepdim=True), per_plane)).flatten()
-    losses = [evaluated.loss for evaluated in found if evaluated.loss is not None]
-    loss = {"loss": sum(losses) / len(losses)} if losses and not neutrino_pixels else {}
-    return {**dict(zip(KEYS, numbers.tolist(), strict=True)), **loss}
-
-
-def of_heads(found: list[EvaluatedBatch], keys: tuple[str, ...]) -> dict[str, float]:
-    """The metrics of the heads, averaged over full batches."""
-    rows = [evaluated.heads for evaluated in found if evaluated.heads is not None]
-    return (
-        {key: sum(column) / len(rows) for key, column in zip(keys, zip(*rows, strict=True), strict=True)}
-        if rows
-        else {}
-    )
+def _write_table(config: Configuration, folder: Path, scores: list[BatchScores], keys: tuple[str, ...]) -> None:
+    assert isinstance(config.mode, Inference)
+    table = MetricTable(folder / "ana_metrics.csv")
+    for number, each in enumerate(scores):
+        values = row(each, keys)
+        table.write(number, values)
+        if number % config.mode.logging_iteration == 0:
+            numbers = ", ".join(f"{name}: {values[name]:.3g}" for name in SHOWN if name in values)
+            LOGGER.info("ana Step %d metrics: %s", number, numbers, extra={QUIET_ON_TERMINALS: True})
+    table.close()

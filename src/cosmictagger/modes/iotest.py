@@ -13,6 +13,7 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.loading import BatchLoader, Purpose
+from cosmictagger.errors import ConfigurationError
 from cosmictagger.modes.sources import training_events
 from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.process_log import LOGGER
@@ -21,11 +22,29 @@ from cosmictagger.records.process_log import LOGGER
 def iotest(config: Configuration, folder: Path, processes: Processes) -> None:
     """Read and decode batches and log how fast that goes."""
     assert isinstance(config.mode, Iotest)
-    source = training_events(config)
-    order = "serial_access" if isinstance(source, SyntheticEvents) else "random_blocks"
+    source, first = training_events(config), config.mode.start_index
+    if first >= len(source):
+        raise ConfigurationError(
+            f"mode.start_index is {first}, but there are only {len(source)} events, counted from 0."
+        )
+    # As in the original, events are read at random; those from an index on are read in turn.
+    order = "serial_access" if first or isinstance(source, SyntheticEvents) else "random_blocks"
     loader = device_for(config).loader(config, source, order, processes, Purpose.reading)
     with closing(loader):
-        measure_reading(loader, config.run.iterations, log=LOGGER.info)
+        if first:
+            loader.restore({**loader.state(), "first": first})
+        report = measure_reading(loader, config.run.iterations, log=LOGGER.info)
+    if processes.is_distributed:
+        _log_together(processes.gather([report.images, report.seconds]), processes.size)
+
+
+def _log_together(reports: list[list[float]], processes: int) -> None:
+    """The speed of all processes, which each read their share of the batches."""
+    for rank, (images, seconds) in enumerate(reports):
+        share = images / processes
+        LOGGER.info("Process %d: %d images in %.4fs, %.2f images/s", rank, share, seconds, share / max(seconds, 1e-9))
+    images, seconds = reports[0][0], max(seconds for _, seconds in reports)
+    LOGGER.info("All processes: %d images in %.4fs, %.2f images/s", images, seconds, images / max(seconds, 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.data.loader import Source
 from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.errors import ConfigurationError
+from cosmictagger.records.process_log import LOGGER
 
 MAX_CACHED_BYTES = 2**30
 """The largest file to cache, in bytes of its pixels."""
@@ -34,18 +35,28 @@ def training_events(config: Configuration) -> EventFile | SyntheticEvents:
             raise ConfigurationError(f"data has the unknown type {type(other).__name__}.")
 
 
-def held_out_events(config: Configuration) -> EventFile | None:
-    """Events that are never trained on; None for noise."""
+def validation_events(config: Configuration) -> EventFile | None:
+    """Events to validate with during training; None for noise, and as in the original if there is no such file."""
     data = config.data
     match data:
         case Generated():
             return _generated(data, data.aux_events, data.generator_seed + 1)
         case Real():
-            return EventFile(Path(data.data_directory) / data.aux_file)
+            path = Path(data.data_directory) / data.aux_file
+            if not path.is_file():
+                LOGGER.warning("No validation: %s.", f"no file {path}" if data.aux_file else "data.aux_file is empty")
+                return None
+            return EventFile(path)
         case Synthetic():
             return None
         case other:
             raise ConfigurationError(f"data has the unknown type {type(other).__name__}.")
+
+
+def events_to_predict(config: Configuration) -> EventFile | None:
+    """The events of inference and visualize: generated ones that were not trained on, or ``data.file``; no noise."""
+    data = config.data
+    return EventFile(Path(data.data_directory) / data.file) if isinstance(data, Real) else validation_events(config)
 
 
 def _generated(data: Generated, events: int, seed: int) -> EventFile:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
+from cosmictagger.data.synthetic import SyntheticEvents
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.loading import Purpose
 from cosmictagger.modes.resuming import FoundCheckpoint, check_seed, find_checkpoint, is_restarted
-from cosmictagger.modes.sources import cached, held_out_events, training_events
+from cosmictagger.modes.sources import cached, training_events, validation_events
 from cosmictagger.networks.uresnet import UResNet, parameter_count
 from cosmictagger.processes.consistency import ConsistencyCheck
 from cosmictagger.processes.process_group import Processes
@@ -23,7 +24,7 @@ from cosmictagger.training.journal import Journal
 from cosmictagger.training.loop import Periods, Training
 from cosmictagger.training.metrics import KEYS
 from cosmictagger.training.optimizer import check_optimizer_state
-from cosmictagger.training.schedule import Schedule
+from cosmictagger.training.schedule import run_steps, schedule_for
 
 
 def train(config: Configuration, folder: Path, processes: Processes) -> None:
@@ -32,7 +33,7 @@ def train(config: Configuration, folder: Path, processes: Processes) -> None:
     with ExitStack() as resources:
         training = _training(config, config.mode, folder, processes, resources)
         resources.callback(training.journal.close)
-        training.run(config.run.iterations)
+        training.run(_iterations(config, training))
         _finish(config, training, folder)
 
 
@@ -44,8 +45,8 @@ def _training(config: Configuration, mode: Train, folder: Path, processes: Proce
     executor = device.executor(config, processes)
     network = executor.network
     LOGGER.info("Total number of trainable parameters in this network: %d", parameter_count(network))
-    source, aux = training_events(config), held_out_events(config)
-    order = "random_blocks" if aux else "serial_access"
+    source, aux = training_events(config), validation_events(config)
+    order = "serial_access" if isinstance(source, SyntheticEvents) else "random_blocks"
     loader = device.loader(config, cached(config, source), order, processes, Purpose.training)
     resources.callback(loader.close)
     held_out = None
@@ -61,7 +62,7 @@ def _training(config: Configuration, mode: Train, folder: Path, processes: Proce
         executor=executor,
         loader=loader,
         held_out=held_out,
-        schedule=Schedule(peak=mode.optimizer.learning_rate, minibatch_size=images, events=loader.events),
+        schedule=schedule_for(mode.optimizer, config.run, loader.events, max(len(source), len(aux or ()))),
         checkpoints=checkpoints,
         journal=_journal(config, mode, folder, images, found, processes),
         periods=_periods(config, mode, loader.joined, processes),
@@ -75,8 +76,14 @@ def _training(config: Configuration, mode: Train, folder: Path, processes: Proce
     training.restore(found.state, everything=found.is_own, restarted=found.is_own and is_restarted())
     LOGGER.info("Resumed from %s", found.path)
     # Iterations count from here, as in the original, unless a launcher restarted the job.
-    LOGGER.info("resumed at step %d, %d steps to go", training.step, training.left(config.run.iterations))
+    LOGGER.info("resumed at step %d, %d steps to go", training.step, training.left(_iterations(config, training)))
     return training
+
+
+def _iterations(config: Configuration, training: Training) -> int:
+    """The steps of this run: as many as configured, or as are left of the whole run's length."""
+    whole = run_steps(config.run, training.loader.events)
+    return config.run.iterations if whole is None else max(whole - training.began, 0)
 
 
 def _journal(

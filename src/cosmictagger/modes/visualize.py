@@ -9,29 +9,31 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import Array
 from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.displays.event import draw_event
-from cosmictagger.modes.evaluation import entries_from, evaluate_entries, trained_executor
-from cosmictagger.modes.sources import held_out_events
+from cosmictagger.modes.evaluation import entries_from, evaluate_entries, share_of, trained_executor
+from cosmictagger.modes.sources import events_to_predict
 from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from cosmictagger.records.process_log import LOGGER
 
 
 def visualize(config: Configuration, folder: Path, processes: Processes) -> None:
-    """Draw held-out events, with predictions if there are weights."""
+    """Draw events, with predictions if there are weights; several processes divide them."""
     assert isinstance(config.mode, Visualize)
-    source = held_out_events(config)
+    source = events_to_predict(config)
     assert source is not None
     with source as file:
-        entries = entries_from(file, config.mode.start_index, config.mode.events)
+        entries = share_of(entries_from(file, config.mode.start_index, config.mode.events), processes)
         if config.mode.weights_location or Checkpoints(folder / "checkpoints").latest() is not None:
-            _draw_judged(config, folder, file, entries)
+            _draw_judged(config, folder, file, entries, processes)
         else:
             LOGGER.info("No checkpoint file found, drawing only charge and label")
             _draw_plain(config, folder, file, entries)
 
 
-def _draw_judged(config: Configuration, folder: Path, file: EventFile, entries: list[int]) -> None:
-    executor = trained_executor(config, folder)
+def _draw_judged(
+    config: Configuration, folder: Path, file: EventFile, entries: list[int], processes: Processes
+) -> None:
+    executor = trained_executor(config, folder, processes)
     for evaluated in evaluate_entries(executor, file, entries, config):
         for image, label, prediction, entry in zip(
             evaluated.batch.image,

@@ -126,8 +126,9 @@ class Core(nn.Module):
         self.downsample = _downsample(network, style, channels, deeper)
         self.main_module = Core(network, style, depth - 1, deeper)
         self.upsample = _upsample(network, style, deeper, channels)
-        self.connection = _connection(network, style, channels)
+        # In the original's order, which its checkpoints follow: the optimizer's state is listed by position.
         self.up_blocks = BlockSeries(style, channels, network.blocks_per_layer, residual=network.residual)
+        self.connection = _connection(network, style, channels)
 
     def forward(self, x: Tensor, levels: list[Tensor] | None = None) -> Tensor:
         """Run down, through the levels below, and up; appends each level's output to ``levels``, deepest first."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from cosmictagger.errors import CheckpointError
+from cosmictagger.records.original_files import as_read, as_written
 from pilotage import write_whole
 
 INDEX = "checkpoint"
@@ -31,7 +32,7 @@ class Checkpoints:
     def save(self, step: int, state: Mapping[str, Any]) -> Path:
         """Write a checkpoint and the index, then remove old checkpoints."""
         path = self.folder / self._name(step)
-        write_whole(path, lambda file: torch.save(dict(state), file))
+        write_whole(path, lambda file: torch.save(as_written(state), file))
         # A higher step is left from an abandoned attempt, so it is older than the new checkpoint.
         steps = sorted(self._steps_of(self.instance), key=lambda each: (each > step, -each))
         names = [self._name(each) for each in steps[: self.keep]]
@@ -111,12 +112,10 @@ def _named_by_index(folder: Path) -> Path | None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Load a checkpoint without executing anything in it."""
+    """Load a checkpoint, ours or the original's, under our names and without executing anything in it."""
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = _content(path)
     except Exception as error:
-        if "numpy" in str(error):
-            return _original(path)
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise CheckpointError(
             f"{path} cannot be read as a checkpoint ({reason}). If it is truncated or damaged, remove it to resume "
@@ -124,15 +123,14 @@ def load(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(state, dict) or "state_dict" not in state:
         raise CheckpointError(f"{path} is not a checkpoint of CosmicTagger: it has no state_dict.")
-    return state
+    return as_read(state)
 
 
-def _original(path: Path) -> dict[str, Any]:
-    """Load a checkpoint of the original, whose learning rate is a numpy number; no other types are allowed."""
+def _content(path: Path) -> Any:
+    """The content of a file, of torch's types and numpy's numbers: the original's learning rates are such."""
     import numpy as np
     from numpy._core.multiarray import scalar
 
     kinds: list[Any] = [scalar, np.dtype, type(np.dtype(np.float64))]
     with torch.serialization.safe_globals(kinds):
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    return state
+        return torch.load(path, map_location="cpu", weights_only=True)

@@ -18,13 +18,13 @@ QUIET_ON_TERMINALS = "step"
 
 
 @contextmanager
-def process_log(folder: Path, *, writes: bool = True) -> Iterator[logging.Logger]:
-    """Log to ``process.log`` and to the console; only one of several processes writes."""
+def process_log(folder: Path, *, writes: bool = True, console: bool = True) -> Iterator[logging.Logger]:
+    """Log to ``process.log`` and, unless told otherwise, to the console; only one of several processes writes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handlers: list[logging.Handler] = [logging.NullHandler()]
         if writes:
-            handlers = [logging.FileHandler(folder / "process.log"), _Console()]
+            handlers = [logging.FileHandler(folder / "process.log"), *([_Console()] if console else [])]
     except OSError as error:
         raise ConfigurationError(
             f"output_dir={folder} cannot be written to ({error.strerror}). Choose another folder."

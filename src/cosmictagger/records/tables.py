@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -16,13 +16,16 @@ class MetricTable:
     def __init__(self, path: Path, *, resumed_at: int = 0) -> None:
         self._path = path
         self._kept = _rows_before(path, resumed_at)
+        """The rows of an earlier run, by column: it may have been the original's, with other columns."""
         self._file: TextIO | None = None
+        self._columns: tuple[str, ...] = ()
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Add the line of a step."""
         if self._file is None:
             self._file = self._open(values)
-        self._file.write(",".join([str(step), *(f"{value:.5f}" for value in values.values())]) + "\n")
+        numbers = {name: f"{value:.5f}" for name, value in values.items()}
+        self._file.write(_line(str(step), numbers, self._columns))
         self._file.flush()
 
     def close(self) -> None:
@@ -31,20 +34,28 @@ class MetricTable:
             self._file.close()
 
     def _open(self, values: Mapping[str, float]) -> TextIO:
-        header = ",".join(["step", *values])
-        columns = header.count(",")
-        rows = [row for row in self._kept if row.count(",") == columns]
-        write_whole(self._path, "".join(f"{line}\n" for line in (header, *rows)).encode())
+        earlier = dict.fromkeys(name for _, row in self._kept for name in row if name not in values)
+        self._columns = (*values, *earlier)
+        lines = [",".join(["step", *self._columns]) + "\n"]
+        lines += [_line(step, row, self._columns) for step, row in self._kept]
+        write_whole(self._path, "".join(lines).encode())
         return self._path.open("a")
 
 
-def _rows_before(path: Path, step: int) -> list[str]:
-    """The lines of a table before a step, without a line that a crash truncated."""
+def _line(step: str, row: Mapping[str, str], columns: Sequence[str]) -> str:
+    """A row; columns that only other rows have stay empty."""
+    return ",".join([step, *(row.get(name, "") for name in columns)]) + "\n"
+
+
+def _rows_before(path: Path, step: int) -> list[tuple[str, dict[str, str]]]:
+    """The rows of a table before a step, without a line that a crash truncated."""
     if step == 0 or not path.is_file():
         return []
-    rows = []
-    for line in path.read_text().split("\n")[1:-1]:
+    header, *lines = path.read_text().split("\n")[:-1] or [""]
+    names, rows = header.split(",")[1:], []
+    for line in lines:
+        number, *values = line.split(",")
         with contextlib.suppress(ValueError):
-            if int(line.split(",")[0]) < step:
-                rows.append(line)
+            if int(number) < step:
+                rows.append((number, dict(zip(names, values, strict=False))))
     return rows

@@ -17,6 +17,7 @@ from cosmictagger.devices.loading import BatchLoader
 from cosmictagger.processes.consistency import ConsistencyCheck
 from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints
+from cosmictagger.records.original_files import in_order, parameter_names, schedule_fields
 from cosmictagger.records.progress import Bar, progress
 from cosmictagger.records.summaries import IMAGE_PERIOD
 from cosmictagger.records.trace import TRACED, traced
@@ -175,14 +176,17 @@ class Training:
             "global_step": self.step,
             "began": self.began,
             **self.executor.state(),
-            "scheduler": {"last_epoch": self.step, "peak": float(self.schedule.peak)},
+            "scheduler": schedule_fields(self.step, self.schedule.rate(self.step)),
             "data": {"train": self.loader.state(), "held_out": held_out, "samples": self.samples},
             "random": torch.get_rng_state(),
         }
 
     def restore(self, state: dict[str, Any], *, everything: bool = True, restarted: bool = False) -> None:
         """Resume; without ``everything`` the data start over, and ``restarted`` runs finish an earlier attempt."""
-        self.executor.restore({**state, "state_dict": self._own_weights(state)})
+        weights = self._own_weights(state)
+        parameters = dict(self.executor.network.named_parameters())
+        optimizer = in_order(state.get("optimizer") or {}, parameter_names(weights), parameters)
+        self.executor.restore({**state, "state_dict": weights, "optimizer": optimizer})
         self.step = int(state["global_step"])
         self.began = int(state.get("began", 0)) if restarted else self.step
         if not everything or "data" not in state:

@@ -40,7 +40,7 @@ class _BalancedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, scheme: LossBalanceScheme) -> Tensor:
         """Compute the loss and its gradient."""
-        logs = torch.log_softmax(scores.float(), dim=1)
+        logs = torch.log_softmax(scores.to(torch.promote_types(scores.dtype, torch.float32)), dim=1)
         probabilities = logs.exp()
         chosen = [labels == kind for kind in range(scores.shape[1])]
         entropy = -_picked(logs, chosen)
@@ -67,14 +67,14 @@ def pixel_weights(scheme: LossBalanceScheme, probabilities: Tensor, chosen: list
         case LossBalanceScheme.light:
             return _sum([mask * weight for mask, weight in zip(chosen, LIGHT, strict=True)])
         case LossBalanceScheme.even:
-            return _sum([mask * _even(mask) for mask in chosen])
+            return _sum([mask * _even(mask, probabilities.dtype) for mask in chosen])
         case LossBalanceScheme.none:
             return torch.ones_like(probabilities[:, 0])
 
 
-def _even(mask: Tensor) -> Tensor:
+def _even(mask: Tensor, kind: torch.dtype) -> Tensor:
     """The weight of each pixel of a class, by plane."""
-    counts = _per_plane(mask).sum(1).float()
+    counts = _per_plane(mask).sum(1).to(kind)
     return (EVEN / (counts + 1.0)).repeat_interleave(len(mask) // PLANES).view(-1, 1, 1)
 
 

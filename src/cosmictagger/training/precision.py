@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cosmictagger.configuration.choices import Precision
+from cosmictagger.configuration.choices import ComputeMode, Precision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +29,17 @@ NUMBER_TYPES = {
     Precision.bfloat16: NumberTypes(activations=torch.bfloat16),
     Precision.float16: NumberTypes(activations=torch.float16, weights=torch.float16),
 }
+
+
+def number_types(precision: Precision, compute_mode: ComputeMode, *, trains: bool) -> NumberTypes:
+    """The number types of a run.
+
+    Float16 weights lose Adam's small updates unless they are rounded at random, as on an IPU. Elsewhere, training in
+    float16 keeps float32 weights and scales the loss.
+    """
+    if precision is Precision.float16 and trains and compute_mode is not ComputeMode.IPU:
+        return NUMBER_TYPES[Precision.mixed]
+    return NUMBER_TYPES[precision]
 
 
 def type_name(kind: torch.dtype) -> str:

@@ -1,11 +1,14 @@
 """Updates weights from gradients.
 
 Stochastic rounding: an update smaller than half a step of a narrow type is lost when rounded to nearest. Rounded up or
-down at random, in proportion to the remainder, it is preserved on average.
+down at random, in proportion to the remainder, it is preserved on average. The random numbers are a function of the
+update, the weight's name and its position, so that replicas and instances, whose streams differ, round alike and keep
+equal weights.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -23,6 +26,10 @@ NO_LIMIT = float("inf")
 
 _DROPPED_BITS = {torch.float16: 13, torch.bfloat16: 16}
 """Mantissa bits of float32 that the type lacks."""
+
+_BITS, _LOW_BITS = 32, 0xFFFFFFFF
+_FACTORS = (0x7FEB352D, 0x31848BAB)
+"""Odd, and small enough that their product with 32 bits fits in int64."""
 
 
 @torch.no_grad()
@@ -49,7 +56,9 @@ def update(
             trained = [name for name in group.parameters if name in gradients]
             for names in _portions(trained, parameters, group.rule.slots, slots):
                 with (
-                    rounded([parameters[name] for name in names], at_random=plan.stochastic_rounding) as targets,
+                    rounded(
+                        {name: parameters[name] for name in names}, updates if plan.stochastic_rounding else None
+                    ) as targets,
                     _slots_on_device(names, parameters, group.rule.slots, slots) as brought,
                 ):
                     found = [gradients[name] for name in names]
@@ -104,21 +113,35 @@ def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tens
 
 
 @contextmanager
-def rounded(parameters: Sequence[Tensor], *, at_random: bool) -> Iterator[list[Tensor]]:
-    """Targets for an in-place update; with stochastic rounding, float32 copies that are rounded at the end."""
-    if not at_random:
-        yield list(parameters)
+def rounded(parameters: Mapping[str, Tensor], update: Tensor | None) -> Iterator[list[Tensor]]:
+    """Targets for an in-place update; given its number, narrow ones are float32 copies, then rounded at random."""
+    if update is None:
+        yield list(parameters.values())
         return
-    wide = [parameter.float() if parameter.dtype in _DROPPED_BITS else parameter for parameter in parameters]
+    wide = [each.float() if each.dtype in _DROPPED_BITS else each for each in parameters.values()]
     yield wide
-    for parameter, target in zip(parameters, wide, strict=True):
+    for (name, parameter), target in zip(parameters.items(), wide, strict=True):
         if target is not parameter:
-            parameter.copy_(round_at_random(target, parameter.dtype))
+            parameter.copy_(round_at_random(target, parameter.dtype, update, name))
 
 
-def round_at_random(values: Tensor, dtype: torch.dtype) -> Tensor:
+def round_at_random(values: Tensor, dtype: torch.dtype, update: Tensor, name: str) -> Tensor:
     """Round float32 values to a narrower type: each becomes one of its two neighbours, the nearer one more often."""
     step = 1 << _DROPPED_BITS[dtype]
-    noise = torch.randint_like(values, step, dtype=torch.int32)
+    noise = (_random_bits(values, update, name) >> (_BITS - _DROPPED_BITS[dtype])).to(torch.int32)
     bits = (values.view(torch.int32) + noise) & -step
     return bits.view(torch.float32).to(dtype)
+
+
+def _random_bits(values: Tensor, update: Tensor, name: str) -> Tensor:
+    """32 bits for each value of a weight, different in each update: a hash, the same in every process."""
+    places = torch.arange(values.numel(), dtype=torch.int64, device=values.device).view(values.shape)
+    key = _mixed(_mixed(update.to(torch.int64) & _LOW_BITS) ^ zlib.crc32(name.encode()))
+    return _mixed(_mixed(places & _LOW_BITS) ^ key)
+
+
+def _mixed(bits: Tensor) -> Tensor:
+    """A permutation of 32-bit numbers in which each bit depends on all others."""
+    for factor in _FACTORS:
+        bits = ((bits ^ (bits >> 16)) * factor) & _LOW_BITS
+    return bits ^ (bits >> 15)

@@ -34,25 +34,21 @@ REFUSED = [
     (["framework.distributed_mode=horovod"], "horovod"),
     (["run.distributed=true"], "Start it with torchrun, mpirun, srun or poprun"),
     (["run.horovod_num_groups=2"], "horovod"),
-    (["run.compute_mode=DPCPP"], "now called XPU"),
+    (["run.compute_mode=DPCPP"], "finds no Intel card (xpu). Use run.compute_mode=CPU"),
     (["run.lazy_mode=true"], "HPU"),
     (["run.num_replicas=2"], "IPU"),
     (["run.stages=2"], "IPU"),
     (["run.compute_mode=IPU", "run.num_replicas=0"], "at least 1"),
     (["run.compute_mode=IPU", "run.num_replicas=3"], "Use a multiple of 3"),
     (["run.compute_mode=IPU", "run.stages=15"], "depth 6 can be split into"),
-    (["run.compute_mode=HPU", "run.precision=mixed"], "Gaudi's native type is bfloat16"),
-    (["run.compute_mode=HPU", "run.precision=float16"], "mixed or bfloat16"),
     (["network.vertex=true", "network.depth=1"], "network.depth is 1"),
     (["data=synthetic", "network.event_label=true"], "need events with a neutrino"),
-    (["run.precision=mixed"], "bfloat16 or float32"),
-    (["run.precision=float16"], "mixed or bfloat16"),
     (['run.id=""'], "use run.id=NAME"),
     (["mode.name=inference"], "Use mode=inference"),
     (["framework.name=tensorflow"], "does not fit framework=torch"),
     (["data.synthetic=true"], "Use data=synthetic"),
     (["mode=visualize", "mode.events=0"], "mode.events is 0"),
-    (["mode=iotest", "mode.start_index=3"], "no meaning for mode=iotest"),
+    (["mode=iotest", "mode.start_index=-1"], "mode.start_index is -1"),
     (["mode=inference"], "Train first"),
     (["mode.weights_location=/nowhere"], "mode.weights_location=/nowhere holds no checkpoint"),
     (["data.generator_seed=-1"], "at least 0"),
@@ -74,6 +70,21 @@ REFUSED = [
     (["data.aux_events=1"], "data.aux_events is 1"),
     (["data=real"], "No file /data/datasets/SBND/cosmic_tagging_1/cosmic_tagging_train.h5"),
     (["data=synthetic", "mode=visualize"], "nothing to show"),
+    (["run.run_length=-1"], "run.run_length is -1"),
+    (["run.run_length=3", "run.iterations=5"], "Use one of them"),
+    (
+        ["mode.optimizer.lr_schedule.name=flat", "mode.optimizer.learning_rate=0.1"],
+        "Use mode.optimizer.lr_schedule.peak_learning_rate",
+    ),
+    (
+        ["mode.optimizer.lr_schedule.name=flat", "mode.optimizer.lr_schedule.decay_floor=1e-5"],
+        "name=standard or one_cycle",
+    ),
+    (["mode.optimizer.lr_schedule.peak_learning_rate=0.1"], "no meaning for the schedule warmup"),
+    (
+        ["mode.optimizer.lr_schedule.name=standard", "mode.optimizer.lr_schedule.peak_learning_rate=0"],
+        "positive and finite",
+    ),
 ]
 
 
@@ -98,6 +109,12 @@ def test_a_missing_card_is_refused():
         [],
         ["mode=visualize", "run.precision=float16"],
         ["run.precision=bfloat16"],
+        ["run.precision=float16"],
+        ["run.precision=mixed"],
+        ["run.compute_mode=HPU", "run.precision=float16"],
+        ["mode=iotest", "mode.start_index=3"],
+        ["run.run_length=3", "run.run_units=iteration"],
+        ["mode.optimizer.lr_schedule.name=one_cycle", "mode.optimizer.lr_schedule.min_learning_rate=1e-4"],
         ["data=synthetic"],
         ["network.depth=6", "data.downsample=1"],
         ["network.conv_mode=conv_3D", "network.normalization=layer"],
@@ -114,6 +131,15 @@ def test_a_minibatch_larger_than_the_file_is_refused(tmp_path):
     check(configured([*words, "run.minibatch_size=2"]))
     with pytest.raises(ConfigurationError, match="which holds 2 events"):
         check(configured([*words, "run.minibatch_size=3"]))
+
+
+def test_a_missing_validation_file_is_allowed(tmp_path):
+    generate_file(tmp_path / "two.h5", events=2, seed=1)
+    words = ["data=real", f"data.data_directory={tmp_path}", "data.file=two.h5"]
+    check(configured([*words, "data.aux_file=missing.h5"]))
+    check(configured([*words, 'data.aux_file=""']))
+    with pytest.raises(ConfigurationError, match=r"No file .*missing\.h5"):
+        check(configured([*words, "data.file=missing.h5", "data.aux_file=two.h5"]))
 
 
 def test_a_network_too_deep_for_the_images_of_a_file_is_refused(tmp_path):

@@ -13,7 +13,7 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 from cosmictagger.devices.choosing import device_for, environment_for
 from cosmictagger.devices.eager import EagerExecutor
-from cosmictagger.errors import ConfigurationError
+from cosmictagger.devices.xpu import XpuDevice
 from pilotage import World
 
 SMALL = replace(A21, depth=0, n_initial_filters=2, bottleneck_deepest=2)
@@ -42,9 +42,8 @@ def test_float16_holds_its_weights_in_float16():
     assert executor.placement().precision == "float16 activations, float16 weights (not run)"
 
 
-def test_a_mode_without_a_device_is_refused():
-    with pytest.raises(ConfigurationError, match="DPCPP is not supported"):
-        executor_of(Train(), compute_mode=ComputeMode.DPCPP)
+def test_an_old_name_of_intels_cards_means_xpu():
+    assert isinstance(device_for(configured(Train(), compute_mode=ComputeMode.DPCPP)), XpuDevice)
 
 
 def test_an_ipu_gets_a_wrapped_network_with_the_configured_optimizer():

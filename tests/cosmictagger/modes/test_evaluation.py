@@ -14,10 +14,12 @@ from cosmictagger.data.larcv.event_file import EventFile
 from cosmictagger.devices.choosing import device_for
 from cosmictagger.devices.executor import Evaluation
 from cosmictagger.errors import CheckpointError, ConfigurationError
-from cosmictagger.modes.evaluation import entries_from, evaluate_entries, trained_executor
+from cosmictagger.modes.evaluation import entries_from, evaluate_entries, share_of, trained_executor
 from cosmictagger.networks.uresnet import stack_planes
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.records.checkpoints import Checkpoints
 from cosmictagger.training.metrics import KEYS, image_metrics
+from pilotage import World
 
 SETTINGS = [
     "run.id=test",
@@ -112,10 +114,17 @@ def test_the_weights_of_a_run_are_loaded(config, tmp_path):
     source = device_for(config).executor(config)
     weights = {name: value + 1 for name, value in source.state()["state_dict"].items()}
     Checkpoints(tmp_path / "checkpoints").save(7, {"state_dict": weights, "global_step": 7})
-    executor = trained_executor(config, tmp_path)
+    executor = trained_executor(config, tmp_path, Processes())
     torch.testing.assert_close(dict(executor.state()["state_dict"]), weights, rtol=0, atol=0)
 
 
 def test_a_run_without_a_checkpoint_cannot_be_evaluated(config, tmp_path):
     with pytest.raises(CheckpointError, match="No checkpoint in"):
-        trained_executor(config, tmp_path)
+        trained_executor(config, tmp_path, Processes())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_shares_joined_by_rank_are_all_entries_in_order(size):
+    shares = [share_of(list(range(7)), Processes(world=World(rank=rank, size=size))) for rank in range(size)]
+    assert [entry for share in shares for entry in share] == list(range(7))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1

@@ -1,5 +1,13 @@
-"""The original's networks, which process plane after plane."""
+"""The original's networks, which process plane after plane, and their reference values."""
 
+import json
+import math
+import os
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -7,7 +15,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from cosmictagger.configuration.choices import Connection, ConvMode, DownSampling, UpSampling
-from cosmictagger.networks.uresnet import UResNet
+from cosmictagger.configuration.network import PRESETS
+from cosmictagger.networks.uresnet import UResNet, build
+from cosmictagger.records.original_files import our_name
 
 
 class Plain:
@@ -106,3 +116,78 @@ class Plain:
 def plain_network() -> type[Plain]:
     """The class of the original's network."""
     return Plain
+
+
+MASK = np.uint64(0xFFFFFFFF)
+
+
+def hashed(name, count):
+    """Numbers in (-1, 1) that depend only on a name and the position."""
+    bits = (np.arange(count, dtype=np.uint64) + np.uint64(zlib.crc32(name.encode()))) & MASK
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits ^= bits >> np.uint64(shift)
+        bits = (bits * np.uint64(factor)) & MASK
+    bits ^= bits >> np.uint64(16)
+    return (bits + 0.5) / 2**31 - 1
+
+
+def weight(name, shape):
+    values = hashed(name, math.prod(shape)).reshape(shape)
+    if len(shape) > 1:
+        return values * math.sqrt(3 / math.prod(shape[1:]))
+    return 1 + 0.25 * values if name.endswith("norm.weight") else 0.1 * values
+
+
+class ReferenceCase:
+    """One network of the original."""
+
+    def __init__(self, values):
+        self.values = values
+        self.options = replace(PRESETS[values["preset"]], **values["changed_fields"])
+        self.names = [row[1] for row in values["parameters"]]
+        """The original's names, in the order of its optimizer."""
+        self.weights = {name: torch.from_numpy(weight(name, shape)) for _, name, shape, *_ in values["parameters"]}
+
+    def network(self, kind):
+        """Our network with the original's weights."""
+        network = build(self.options, kind).to(kind)
+        given = {our_name(name): tensor.to(kind) for name, tensor in self.weights.items()}
+        missing, unexpected = network.load_state_dict(given, strict=False)
+        assert not unexpected
+        assert not [name for name in missing if "running" not in name and "tracked" not in name]
+        return network
+
+
+@pytest.fixture(scope="session", name="hashed")
+def hash_function():
+    """The formula behind the reference's weights."""
+    return hashed
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """Reference values of the original, if present; the repository does not hold them."""
+    place = Path(os.environ.get("COSMICTAGGER_PARITY_FILE", ""))
+    if not place.is_file():
+        pytest.skip("COSMICTAGGER_PARITY_FILE names no file")
+    return json.loads(place.read_text())
+
+
+@pytest.fixture(scope="module")
+def events(reference):
+    """The images and labels behind the reference values."""
+    place = Path(os.environ.get("COSMICTAGGER_REAL_FILE", ""))
+    if not place.is_file():
+        pytest.skip("COSMICTAGGER_REAL_FILE names no file")
+    pytest.importorskip("h5py")
+    from cosmictagger.data.larcv.event_file import EventFile
+
+    wanted = reference["recipe"]["input"]
+    with EventFile(place) as file:
+        batch = file.dense_batch(wanted["events"], wanted["downsample"])
+    return torch.from_numpy(batch.image), torch.from_numpy(batch.label)
+
+
+@pytest.fixture(scope="module")
+def case(reference, request):
+    return ReferenceCase(reference["cases"][request.param])

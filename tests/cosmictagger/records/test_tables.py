@@ -26,3 +26,11 @@ def test_a_resumed_run_has_no_repeated_or_truncated_lines(tmp_path):
 def test_a_new_run_starts_a_new_table(tmp_path):
     written(tmp_path / "a.csv", range(9))
     assert written(tmp_path / "a.csv", [0]) == "step,loss,mIoU\n0,0.00000,1.00000\n"
+
+
+def test_rows_of_the_original_are_kept_with_their_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("step,loss,io_fetch_time\n0,4.00000,0.10000\n1,3.00000,0.20000\n2,2.00000,0.30000\n")
+    assert written(path, [2], resumed_at=2) == (
+        "step,loss,mIoU,io_fetch_time\n0,4.00000,,0.10000\n1,3.00000,,0.20000\n2,0.50000,1.00000,\n"
+    )

@@ -23,7 +23,7 @@ from cosmictagger.training.journal import Journal
 from cosmictagger.training.loop import Periods, Training
 from cosmictagger.training.optimizer import build_optimizer
 from cosmictagger.training.precision import NUMBER_TYPES
-from cosmictagger.training.schedule import Schedule
+from cosmictagger.training.schedule import WarmUp
 from pilotage import World
 
 NETWORK = replace(A21, depth=1, n_initial_filters=2, bottleneck_deepest=3, blocks_deepest_layer=1, blocks_per_layer=1)
@@ -58,7 +58,7 @@ class Run:
             executor=work,
             loader=data,
             held_out=held_out,
-            schedule=Schedule(peak=1e-2, minibatch_size=2, events=20),
+            schedule=WarmUp(peak=1e-2, minibatch_size=2, events=20),
             checkpoints=Checkpoints(self.folder / "checkpoints"),
             journal=journal,
             periods=Periods(**{"validation": 2, "checkpoint": 3} | periods),

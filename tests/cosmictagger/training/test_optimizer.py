@@ -3,23 +3,59 @@
 import pytest
 import torch
 
-from cosmictagger.configuration.choices import OptimizerKind
-from cosmictagger.errors import CheckpointError
-from cosmictagger.training.optimizer import build_optimizer, check_optimizer_state, set_rate
+import poptorch
+from cosmictagger.configuration.choices import OptimizerKind, ScheduleKind
+from cosmictagger.configuration.mode import LrSchedule, Optimizer
+from cosmictagger.errors import CheckpointError, ConfigurationError
+from cosmictagger.training.optimizer import build_optimizer, check_optimizer_state, is_newer, set_rate
+
+
+def built(kind, **settings):
+    return build_optimizer(OptimizerKind[kind], [torch.nn.Parameter(torch.ones(2))], 1e-3, **settings)
 
 
 def test_the_configured_optimizer_is_built_and_its_rate_can_be_set():
-    weight = torch.nn.Parameter(torch.ones(2))
-    adam = build_optimizer(OptimizerKind.adam, [weight], 1e-3)
-    rmsprop = build_optimizer(OptimizerKind.rmsprop, [weight], 1e-3)
+    adam, rmsprop = built("adam"), built("rmsprop")
     assert isinstance(adam, torch.optim.Adam)
     assert isinstance(rmsprop, torch.optim.RMSprop)
+    assert (adam.defaults["betas"], adam.defaults["eps"]) == ((0.9, 0.999), 1e-8)
     assert rmsprop.defaults["eps"] == 1e-4
     set_rate(adam, 0.5)
     assert adam.param_groups[0]["lr"] == 0.5
 
 
-@pytest.mark.parametrize(("made_by", "asked_for"), [("adam", "rmsprop"), ("rmsprop", "adam")])
+def test_version_21_has_its_own_settings():
+    adam = built("adam", newer=True)
+    assert (adam.defaults["betas"], adam.defaults["eps"]) == ((0.8, 0.9), 1e-6)
+    assert built("rmsprop", newer=True).defaults["eps"] == 1e-6
+    assert built("adadelta").defaults["eps"] == 1e-6
+    assert type(built("adagrad")) is torch.optim.Adagrad
+    assert built("sgd").defaults["momentum"] == 0
+    assert not is_newer(Optimizer())
+    assert is_newer(Optimizer(lr_schedule=LrSchedule(name=ScheduleKind.flat)))
+
+
+@pytest.mark.parametrize("kind", OptimizerKind)
+def test_every_optimizer_lowers_a_loss(kind):
+    weight = torch.nn.Parameter(torch.tensor([2.0, -1.0]))
+    optimizer = build_optimizer(kind, [weight], 0.05)
+    for _ in range(20):
+        optimizer.zero_grad()
+        weight.square().sum().backward()
+        optimizer.step()
+    assert weight.square().sum() < 5
+    check_optimizer_state(kind, optimizer.state_dict())
+
+
+def test_poptorchs_optimizers_are_used_as_far_as_it_has_them():
+    assert isinstance(built("sgd", family=poptorch.optim), poptorch.optim.SGD)
+    assert built("lamb", family=poptorch.optim).param_groups[0]["max_weight_norm"] == 10
+    for kind in ("adagrad", "adadelta", "lars"):
+        with pytest.raises(ConfigurationError, match="PopTorch has adam, rmsprop, sgd and lamb"):
+            built(kind, family=poptorch.optim)
+
+
+@pytest.mark.parametrize(("made_by", "asked_for"), [("adam", "rmsprop"), ("rmsprop", "adam"), ("adadelta", "rmsprop")])
 def test_the_state_of_another_optimizer_is_refused(made_by, asked_for):
     weight = torch.nn.Parameter(torch.ones(2))
     optimizer = build_optimizer(OptimizerKind[made_by], [weight], 1e-3)

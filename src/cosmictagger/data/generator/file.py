@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import multiprocessing
+import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +23,12 @@ from cosmictagger.errors import DataError
 
 GENERATOR_VERSION = 2
 """Part of the file name: another version generates other events."""
+MARKER = "made-by-cosmictagger.txt"
+"""A file in every folder that we created."""
+
+_GENERATED = re.compile(r"\.?generated_v\d+_seed\d+_\d+\.(h5|lock|h5\.\d+\.part)")
+"""Files of folders that were created before there was a marker."""
+
 _EVENTS_PER_TASK = 8
 _GUARD = "Put the script's main code under `if __name__ == '__main__':`, or leave workers at 1."
 
@@ -32,24 +41,51 @@ def generated_file(
     if not path.is_file():
         # Before the lock: the parent of such a process holds it until its workers are done.
         _check_guard(workers)
+        _claim(path.parent)
         with _locked(path):
             if not path.is_file():
                 generate_file(path, events=events, seed=seed, workers=workers, progress=progress)
     return path
 
 
+def _claim(folder: Path) -> None:
+    """Create a folder for generated events; raises if it exists and is not ours."""
+    try:
+        if not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            # With its marker from the start: another process may look at it at any time.
+            ours = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+            (ours / MARKER).write_text("CosmicTagger created this folder for the events that it generates.\n")
+            ours.chmod(0o755)
+            try:
+                ours.rename(folder)
+            except OSError:
+                shutil.rmtree(ours)
+        names = {path.name for path in folder.iterdir()}
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    if MARKER not in names and not (names and all(map(_GENERATED.fullmatch, names))):
+        raise DataError(
+            f"{folder} exists, and CosmicTagger did not create it: events are generated only into a folder of their "
+            "own. Name one that does not exist yet with data.data_directory, or use data=real to read your own files."
+        )
+
+
+def _unwritable(folder: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{folder} cannot be written to ({error.strerror}), but generated events are stored there. Choose another "
+        "data.data_directory."
+    )
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Keep other processes of this machine from generating the same file."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         # Opened without truncating: another program may keep something in the lock file.
         lock = path.with_suffix(".lock").open("a")
     except OSError as error:
-        raise DataError(
-            f"{path.parent} cannot be written to ({error.strerror}), but generated events are stored there. Choose "
-            "another data.data_directory."
-        ) from None
+        raise _unwritable(path.parent, error) from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

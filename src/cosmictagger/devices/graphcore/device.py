@@ -38,6 +38,8 @@ class GraphcoreDevice:
         if by_popdist:
             popdist.init()
         world = pilotage.world_here()
+        if not by_popdist and not run.distributed:
+            return Processes()
         if world.size > 1 and not (by_popdist and dist.is_initialized()):
             # Values of the host go through gloo.
             connect(world, "gloo")

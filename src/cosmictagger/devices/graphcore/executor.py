@@ -17,7 +17,7 @@ from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import AnyBatch, PaddedBatch
 from cosmictagger.devices.executor import Evaluation, Outcome, Placement
 from cosmictagger.devices.graphcore.model import LossInForward
-from cosmictagger.devices.graphcore.optimizer_state import as_poptorch, as_torch, has_stepped
+from cosmictagger.devices.graphcore.optimizer_state import SLOTS, as_poptorch, as_torch, has_stepped
 from cosmictagger.devices.graphcore.options import local_replicas, options_for
 from cosmictagger.devices.graphcore.stages import begin_stages
 from cosmictagger.devices.inputs import joined_tensors, tensors, truth_tensors
@@ -185,7 +185,10 @@ class PopTorchExecutor:
 
     def _lost_updates(self) -> tuple[str, ...]:
         """A problem if the configured optimizer never stepped."""
-        if self._optimizer is None or not self._updates or has_stepped(self._optimizer.state_dict()):
+        if self._optimizer is None or not self._updates or not SLOTS[self._kind]:
+            # Without a state, such as SGD's, nothing shows who stepped.
+            return ()
+        if has_stepped(self._optimizer.state_dict()):
             return ()
         name = type(self._optimizer).__name__
         return (f"optimizer: {name} was asked for and never stepped: the wrapper trains with another one",)

@@ -20,7 +20,7 @@ from cosmictagger.data.loader import Loader, Source
 from cosmictagger.devices.graphcore.options import options_for
 from cosmictagger.devices.loading import event_loader, planes_first
 from cosmictagger.processes.process_group import Processes
-from cosmictagger.training.precision import NUMBER_TYPES
+from cosmictagger.training.precision import number_types
 
 BYTES_PER_IMAGE_PIXEL, BYTES_PER_FILLED_PIXEL = 5, 9
 """Charge and label of each pixel; a filled pixel that is sent by itself also needs its index."""
@@ -91,7 +91,7 @@ def poptorch_loader(
     """The batches of a source, each with everything that one call of the model consumes."""
     pixels = pixels_to_send(config, source) if training else None
     accumulation = config.mode.optimizer.gradient_accumulation if training and isinstance(config.mode, Train) else 1
-    numbers = NUMBER_TYPES[config.run.precision]
+    numbers = number_types(config.run.precision, config.run.compute_mode, trains=training)
     options = options_for(config.run, numbers, [], accumulation=accumulation, training=training)
     return PopTorchLoader(event_loader(config, source, order, processes, pixels=pixels), options, accumulation)
 

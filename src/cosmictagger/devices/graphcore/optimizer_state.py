@@ -13,6 +13,8 @@ from cosmictagger.configuration.choices import OptimizerKind
 SLOTS = {
     OptimizerKind.adam: {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"},
     OptimizerKind.rmsprop: {"Accl2": "square_avg"},
+    OptimizerKind.sgd: {},
+    OptimizerKind.lamb: {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"},
 }
 """PopTorch's names of an optimizer's tensors and torch's."""
 
@@ -44,7 +46,7 @@ def as_poptorch(
         name = names[int(number)]
         for ours, theirs in SLOTS[kind].items():
             optimizer_state[f"{ours}{SEPARATOR}{name}"] = entries[theirs]
-        if kind is OptimizerKind.adam:
+        if kind in (OptimizerKind.adam, OptimizerKind.lamb):
             optimizer_state[f"{STEP}{SEPARATOR}{name}"] = torch.as_tensor(float(entries["step"]))
     return {**own, "ipu_state": optimizer_state, "ipu_param": {}}
 

@@ -50,7 +50,7 @@ except DataError as error:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("function", "place"), [("generated_file", "."), ("generate_file", "events.h5")])
+@pytest.mark.parametrize(("function", "place"), [("generated_file", "new"), ("generate_file", "events.h5")])
 def test_a_script_without_a_main_guard_is_refused(tmp_path, function, place):
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)
@@ -60,15 +60,30 @@ def test_a_script_without_a_main_guard_is_refused(tmp_path, function, place):
     assert "DataError: Each of the 2 workers imports the script" in ran.stdout
     assert "DataError: A worker ended before its events were generated" in ran.stdout
     assert "if __name__ == '__main__':" in ran.stdout
-    assert not list(tmp_path.glob("*.h5"))
+    assert not list(tmp_path.rglob("*.h5"))
 
 
 def test_a_file_is_generated_once(tmp_path):
-    path = generated_file(tmp_path, events=1, seed=3)
+    path = generated_file(tmp_path / "new", events=1, seed=3)
     made = path.stat().st_mtime_ns
     assert path.name == f"generated_v{GENERATOR_VERSION}_seed3_1.h5"
-    assert generated_file(tmp_path, events=1, seed=3) == path
+    assert generated_file(tmp_path / "new", events=1, seed=3) == path
     assert path.stat().st_mtime_ns == made
+
+
+def test_events_are_generated_only_into_folders_of_their_own(tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    with pytest.raises(DataError, match=r"CosmicTagger did not create it.*use data=real"):
+        generated_file(mine, events=1, seed=3)
+    (mine / "events.h5").touch()
+    with pytest.raises(DataError, match="CosmicTagger did not create it"):
+        generated_file(mine, events=1, seed=3)
+    assert [path.name for path in mine.iterdir()] == ["events.h5"]
+    ours = generated_file(tmp_path / "new", events=1, seed=3).parent
+    (ours / "notes.txt").touch()
+    assert generated_file(ours, events=1, seed=4).is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new"]
 
 
 def test_a_lock_file_keeps_its_content(tmp_path):
@@ -90,7 +105,7 @@ def test_only_one_of_several_processes_generates_the_file(tmp_path):
     made = []
 
     def ask():
-        generated_file(tmp_path, events=1, seed=9, progress=lambda done, events: made.append(done))
+        generated_file(tmp_path / "new", events=1, seed=9, progress=lambda done, events: made.append(done))
 
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
@@ -98,11 +113,11 @@ def test_only_one_of_several_processes_generates_the_file(tmp_path):
     for thread in threads:
         thread.join()
     assert made == [1]
-    with EventFile(generated_file(tmp_path, events=1, seed=9)) as file:
+    with EventFile(generated_file(tmp_path / "new", events=1, seed=9)) as file:
         assert len(file) == 1
 
 
 def test_an_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot be written to \(Not a directory\).*data\.data_directory"):
+    with pytest.raises(DataError, match=r"cannot be written to \(File exists\).*data\.data_directory"):
         generated_file(tmp_path / "file" / "events", events=1, seed=1)

@@ -44,4 +44,4 @@ def test_processes_of_another_launcher_need_a_place_to_meet(monkeypatch):
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DeviceError, match=r"This is process 1 of 2.*Set MASTER_ADDR"):
-        GraphcoreDevice().join(Run())
+        GraphcoreDevice().join(Run(distributed=True))

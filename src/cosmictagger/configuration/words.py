@@ -1,0 +1,68 @@
+"""The words of a command line: what the original and its versions accept, in the form that hydra composes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any
+
+VARIABLES = "framework.environment_variables."
+"""Entries of an open mapping, which hydra wants with plus signs."""
+
+SCHEDULE = "mode.optimizer.lr_schedule"
+FILES = ("data.data_directory", "data.file", "data.aux_file")
+"""Fields that name a user's own files."""
+
+
+def accepted(words: Sequence[str]) -> list[str]:
+    """Words as hydra composes them: version 2.1's forms of a schedule, and real data if files are named."""
+    given = [_entry(_schedule(word)) for word in words]
+    keys = [key_of(word) for word in given]
+    if any(key.startswith(f"{SCHEDULE}.") for key in keys) and f"{SCHEDULE}.name" not in keys:
+        given.append(f"{SCHEDULE}.name=flat")
+    if set(FILES) & set(keys) and "data" not in keys:
+        given.append("data=real")
+    return given
+
+
+def _schedule(word: str) -> str:
+    """Also accept the schedule as a group, and with the plus signs that version 2.1 needed."""
+    name, equals, value = word.partition("=")
+    bare = name.lstrip("+").replace("/", ".")
+    if bare == SCHEDULE:
+        return f"{SCHEDULE}.name={value}"
+    return f"{bare}{equals}{value}" if bare.startswith(f"{SCHEDULE}.") else word
+
+
+def _entry(word: str) -> str:
+    return f"++{word}" if word.startswith(VARIABLES) else word
+
+
+def key_of(word: str) -> str:
+    """The field or group that a word sets."""
+    return re.split(r"[=@]", word.lstrip("+~"), maxsplit=1)[0]
+
+
+def field_names(node: Any, prefix: str) -> set[str]:
+    """The full names of a member's fields."""
+    names = set()
+    for each in fields(node):
+        value, name = getattr(node, each.name), f"{prefix}.{each.name}"
+        names |= field_names(value, name) if is_dataclass(value) else {name}
+    return names
+
+
+def suggestion(words: Sequence[str], known: Iterable[str]) -> str:
+    """A sentence with the nearest known name of the first unknown one; empty if there is none."""
+    names = sorted(known)
+    for word in words:
+        key = key_of(word)
+        if key in names or key.startswith((VARIABLES, "hydra")):
+            continue
+        # A typo is rarely in the group, and a field may have been given without its group.
+        near = get_close_matches(key, names, 1, 0.75) or [name for name in names if name.endswith(f".{key}")][:1]
+        if near:
+            return f" Did you mean {near[0]}?"
+    return ""

@@ -1,0 +1,43 @@
+"""One network in all processes, or one in each."""
+
+import pytest
+
+from cosmictagger.configuration.choices import ComputeMode
+from cosmictagger.configuration.process_settings import divide
+from cosmictagger.configuration.root import Configuration
+from cosmictagger.configuration.run import Run
+from pilotage import World
+
+
+def configured(**run):
+    return Configuration(run=Run(id="x", **run), output_dir="out")
+
+
+def test_one_process_is_left_alone():
+    config = configured()
+    assert divide(config, [], World()) is None
+    assert not config.run.distributed
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "torchrun"])
+def test_several_processes_train_one_network_by_default(launcher):
+    config = configured()
+    assert divide(config, ["run.id=x"], World(rank=1, size=2, launcher=launcher)) is None
+    assert config.run.distributed
+    assert config.output_dir == "out"
+
+
+def test_processes_that_are_not_to_share_a_network_have_folders_of_their_own():
+    folders = []
+    for rank in range(2):
+        config = configured()
+        warning = divide(config, ["run.distributed=False"], World(rank=rank, size=2, launcher="mpirun"))
+        assert "each of them works for itself" in warning
+        folders.append(config.output_dir)
+    assert folders == ["out", "out/process_1"]
+
+
+def test_instances_of_popdist_share_a_network_whatever_the_option_says():
+    config = configured(compute_mode=ComputeMode.IPU)
+    assert divide(config, ["run.distributed=False"], World(rank=1, size=2, launcher="poprun")) is None
+    assert config.output_dir == "out"
