@@ -60,6 +60,10 @@ class OptimizerKind(Enum):
     lamb = 6
 
 
+CAPTURED = frozenset({OptimizerKind.adam, OptimizerKind.rmsprop, OptimizerKind.sgd})
+"""Optimizers that can become part of a program of Pilotage."""
+
+
 class ScheduleKind(Enum):
     """How the learning rate changes during training."""
 

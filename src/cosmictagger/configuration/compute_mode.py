@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pilotage
-from cosmictagger.configuration.choices import ComputeMode, ModeKind, Precision
+from cosmictagger.configuration.choices import CAPTURED, ComputeMode, Engine, ModeKind, Precision
+from cosmictagger.configuration.framework import Torch
+from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 from pilotage import World
@@ -61,8 +63,26 @@ def options(config: Configuration) -> Iterator[str]:
             yield f"run.{name} is {value}. It must be at least 1."
         if value != 1 and run.compute_mode is not ComputeMode.IPU:
             yield f"run.{name}={value} belongs to run.compute_mode=IPU. Leave it at 1."
+    yield from _engine(config)
     if run.stages > 2 * config.network.depth + 2:
         yield f"run.stages={run.stages} is more than a network of depth {config.network.depth} can be split into."
+
+
+def _engine(config: Configuration) -> Iterator[str]:
+    """Refuse an engine that the device does not have."""
+    run, framework = config.run, config.framework
+    if not isinstance(framework, Torch):
+        return
+    mode, engine = run.compute_mode, framework.engine
+    if engine is Engine.eager and mode is ComputeMode.IPU:
+        yield "framework.engine=eager is not available on an IPU, which runs compiled programs. Omit it."
+    if engine is Engine.pilotage and mode not in (ComputeMode.CPU, ComputeMode.GPU, ComputeMode.IPU):
+        yield f"framework.engine=pilotage is not available for run.compute_mode={mode.name}. Omit it."
+    if engine is Engine.pilotage and mode is not ComputeMode.IPU and isinstance(config.mode, Train):
+        if run.precision in (Precision.mixed, Precision.float16):
+            yield f"framework.engine=pilotage does not scale losses, which run.precision={run.precision.name} needs."
+        if config.mode.optimizer.name not in CAPTURED:
+            yield f"framework.engine=pilotage cannot train with mode.optimizer.name={config.mode.optimizer.name.name}."
 
 
 def shares_one_network(run: Run, world: World) -> bool:

@@ -6,6 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pilotage
+from cosmictagger.configuration.choices import Engine
+from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.torch_device import TorchDevice
 from pilotage import World
@@ -43,25 +45,17 @@ class CudaDevice(TorchDevice):
         return event_loader(config, source, order, processes, sparse=sparse)
 
     def executor(self, config: Configuration, processes: Processes | None = None) -> Executor:
-        """Execute captured programs; only eager execution can scale losses."""
+        """Execute captured programs where they are possible and not refused."""
         import torch
 
         from cosmictagger.devices.card import prepare_card
         from cosmictagger.devices.eager import eager_executor
-        from cosmictagger.devices.engine import EngineExecutor
-        from cosmictagger.devices.setup import network_setup, reason_for_eager
+        from cosmictagger.devices.engine import engine_executor
+        from cosmictagger.devices.setup import reason_for_eager
 
         prepare_card()
-        if reason_for_eager(config) is not None:
-            return eager_executor(config, torch.device("cuda", torch.cuda.current_device()), processes)
-        setup = network_setup(config, processes)
-        return EngineExecutor(
-            setup.network,
-            setup.optimizer(),
-            setup.scheme,
-            setup.numbers,
-            "cuda",
-            setup.settings.gradient_accumulation,
-            instances=setup.processes.size,
-            share=setup.processes.shared_buffers,
-        )
+        asked = isinstance(config.framework, Torch) and config.framework.engine is Engine.eager
+        reason = "framework.engine=eager" if asked else reason_for_eager(config)
+        if reason is not None:
+            return eager_executor(config, torch.device("cuda", torch.cuda.current_device()), processes, reason=reason)
+        return engine_executor(config, "cuda", processes)

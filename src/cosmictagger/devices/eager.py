@@ -35,7 +35,7 @@ class EagerExecutor:
     With several processes, torch's DistributedDataParallel averages their gradients, and all processes evaluate with
     the same statistics. ``boundary`` is called after each backward and each update, for devices that collect
     operations until they are told to run them. ``name`` is the device's own name for the report: a card may be
-    emulated.
+    emulated. ``reason`` says there why steps are executed eagerly.
 
     Large because eager execution does here what other executors leave to a program: it scales losses, exchanges
     gradients and marks the ends of graphs.
@@ -53,8 +53,9 @@ class EagerExecutor:
         broadcast_buffers: bool = True,
         boundary: Callable[[], object] | None = None,
         name: str | None = None,
+        reason: str = "",
     ) -> None:
-        self.network, self._name = network.to(device), name
+        self.network, self._name, self._reason = network.to(device), name, reason
         self._optimizer = optimizer
         self._evaluation = EvaluationStep(network, scheme)
         self._step: nn.Module = TrainingStep(network, scheme)
@@ -156,6 +157,7 @@ class EagerExecutor:
             optimizer=type(self._optimizer).__name__ if self._optimizer is not None else "none",
             updates=self._updates,
             peak_memory_bytes=peak,
+            reason=self._reason,
             problems=self._observed.problems,
         )
 
@@ -167,6 +169,7 @@ def eager_executor(
     *,
     boundary: Callable[[], object] | None = None,
     name: str | None = None,
+    reason: str = "",
 ) -> EagerExecutor:
     """The configured network, executed eagerly on a device."""
     setup = network_setup(config, processes)
@@ -180,6 +183,7 @@ def eager_executor(
         broadcast_buffers=config.run.broadcast_buffers,
         boundary=boundary,
         name=name,
+        reason=reason,
     )
 
 

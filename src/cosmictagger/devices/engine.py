@@ -12,13 +12,16 @@ from torch import Tensor, nn
 
 import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
+from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import AnyBatch
 from cosmictagger.devices.executor import Evaluation, Outcome, Placement
 from cosmictagger.devices.inputs import joined_tensors, tensors
 from cosmictagger.devices.observed_precision import ObservedPrecision
 from cosmictagger.devices.optimizer_state import as_slots, as_torch
+from cosmictagger.devices.setup import network_setup
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
+from cosmictagger.processes.process_group import Processes
 from cosmictagger.training.optimizer import set_rate
 from cosmictagger.training.precision import NumberTypes
 from cosmictagger.training.step import EvaluationStep, TrainingStep
@@ -52,8 +55,9 @@ class EngineExecutor:
         *,
         instances: int = 1,
         share: Callable[[nn.Module], AbstractContextManager[None]] | None = None,
+        reason: str = "",
     ) -> None:
-        self.network, self._optimizer = network, optimizer
+        self.network, self._optimizer, self._reason = network, optimizer, reason
         self._observed, self._share = ObservedPrecision(network, numbers), share
         self._backend, self._accumulation, self._instances = backend, accumulation, instances
         self._device = torch.device(backend)
@@ -144,5 +148,24 @@ class EngineExecutor:
             compilation_seconds=model.record.compilation_seconds,
             peak_memory_bytes=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None,
             compiled=True,
+            reason=self._reason,
             problems=self._observed.problems,
         )
+
+
+def engine_executor(
+    config: Configuration, backend: str, processes: Processes | None = None, *, reason: str = ""
+) -> EngineExecutor:
+    """The configured network, executed as programs of Pilotage."""
+    setup = network_setup(config, processes)
+    return EngineExecutor(
+        setup.network,
+        setup.optimizer(),
+        setup.scheme,
+        setup.numbers,
+        backend,
+        setup.settings.gradient_accumulation,
+        instances=setup.processes.size,
+        share=setup.processes.shared_buffers,
+        reason=reason,
+    )

@@ -66,6 +66,9 @@ class Placement:
     exchange: str = "none: one instance"
     """How gradients were exchanged, and how that was checked."""
 
+    reason: str = ""
+    """Why this executor was chosen, where there was a choice."""
+
     problems: tuple[str, ...] = ()
     """Requests that were not honoured."""
 

@@ -7,12 +7,12 @@ from types import ModuleType
 
 import torch
 
-from cosmictagger.configuration.choices import LossBalanceScheme
+from cosmictagger.configuration.choices import CAPTURED, LossBalanceScheme
 from cosmictagger.configuration.mode import Inference, Optimizer, Train
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.networks.uresnet import UResNet, build
 from cosmictagger.processes.process_group import Processes
-from cosmictagger.training.optimizer import CAPTURED, build_optimizer, is_newer
+from cosmictagger.training.optimizer import build_optimizer, is_newer
 from cosmictagger.training.precision import NumberTypes, number_types
 
 

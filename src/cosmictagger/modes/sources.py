@@ -61,12 +61,16 @@ def events_to_predict(config: Configuration) -> EventFile | None:
 
 def _generated(data: Generated, events: int, seed: int) -> EventFile:
     from cosmictagger.data.generator.file import generated_file
-    from cosmictagger.data.generator.progress import terminal_progress
+    from cosmictagger.data.generator.progress import occasional, terminal_progress
 
     workers = min(len(os.sched_getaffinity(0)), max(events // EVENTS_PER_PROCESS, 1))
     with terminal_progress(f"generating {events} events") as report:
-        folder = Path(data.data_directory)
+        folder, report = Path(data.data_directory), report or occasional(_log_progress)
         return EventFile(generated_file(folder, events=events, seed=seed, workers=workers, progress=report))
+
+
+def _log_progress(done: int, total: int) -> None:
+    LOGGER.info("Generated %d of %d events", done, total, extra={"generated": (done, total)})
 
 
 def cached(config: Configuration, source: EventFile | SyntheticEvents) -> Source:

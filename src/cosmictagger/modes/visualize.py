@@ -8,6 +8,7 @@ from cosmictagger.configuration.mode import Visualize
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.data.events import Array
 from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.displays.curve import draw_training
 from cosmictagger.displays.event import draw_event
 from cosmictagger.modes.evaluation import entries_from, evaluate_entries, share_of, trained_executor
 from cosmictagger.modes.sources import events_to_predict
@@ -28,6 +29,8 @@ def visualize(config: Configuration, folder: Path, processes: Processes) -> None
         else:
             LOGGER.info("No checkpoint file found, drawing only charge and label")
             _draw_plain(config, folder, file, entries)
+    if processes.writes and (curve := draw_training(folder / "training.png", folder, title=config.run.id)) is not None:
+        LOGGER.info("Drawn: %s", curve)
 
 
 def _draw_judged(

@@ -19,6 +19,8 @@ def placement_lines(placement: Placement, *, asked: str, samples: int) -> Iterat
     yield f"device..........: {placement.device}"
     yield f"backend.........: {placement.backend}"
     yield f"tier............: {placement.tier}"
+    if placement.reason:
+        yield f"chosen because..: {placement.reason}"
     yield f"precision.......: {placement.precision}"
     yield f"optimizer.......: {placement.optimizer}, stepped {placement.updates} times"
     yield f"compiled........: {_compiled(placement)}"

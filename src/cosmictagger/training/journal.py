@@ -67,4 +67,5 @@ class Journal:
         self._last_logged = now
         numbers = ", ".join(f"{name}: {values[name]:.3g}" for name in SHOWN)
         speed = f"({rate:.2g} Img/s / {io:.2g} IOs / {seconds:.2g} (Step)(s))"
-        LOGGER.info("%s Step %d metrics: %s %s", kind, step, numbers, speed, extra={QUIET_ON_TERMINALS: True})
+        extra = {QUIET_ON_TERMINALS: True, "metrics": (kind, step, dict(values))}
+        LOGGER.info("%s Step %d metrics: %s %s", kind, step, numbers, speed, extra=extra)

@@ -66,9 +66,6 @@ def is_newer(settings: Optimizer) -> bool:
     return settings.lr_schedule.name is not ScheduleKind.warmup
 
 
-CAPTURED = frozenset({OptimizerKind.adam, OptimizerKind.rmsprop, OptimizerKind.sgd})
-"""Optimizers that can become part of a program of Pilotage."""
-
 _SQUARES = frozenset({"square_avg"})
 _MOMENTS = frozenset({"exp_avg", "exp_avg_sq"})
 SLOTS: dict[OptimizerKind, frozenset[str]] = {

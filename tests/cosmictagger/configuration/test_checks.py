@@ -70,6 +70,10 @@ REFUSED = [
     (["data.aux_events=1"], "data.aux_events is 1"),
     (["data=real"], "No file /data/datasets/SBND/cosmic_tagging_1/cosmic_tagging_train.h5"),
     (["data=synthetic", "mode=visualize"], "nothing to show"),
+    (["run.compute_mode=IPU", "framework.engine=eager"], "which runs compiled programs"),
+    (["run.compute_mode=HPU", "framework.engine=pilotage"], "not available for run.compute_mode=HPU"),
+    (["framework.engine=pilotage", "run.precision=mixed"], "does not scale losses"),
+    (["framework.engine=pilotage", "mode.optimizer.name=lamb"], "cannot train with mode.optimizer.name=lamb"),
     (["run.run_length=-1"], "run.run_length is -1"),
     (["run.run_length=3", "run.iterations=5"], "Use one of them"),
     (

@@ -28,9 +28,9 @@ def executor_of(mode, **run):
     return device_for(config).executor(config)
 
 
-def test_a_cpu_gets_eager_execution_with_the_configured_optimizer():
+def test_a_short_run_on_a_cpu_gets_eager_execution_with_the_configured_optimizer():
     mode = Train(optimizer=Optimizer(name=OptimizerKind.rmsprop))
-    executor = executor_of(mode, compute_mode=ComputeMode.CPU)
+    executor = executor_of(mode, compute_mode=ComputeMode.CPU, iterations=10)
     assert isinstance(executor, EagerExecutor)
     assert executor.placement().optimizer == "RMSprop"
 

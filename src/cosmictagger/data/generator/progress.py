@@ -27,6 +27,16 @@ def terminal_progress(text: str) -> Iterator[Progress | None]:
         yield show
 
 
+def occasional(report: Progress, times: int = 4) -> Progress:
+    """A progress that reports only a few times, for logs."""
+
+    def maybe(done: int, total: int) -> None:
+        if done * times // total != (done - 1) * times // total:
+            report(done, total)
+
+    return maybe
+
+
 def _bar_type() -> Callable[..., contextlib.AbstractContextManager[Any]] | None:
     try:
         from tqdm import tqdm

@@ -1,7 +1,7 @@
 import io
 import sys
 
-from cosmictagger.data.generator.progress import terminal_progress
+from cosmictagger.data.generator.progress import occasional, terminal_progress
 
 
 class Terminal(io.StringIO):
@@ -23,3 +23,11 @@ def test_without_a_terminal_nothing_is_printed(capsys):
     with terminal_progress("Generating") as progress:
         assert progress is None
     assert capsys.readouterr().err == ""
+
+
+def test_a_log_gets_a_few_reports():
+    seen = []
+    report = occasional(lambda done, total: seen.append(done))
+    for done in range(1, 11):
+        report(done, 10)
+    assert seen == [3, 5, 8, 10]
