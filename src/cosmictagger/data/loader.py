@@ -87,6 +87,8 @@ class Loader:
     The minibatch is that of all processes: rank ``rank`` of ``size`` gets an equal share of it. ``workers`` threads
     keep ``prefetch`` batches ready; both default to the number of cores. A seed of 0 is taken from the clock. With
     ``truths``, batches include the simulation's truth. With ``pixels``, sparse batches have this many pixels per event.
+
+    Large because it holds the source, the position in it, and the threads that read ahead.
     """
 
     def __init__(

@@ -42,7 +42,10 @@ class MarkedStep(TrainingStep):
 
 
 class EngineExecutor:
-    """Executes each step as one program; on a card it is replayed as a CUDA graph."""
+    """Executes each step as one program; on a card it is replayed as a CUDA graph.
+
+    Large because it holds two programs of one network, and what a restart and the report need of them.
+    """
 
     def __init__(
         self,
