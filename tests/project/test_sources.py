@@ -30,6 +30,7 @@ ACROSS_PARTS = (
     "tests/pilotage/arrival/test_faults.py",
     "tests/pilotage/equals_eager/",
     "tests/pilotage/proof/test_cases.py",
+    "tests/poptorch/models/",
     "tests/poptorch/ops/test_in_wrappers.py",
     "tests/poptorch/test_model_libraries.py",
     "tests/poptorch/test_traps.py",
