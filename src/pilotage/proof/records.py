@@ -139,14 +139,14 @@ def read_run(folder: Path) -> RunRecord:
 
 def _read(path: Path) -> ProcessRecord | None:
     lines = [parsed for text in path.read_text(errors="replace").splitlines() if (parsed := _parsed(text)) is not None]
-    kinds = {"process", "update", "tensors", "weights", "summary", "end"}
+    kinds = {"process", "updates", "tensors", "weights", "summary", "end"}
     header = next((each for each in lines if each["event"] == "process"), None)
     if header is None:
         return None
     last = {each["event"]: each for each in lines}
     return ProcessRecord(
         header=header,
-        updates=tuple(Update(each) for each in lines if each["event"] == "update"),
+        updates=tuple(Update(step) for each in lines if each["event"] == "updates" for step in each["updates"]),
         weights=_digests(lines),
         events=tuple(each for each in lines if each["event"] not in kinds),
         summary=last.get("summary", {}),

@@ -100,7 +100,10 @@ def tensors_in(value: Any, depth: int = 3) -> list[Tensor]:
     if isinstance(value, dict):
         return [tensor for each in value.values() for tensor in tensors_in(each, depth - 1)]
     if isinstance(value, (tuple, list)):
-        return [tensor for each in value for tensor in tensors_in(each, depth - 1)]
+        found = []
+        for each in value:
+            found += [each] if isinstance(each, Tensor) else tensors_in(each, depth - 1)
+        return found
     return []
 
 

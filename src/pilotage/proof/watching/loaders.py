@@ -19,6 +19,7 @@ from pilotage.proof.watching.digests import content_digest, sample_digests, tens
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed, shared_order
+from pilotage.proof.watching.splitting import SplitCheck
 from pilotage.proof.watching.watch import Watch
 
 __all__ = ["LoaderWatch"]
@@ -84,8 +85,8 @@ class LoaderWatch:
         self._watch = watch
         self._queues: list[deque[list[int]]] = []
         """Where the batch samplers that are started right now put their indices."""
-        self.on_batch: Callable[[Load], None] = lambda load: None
-        """Called with each batch before the script gets it."""
+        self.split: SplitCheck | None = None
+        """Looks at batches before the script gets them."""
         self._numbers: dict[int, int] = {}
         self._patched: set[type] = set()
 
@@ -160,8 +161,6 @@ class LoaderWatch:
 
     def may_yield(self, number: int, epoch_began_late: bool, yielded: int) -> bool:
         """Whether a loader goes on once enough updates were made."""
-        if not self._watch.is_stopping:
-            return True
         if number in self._watch.trained_loaders:
             return epoch_began_late and yielded < 1
         return yielded < _LATER_BATCHES
@@ -174,7 +173,8 @@ class LoaderWatch:
             if watch.is_digested and load.indices is not None:
                 load.digest()
             watch.pending.batches.append(load)
-        self.on_batch(load)
+        if self.split is not None and not self.split.is_over:
+            self.split.at_batch(load.tensors)
         load.let_go()
 
 
@@ -196,7 +196,7 @@ class _Batches:
 
     def __next__(self) -> Any:
         owner = self._owner
-        if not owner.may_yield(self._number, self._began_late, self._yielded):
+        if owner._watch.is_stopping and not owner.may_yield(self._number, self._began_late, self._yielded):
             raise StopIteration
         reseed(owner._watch.settings.seed, owner._watch.updates, -1 - self._yielded)
         batch = next(self._batches)

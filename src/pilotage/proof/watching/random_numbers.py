@@ -11,6 +11,7 @@ from torch import Tensor
 
 __all__ = ["reseed", "seed_numpy", "seed_python", "seed_torch", "shared_order"]
 
+_HAS_CUDA = torch.backends.cuda.is_built()
 _MIXER = 0x9E3779B97F4A7C15
 
 
@@ -18,7 +19,7 @@ def reseed(seed: int, update: int, part: int) -> None:
     """Seed torch's generators for a part of an update, so that dropout draws the same in both scripts."""
     number = _mixed(seed, update, part)
     torch.default_generator.manual_seed(number)
-    if torch.cuda.is_initialized():
+    if _HAS_CUDA and torch.cuda.is_initialized():
         for generator in torch.cuda.default_generators:
             generator.manual_seed(number)
 

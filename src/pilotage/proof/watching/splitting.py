@@ -79,6 +79,8 @@ class SplitCheck:
         self._record: ForwardRecord | None = None
         self._batch: list[Tensor] = []
         self.is_done = False
+        self.is_over = False
+        """Whether nothing is recorded and nothing will be: later steps need not call."""
 
     def at_batch(self, tensors: list[Tensor]) -> None:
         """A batch goes to the script: from the second update on, record what is done with it, once."""
@@ -99,6 +101,7 @@ class SplitCheck:
 
     def _leave(self) -> ForwardRecord | None:
         record, self._record = self._record, None
+        self.is_over = self.is_done
         if record is not None:
             record.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return record

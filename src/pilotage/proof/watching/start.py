@@ -59,7 +59,7 @@ def _watch_torch(watch: Watch) -> None:
     loaders, saves = LoaderWatch(watch), SaveWatch(watch)
     programs = ProgramWatch(watch, optimizers, modules, split)
     wrappers = WrapperWatch(watch, programs)
-    loaders.on_batch = lambda load: split.at_batch(load.tensors)
+    loaders.split = split
     loaders.install()
     optimizers.install()
     modules.install()

@@ -75,7 +75,8 @@ class UpdateWatch:
             pending.loader = pending.batches[-1].loader
             self._note_skipped(pending)
         pending.facts["device"] = loss.device.type
-        self._split.at_backward(root, pending.facts, self._modules.outermost)
+        if not self._split.is_over:
+            self._split.at_backward(root, pending.facts, self._modules.outermost)
         self._modules.at_backward(loss, pending.facts)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
@@ -144,7 +145,8 @@ class UpdateWatch:
         if not watch.pending.batches:
             reseed(watch.settings.seed, watch.updates + 1, 0)
         watch.close(line=self._line, mode="eager", moment=time.perf_counter(), **facts)
-        self._split.after_update()
+        if not self._split.is_over:
+            self._split.after_update()
 
 
 def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:

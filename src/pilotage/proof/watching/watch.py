@@ -55,8 +55,13 @@ class Watch:
     def __init__(self, settings: WatchSettings) -> None:
         self.settings = settings
         self.record = RecordFile(settings.folder)
+        # Plain attributes, since hooks ask for them several times in each step.
         self.updates = 0
         """Updates so far, the unrecorded ones too."""
+        self.is_stopping = settings.steps <= 0
+        """Whether enough updates were recorded."""
+        self.is_digested = not self.is_stopping
+        """Whether the update that comes next is recorded with a digest of the weights."""
         self.pending = Pending()
         self.is_in_program = False
         """Whether the engine is running a program's step right now."""
@@ -79,17 +84,6 @@ class Watch:
         """Names and shapes of the weights that were digested last."""
         self._tensors: list[dict[str, Any]] = []
         """Their description."""
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether enough updates were recorded."""
-        return self.updates >= self.settings.steps
-
-    @property
-    def is_digested(self) -> bool:
-        """Whether the update that comes next is recorded with a digest of the weights."""
-        number = self.updates + 1
-        return number <= self.settings.steps and (number == 1 or number % 10 == 0 or number == self.settings.steps)
 
     def note(self, event: str, /, **fields: Any) -> None:
         """Write an event other than an update."""
@@ -114,9 +108,12 @@ class Watch:
         pending, self.pending = self.pending, Pending()
         if pending.loader is not None:
             self.trained_loaders.add(pending.loader)
-        digested = self.is_digested
+        digested, was_stopping = self.is_digested, self.is_stopping
         self.updates += 1
-        if self.updates <= self.settings.steps:
+        following, last = self.updates + 1, self.settings.steps
+        self.is_stopping = self.updates >= last
+        self.is_digested = not self.is_stopping and (following % 10 == 0 or following == last)
+        if not was_stopping:
             self._steps.append(
                 {
                     "step": self.updates,
@@ -151,12 +148,14 @@ class Watch:
     def write(self) -> None:
         """Write the updates so far, and the present summary."""
         self.begin()
-        losses = iter(_numbers([loss for step in self._steps for loss in step["losses"]]))
-        for step in self._steps:
-            batches = step.pop("batches")
-            step["losses"] = [next(losses) for _ in step["losses"]]
-            self.record.wait("update", **step, **_samples_of(batches))
-        self._steps = []
+        if self._steps:
+            losses = iter(_numbers([loss for step in self._steps for loss in step["losses"]]))
+            for step in self._steps:
+                batches = step.pop("batches")
+                step["losses"] = [next(losses) for _ in step["losses"]]
+                step |= _samples_of(batches)
+            self.record.wait("updates", updates=self._steps)
+            self._steps = []
         now = time.monotonic()
         if now - self._summed > _SUMMARY_SECONDS or self.updates <= 3 or self.updates >= self.settings.steps:
             self._summed = now
@@ -233,7 +232,9 @@ def _numbers(losses: list[Any]) -> list[float]:
 
 
 def _samples_of(batches: list[Any]) -> dict[str, Any]:
+    skipped = [batch for batch in batches if batch.is_skipped]
+    kept = [batch for batch in batches if not batch.is_skipped] if skipped else batches
     return {
-        "loads": [batch.as_record() for batch in batches if not batch.is_skipped],
-        "skipped": sum(batch.samples for batch in batches if batch.is_skipped),
+        "loads": [batch.as_record() for batch in kept],
+        "skipped": sum(batch.samples for batch in skipped) if skipped else 0,
     }
