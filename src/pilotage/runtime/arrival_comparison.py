@@ -172,13 +172,15 @@ class Comparison:
         limits: Limits | None = None,
         precision: torch.dtype | None = None,
         around: Callable[[nn.Module], AbstractContextManager[object]] | None = None,
+        *,
+        forward_only: bool = False,
     ) -> Outcome:
         program, execution = self.session.program, self.check.compilation.execution
         reference = Reference(
             skeleton=self.skeleton,
             arguments=self.call.arguments,
             parsers=self.check.compilation.parsers,
-            plan=self.plan,
+            plan=None if forward_only else self.plan,
             loss_rule=execution.loss_rule,
             reduction=execution.gradient_reduction,
             batching=execution.batching,
@@ -260,9 +262,7 @@ class Comparison:
         return f"The program and eager PyTorch differ by more than rounding: {first}.{more} {self._place()} {_REMEDY}"
 
     def _place(self) -> str:
-        """Where the difference begins, in words."""
-        if self.check.compilation.peers is not None or self.check.compilation.pipeline_group is not None:
-            return ""
+        """Where the difference begins, in words. Not collective: other processes may have found no difference."""
         try:
             with PROCESS_WIDE:
                 place = self._first_difference()
@@ -276,9 +276,9 @@ class Comparison:
 
     def _first_difference(self) -> str | None:
         expected, other_rounding = ModuleOutputs(), ModuleOutputs()
-        self._reference(around=partial(self._noting, expected))
+        self._reference(around=partial(self._noting, expected), forward_only=True)
         with OtherRounding(_ATTEMPTS):
-            self._reference(around=partial(self._noting, other_rounding))
+            self._reference(around=partial(self._noting, other_rounding), forward_only=True)
         compilation, captured = self.check.compilation, self.session.captured
         with labelled(compilation.module):
             program = compilation.captured_again(self.session.choice, self.call.arguments, captured.inputs)

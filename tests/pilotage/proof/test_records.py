@@ -15,7 +15,13 @@ UPDATE = {"losses": [2.0, 1.0], "loads": [], "exchanges": 0, "mode": "eager", "s
 
 
 def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
-    write(tmp_path, "1", line("process", rank=0), line("updates", updates=[UPDATE]), line("updates", updates=[UPDATE])[:20])
+    write(
+        tmp_path,
+        "1",
+        line("process", rank=0),
+        line("updates", updates=[UPDATE]),
+        line("updates", updates=[UPDATE])[:20],
+    )
     run = read_run(tmp_path)
     assert run.steps == 1
     assert run.first.updates[0].losses == [2.0, 1.0]
