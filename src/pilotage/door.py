@@ -80,7 +80,8 @@ class Options(TypedDict, total=False):
     """The seed of the program's random numbers; without one it draws from torch's generator."""
 
     broadcast_buffers: bool
-    """Whether replicas and instances are promised equal buffers (True)."""
+    """Whether to refuse a forward that writes to a buffer, so that all replicas and instances keep equal ones (False).
+    Otherwise each replica has its own, such as statistics of normalisation, and the module shows the first one's."""
 
     backend: str | None
     """The kind of device; by default the best one present."""
@@ -304,7 +305,7 @@ def execution(
     output_period: int = 1,
     reduction: str | Reduction = Reduction.MEAN,
     seed: int | None = None,
-    broadcast_buffers: bool = True,
+    broadcast_buffers: bool = False,
     backend: str | None = None,
     cards: Sequence[str] | None = None,
     tier: str | Tier | None = None,

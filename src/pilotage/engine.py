@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pilotage.distributed.shutdown import wait_for_idle_threads as wait_for_idle_threads
     from pilotage.distributed.world import World as World
     from pilotage.errors import BatchDimensionError as BatchDimensionError
-    from pilotage.errors import BufferBroadcastError as BufferBroadcastError
     from pilotage.errors import DatasetError as DatasetError
     from pilotage.errors import FetchError as FetchError
     from pilotage.errors import FetchStartError as FetchStartError
@@ -208,7 +207,7 @@ _NAMES = {
     "pilotage.cache.sealed": "SealedFolder seal",
     "pilotage.cache.store": "Store name_of",
     # Errors and events
-    "pilotage.errors": "BatchDimensionError BufferBroadcastError DatasetError FetchError "
+    "pilotage.errors": "BatchDimensionError DatasetError FetchError "
     "FetchStartError OptionError PilotageError ProgramFileError UnexpectedArgumentError",
     "pilotage.events": "CompilationProgress Event Noted Warned",
     "pilotage.logs": "log_event logger",

@@ -42,7 +42,6 @@ def data(calls, accumulation, instances):
 def train(options, stages, accumulation, instances, instance=slice(None)):
     torch.manual_seed(9)
     options.showCompilationProgressBar(False)
-    options.broadcastBuffers(False)
     options.Training.gradientAccumulation(accumulation)
     options.outputMode(poptorch.OutputMode.Sum)
     options.runOn("cpu", tier="graph")

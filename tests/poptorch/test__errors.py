@@ -5,11 +5,10 @@ from poptorch._errors import createPoptorchError, translated
 from poptorch.poptorch_core import Error
 
 ASSERTED = ("BatchDimensionError", "UnexpectedArgumentError")
-REWORDED = ("BufferBroadcastError",)
 TRANSLATED = [
     name
     for name in errors.__all__
-    if name not in (*ASSERTED, *REWORDED)
+    if name not in ASSERTED
     and not issubclass(getattr(errors, name), errors.OptionError | errors.DatasetError)
 ]
 
@@ -28,11 +27,6 @@ def test_an_error_of_the_engine_becomes_one_of_poptorch(name):
         raise cause
     assert caught.value.__cause__ is cause
     assert caught.value.message == "what happened"
-
-
-def test_unequal_buffers_are_refused_with_poptorchs_message():
-    with pytest.raises(Error, match=r"using poptorch\.Options\.broadcastBuffers\(False\)"), translated():
-        raise errors.BufferBroadcastError("forward writes to the buffer 'mean'")
 
 
 def test_the_type_names_the_layer():

@@ -71,7 +71,9 @@ TABLES = (
                 "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
                 "Only one training wrapper at a time, until `destroy()`": "",
-                "Written buffers need `broadcastBuffers(False)` with several replicas": "",
+                "Floating-point buffers that forward writes need `broadcastBuffers(False)` with several replicas in one "
+                "process; batch normalisation and several instances do not": "the host sees the buffers of the first "
+                "replica of its instance",
                 "Buffers and parameters that forward removes or replaces are refused": "",
             },
             differs={
@@ -79,6 +81,8 @@ TABLES = (
                 "Weights of float64 or bfloat16 become float32": "they keep their type, like inputs of that type, and "
                 "outputs are returned as float32",
                 "A CPU tensor as an operand of an operation is refused": "on the CPU backend it is a constant",
+                "Buffers of whole numbers are constants: what forward writes to them is lost after the call": "they are "
+                "kept, such as the `num_batches_tracked` of batch normalisation",
                 "`interpolate` supports only nearest neighbours": "all modes run",
                 "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises an error with the "
                 "remedy, and methods that return the module return the wrapper",

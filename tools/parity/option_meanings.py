@@ -36,7 +36,8 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
         {
             "deviceIterations": "How many times the captured step runs in one call.",
             "replicationFactor": "Replicas without their own device take turns on one device.",
-            "broadcastBuffers": "True refuses models that write to buffers, if there are several replicas.",
+            "broadcastBuffers": "True refuses models that write to floating-point buffers, if this process has several "
+            "replicas with different data; batch normalisation is allowed.",
             "randomSeed": "Seeds torch at once, and the program's random streams.",
             "outputMode": "All, EveryN, Final and Sum.",
             "anchorTensor": "Weights, inputs, loss, gradients, updated weights, the optimizer's values, and "

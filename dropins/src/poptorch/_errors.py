@@ -9,7 +9,6 @@ from types import TracebackType
 
 from pilotage.engine import (
     BatchDimensionError,
-    BufferBroadcastError,
     DatasetError,
     OptionError,
     PilotageError,
@@ -31,13 +30,6 @@ _KEPT = (OptionError, DatasetError)
 
 _ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
 """PopTorch makes these checks by assertion, and programs catch them as such."""
-
-
-_BROADCASTING = (
-    "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers becoming out of sync "
-    "between "
-    "replicas, you can disable buffer broadcasting using poptorch.Options.broadcastBuffers(False)."
-)
 
 
 def createPoptorchError(msg: str) -> Error:
@@ -62,8 +54,6 @@ class translated(ContextDecorator, AbstractContextManager[object]):
             return
         if isinstance(error, _ASSERTED):
             raise AssertionError(str(error)) from error
-        if isinstance(error, BufferBroadcastError):
-            raise createPoptorchError(_BROADCASTING) from error
         raise Error(str(error), type=_type_of(error)) from error
 
 

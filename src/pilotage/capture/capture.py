@@ -63,8 +63,8 @@ class Request:
 
     loss_rule: LossRule = LossRule.RETURNED
     check_loss: bool = True
-    broadcast_buffers: bool = True
-    """Require buffers to be equal in all replicas."""
+    broadcast_buffers: bool = False
+    """Require buffers to be equal in all replicas and instances."""
 
     optimizer_shards: OptimizerShards | None = None
     """Which instance updates which parameter; None if each instance updates all."""

@@ -49,8 +49,8 @@ class Execution:
     instance: int = 0
     """Which of the batching's instances this is."""
 
-    broadcast_buffers: bool = True
-    """Guarantee equal buffers on all replicas: with several replicas, forward must not write to a buffer."""
+    broadcast_buffers: bool = False
+    """Guarantee equal buffers on all replicas and instances: a forward that writes to a buffer is then refused."""
 
     backend: str | None = None
     """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""

@@ -86,7 +86,7 @@ def train(*, instances: int, replicas: int, accumulation: int, optimizer: str = 
     module = NormClassifier(norm=norm, dropout=dropout) if norm or dropout else tutorial_classifier()
     given = {"sgd": sgd, "adam": adam}[optimizer](module)
     rates = torch.optim.lr_scheduler.ExponentialLR(given, options.pop("gamma", 1.0))
-    settings = {"tier": "graph", "outputs": "all", "distributed": True, "broadcast_buffers": False} | options
+    settings = {"tier": "graph", "outputs": "all", "distributed": True} | options
     step = pilotage.training(
         module,
         given,
@@ -287,7 +287,7 @@ def go_on_from_own_state(tier: str):
     def trainer():
         torch.manual_seed(1)
         module = NormClassifier(norm=True, dropout=0.0)
-        options = {"tier": tier, "distributed": True, "broadcast_buffers": False}
+        options = {"tier": tier, "distributed": True}
         return module, pilotage.training(module, sgd(module), **options)
 
     def call(step, images, targets):

@@ -15,7 +15,7 @@ def test_unset_options_have_defaults():
     assert execution.gradient_reduction is Reduction.MEAN
     assert execution.nonfinite_loss is NonFiniteLoss.WARN
     assert (execution.random_seed, execution.backend, execution.tier) == (None, None, None)
-    assert execution.broadcast_buffers
+    assert not execution.broadcast_buffers
 
 
 @pytest.mark.parametrize("period", [0, -3])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -105,6 +107,69 @@ def test_batch_norm_may_update_its_buffers(norm):
         model(torch.randn(3, 2, *[2] * (dimensions - 2)))
     model.copyWeightsToHost()
     assert module.num_batches_tracked.item() == 4
+
+
+class HandWrittenNorm(nn.Module):
+    """Writes its statistics itself, through a view if asked to."""
+
+    def __init__(self, *, dtype=torch.float32, through_view=False):
+        super().__init__()
+        self.through_view = through_view
+        self.register_buffer("mean", torch.zeros(1, 2, dtype=dtype))
+
+    def forward(self, x):
+        target = self.mean[0] if self.through_view else self.mean
+        target.add_(x.sum(0).to(self.mean.dtype))
+        return x + self.mean
+
+
+def spread(module, *, replicas=2, group=1, broadcast=True, tier=None):
+    options = poptorch.Options().replicationFactor(replicas).broadcastBuffers(broadcast).runOn("cpu", tier=tier)
+    if group > 1:
+        options.inputReplicaGrouping(group, poptorch.CommGroupType.Consecutive)
+    return poptorch.inferenceModel(module, options)
+
+
+@pytest.mark.parametrize("through_view", [False, True])
+def test_replicas_may_not_write_a_floating_point_buffer_that_is_broadcast(through_view, tier):
+    words = (
+        r"PopTorch does not support broadcasting buffers\. If your model is able to tolerate buffers becoming out of "
+        r"sync between replicas, you can disable buffer broadcasting using "
+        r"poptorch\.Options\.broadcastBuffers\(False\)\. forward writes to mean"
+    )
+    with pytest.raises(poptorch.Error, match=words):
+        spread(HandWrittenNorm(through_view=through_view), tier=tier)(torch.ones(2, 2))
+
+
+def test_without_broadcasting_each_replica_counts_on_from_the_same_start(tier):
+    model = spread(HandWrittenNorm(), broadcast=False, tier=tier)
+    given = torch.tensor([[9.0, 9.0], [2.0, 2.0]])
+    for _ in range(49):
+        model(given)
+    torch.testing.assert_close(model(given) - given, torch.tensor([[450.0, 450.0], [100.0, 100.0]]))
+
+
+def test_replicas_that_read_the_same_data_may_write_their_buffers():
+    model = spread(HandWrittenNorm(), group=2)
+    for count in (1.0, 2.0):
+        torch.testing.assert_close(model(torch.ones(1, 2)), torch.full((2, 2), 1.0 + count))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool])
+def test_buffers_of_whole_numbers_may_be_written(dtype):
+    spread(HandWrittenNorm(dtype=dtype))(torch.ones(2, 2))
+
+
+def test_the_statistics_of_batch_normalisation_may_differ_between_replicas(tier):
+    module = nn.Sequential(nn.BatchNorm1d(2))
+    twin = copy.deepcopy(module)
+    model = spread(module, tier=tier)
+    batches = torch.randn(3, 8, 2)
+    for batch in batches:
+        twin(batch[:4])
+        model(batch)
+    model.copyWeightsToHost()
+    torch.testing.assert_close(dict(module.state_dict()), dict(twin.state_dict()))
 
 
 def test_names_of_buffers_are_checked_against_the_module():

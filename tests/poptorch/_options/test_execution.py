@@ -59,9 +59,13 @@ def test_the_reduction_of_gradients_is_carried_over():
         execution_of(options, training=True)
 
 
-def test_seed_and_buffers_are_carried_over():
-    execution = execution_of(Options().randomSeed(0).broadcastBuffers(False), training=True)
-    assert (execution.random_seed, execution.broadcast_buffers) == (0, False)
+def test_the_seed_is_carried_over():
+    assert execution_of(Options().randomSeed(0), training=True).random_seed == 0
+
+
+@pytest.mark.parametrize("broadcast", [True, False])
+def test_the_engine_does_not_refuse_written_buffers(broadcast):
+    assert not execution_of(Options().broadcastBuffers(broadcast), training=True).broadcast_buffers
 
 
 def test_the_backend_the_tier_and_the_treatment_of_losses_are_carried_over():

@@ -15,6 +15,7 @@ from poptorch._capture.compile_hooks import around_forward
 from poptorch._capture.forward_run import ForwardRun
 from poptorch._capture.module_scopes import module_scopes
 from poptorch._capture.substitution import _OverwriteContextManager
+from poptorch._checks.buffers import check_broadcast
 from poptorch._checks.ipus import check_ipu_count, check_pipeline_depth, pipeline_stages
 from poptorch.options import Options
 
@@ -92,7 +93,8 @@ class Capture:
         self._depth += 1
         if self._depth == 1:
             placer = self.options._execution_strategy.placer()
-            self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs]))
+            state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+            self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs], state))
 
     def _end(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
         self._depth -= 1
@@ -105,6 +107,7 @@ class Capture:
         if finished is None:
             return
         finished.check_overlaps()
+        check_broadcast(self.options, finished.written_state)
         self.visits = finished.blocks.visits
         ipus = finished.blocks.ipus
         self.reserved_ipus = check_ipu_count(self.options, ipus)

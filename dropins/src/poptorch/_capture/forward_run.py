@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pilotage.engine import TorchDispatchMode, schema_of, source_lines, tree_leaves
+from pilotage.engine import TorchDispatchMode, schema_of, source_lines, storage_address, tree_leaves
 from poptorch._capture.block_record import BlockRecord
 from poptorch.options.placement import Placer
 from poptorch.poptorch_core import Error
@@ -25,8 +25,15 @@ _NO_WORK = frozenset({"aten::detach", "aten::lift_fresh"})
 class ForwardRun(TorchDispatchMode):
     """While active, records every operation of forward and its block."""
 
-    def __init__(self, placer: Placer, inputs: Iterable[Any]) -> None:
+    def __init__(self, placer: Placer, inputs: Iterable[Any], state: Mapping[str, Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.written_state: list[str] = []
+        """The floating-point parameters and buffers that an operation overwrites, by its signature.
+
+        Batch normalisation does not declare that it changes its statistics, so these are not among them."""
+        self._state = {
+            _address(tensor): name for name, tensor in state.items() if tensor.is_floating_point() and tensor.numel()
+        }
         self.blocks = BlockRecord(placer)
         self._convolutions_in_multi_conv: int | None = None
         self._inputs = {id(leaf): leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, Tensor)}
@@ -93,4 +100,16 @@ class ForwardRun(TorchDispatchMode):
         self.blocks.note_operation()
         if schema_of(func).name in _CONVOLUTIONS and self._convolutions_in_multi_conv is not None:
             self._convolutions_in_multi_conv += 1
+        self._note_writes(func, args)
         self._used.update(id(leaf) for leaf in tree_leaves(args) if id(leaf) in self._inputs)
+
+    def _note_writes(self, func: Any, args: tuple[Any, ...]) -> None:
+        for parameter, given in zip(schema_of(func).arguments, args, strict=False):
+            if parameter.alias_info is not None and parameter.alias_info.is_write and isinstance(given, Tensor):
+                name = self._state.get(_address(given))
+                if name is not None and name not in self.written_state:
+                    self.written_state.append(name)
+
+
+def _address(tensor: Tensor) -> int:
+    return storage_address(tensor.untyped_storage())

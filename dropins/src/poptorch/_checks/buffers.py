@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from pilotage.engine import AnyBatchNorm, Program, StaleTensor, findings_of
 from poptorch._errors import createPoptorchError
+from poptorch.options import Options
 
-__all__ = ["check_buffer_names", "check_buffer_types", "check_program"]
+__all__ = ["check_broadcast", "check_buffer_names", "check_buffer_types", "check_program"]
 
 
 def check_program(module: nn.Module, program: Program) -> None:
@@ -24,6 +25,19 @@ def check_program(module: nn.Module, program: Program) -> None:
                 "of the "
                 "source tensor."
             )
+
+
+def check_broadcast(options: Options, written: Sequence[str]) -> None:
+    """Refuse a forward that writes to state if replicas of this process that read different data share it.
+
+    Other instances do not count: PopTorch lets each keep its own buffers.
+    """
+    if written and options.broadcast_buffers and options.input_group_size < options.replication_factor:
+        raise createPoptorchError(
+            "PopTorch does not support broadcasting buffers. If your model is able to tolerate buffers becoming out of "
+            "sync between replicas, you can disable buffer broadcasting using "
+            f"poptorch.Options.broadcastBuffers(False). forward writes to {', '.join(written)}."
+        )
 
 
 def check_buffer_types(module: nn.Module) -> None:

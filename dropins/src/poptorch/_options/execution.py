@@ -65,7 +65,6 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         pooling=_POOLINGS[own.Training.meanAccumulationAndReplicationReductionStrategy],
         random_seed=own.random_seed if own.exists("random_seed") else None,
         instance=own.Distributed.processId,
-        broadcast_buffers=own.broadcast_buffers,
         backend=_backend_of(own),
         check=_check_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
