@@ -13,6 +13,8 @@ from pilotage.engine import enter_stage
 from poptorch._capture.block_record import Visit
 from poptorch._capture.compile_hooks import around_forward
 from poptorch._capture.forward_run import ForwardRun
+from poptorch._capture.ipu_device import IpuDevice
+from poptorch._capture.mixed_types import MixedTypes, recurrent_inputs_of_any_type
 from poptorch._capture.module_scopes import module_scopes
 from poptorch._capture.substitution import _OverwriteContextManager
 from poptorch._checks.buffers import check_broadcast
@@ -94,6 +96,9 @@ class Capture:
         if self._depth == 1:
             placer = self.options._execution_strategy.placer()
             state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+            self._active.enter_context(recurrent_inputs_of_any_type())
+            self._active.enter_context(IpuDevice())
+            self._active.enter_context(MixedTypes())
             self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs], state))
 
     def _end(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
