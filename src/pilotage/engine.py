@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pilotage.cache.sealed import seal as seal
     from pilotage.cache.store import Store as Store
     from pilotage.cache.store import name_of as name_of
+    from pilotage.capture.attributes import AttributeWatch as AttributeWatch
     from pilotage.capture.loss.dropped_work import DroppedWork as DroppedWork
     from pilotage.capture.loss.search import mark_loss as mark_loss
     from pilotage.capture.model import findings_of as findings_of
@@ -158,6 +159,7 @@ _NAMES = {
     "pilotage.turns": "Turn",
     "pilotage.interrupts": "INTERRUPTS",
     # Programs
+    "pilotage.capture.attributes": "AttributeWatch",
     "pilotage.capture.loss.dropped_work": "DroppedWork",
     "pilotage.capture.loss.search": "mark_loss",
     "pilotage.capture.model": "findings_of forward_is_running",

@@ -84,6 +84,7 @@ IS_STATIC_LAUNCHER = "_is_static"
 LOADER_ITERATOR = "_iterator"
 MODULE_CACHES = frozenset({"_flat_weights", "_is_full_backward_hook"})
 OPTIMIZER_WAS_CALLED = "_opt_called"
+PARAMETER_MARK = "_is_param"
 SAVED_ALPHA = "_saved_alpha"
 STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 SCHEMA = "_schema"
@@ -205,6 +206,7 @@ with _checked():
     FOREACH_ZERO = torch.ops.aten._foreach_zero.default
     FOREACH_ZERO_ = torch.ops.aten._foreach_zero_.default
     LOCAL_SCALAR = torch.ops.aten._local_scalar_dense.default
+    TO_COPY = torch.ops.aten._to_copy.default
     TO_COPY = torch.ops.aten._to_copy.default
     UNSAFE_VIEW = torch.ops.aten._unsafe_view.default
 

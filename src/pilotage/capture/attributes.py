@@ -9,6 +9,9 @@ Parameters and buffers are part of the program's state and are not affected. For
 - A tensor that depends only on constants is a cache. It is restored, with a warning: the program computes it again.
 - A list or dictionary that forward filled with tensors is restored, with a warning.
 - Any other value, such as a counter, stays as Python left it, with a warning: a branch on it is now fixed.
+
+PopTorch continues where the first rule raises: the statement runs once, at capture, and the program uses the result as
+a constant. With ``once`` that is a warning too.
 """
 
 from __future__ import annotations
@@ -121,7 +124,9 @@ class _Contents:
 class AttributeWatch:
     """Records the plain attributes of a module and its submodules, and reports how they changed."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, *, once: bool = False) -> None:
+        self.once = once
+        """Whether what forward does to tensor attributes happens once, at capture, instead of being refused."""
         self._modules = list(module.named_modules())
         self._before = [{name: _noted(value) for name, value in _plain(part).items()} for _, part in self._modules]
         self._tensors = [
@@ -144,11 +149,9 @@ class AttributeWatch:
                     found.append(Change(part, path, name, old, new, f"from {_short(old)} to {_short(new)}"))
         return found
 
-    def refuse_tensors_changed_in_place(self) -> None:
-        """Raise if forward wrote into a tensor attribute, for example through a view."""
-        for change, version in self._tensors:
-            if change.before._version != version:
-                raise lost_state(change)
+    def tensors_changed_in_place(self) -> list[Change]:
+        """The tensor attributes that forward wrote into, for example through a view."""
+        return [change for change, version in self._tensors if change.before._version != version]
 
     def lost_write(self, tensor: Tensor) -> CaptureError:
         """The error for a write into a tensor that is not part of the program's state."""

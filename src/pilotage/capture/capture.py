@@ -66,6 +66,9 @@ class Request:
     broadcast_buffers: bool = False
     """Require buffers to be equal in all replicas and instances."""
 
+    attributes_once: bool = False
+    """Let what forward does to plain tensor attributes happen once, at capture."""
+
     optimizer_shards: OptimizerShards | None = None
     """Which instance updates which parameter; None if each instance updates all."""
 
@@ -248,7 +251,7 @@ def _trace(step: StepFunction, request: Request) -> Trace:
     whole = isinstance(step, UpdateStep)
     state = [spec for section in step.sections for spec in step.layout.section(section, whole=whole)]
     with patched_modules(request.module):
-        watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module)
+        watch = None if isinstance(step, UpdateStep) else AttributeWatch(request.module, once=request.attributes_once)
         return trace(step, [*state, *inputs], request.device, watch)
 
 

@@ -20,7 +20,7 @@ from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure, flatten, unflatten
-from pilotage.torch_private import backward_hooks, post_accumulate_grad_hooks, storage_address
+from pilotage.torch_private import PARAMETER_MARK, backward_hooks, post_accumulate_grad_hooks, storage_address
 
 _forward_is_running: ContextVar[bool] = ContextVar("pilotage_forward_is_running", default=False)
 
@@ -94,6 +94,9 @@ class Model:
             name: tensor.detach().requires_grad_(name in self.layout.trained)
             for name, tensor in zip(self.layout.parameters, parameters, strict=True)
         }
+        for leaf in leaves.values():
+            # For isinstance: forward may assign a parameter to itself, as in ``self.p = self.p.to(x.device)``.
+            setattr(leaf, PARAMETER_MARK, True)
         self._hook_up(leaves)
         held = dict(zip(self.layout.buffers, buffers, strict=True))
         before = {name: buffer.clone() for name, buffer in held.items()} if self.equal_buffers else {}
@@ -155,9 +158,11 @@ class Model:
             old = held[name]
             if new.shape != old.shape or new.dtype != old.dtype:
                 raise CaptureError(
-                    f"forward replaces the buffer '{name}', {TensorSpec.of(old)}, by a tensor {TensorSpec.of(new)}. A "
-                    "captured program keeps its state in tensors of fixed shape and type: register the buffer with its "
-                    "final shape and type."
+                    f"Buffer {name} is reassigned within the model when calling the forward method. This is not "
+                    f"supported. Consider using self.{name.rpartition('.')[2]}.copy_(src) to copy data from a source "
+                    "tensor, where src is the name of the source tensor. The program keeps its state in tensors of "
+                    f"fixed shape and type, and forward replaces {TensorSpec.of(old)} by {TensorSpec.of(new)}: register "
+                    "the buffer with its final shape and type."
                 )
             old.copy_(new.detach())
         self.findings.reassigned_buffers = tuple(reassigned)

@@ -35,17 +35,20 @@ class ModuleTables:
                 table.update({name: instead[id(old)] for name, old in before[kind].items() if id(old) in instead})
 
     def refuse_growth_and_loss(self) -> None:
-        """Raise if forward created or removed a parameter, buffer or submodule."""
+        """Raise if forward created or removed a parameter, a buffer or a submodule that has some.
+
+        A submodule without state, such as a loss function, may be created at each step: its work is in the graph.
+        """
         for path, part, before in self._parts:
             for kind, word in _KINDS.items():
                 now = getattr(part, kind)
-                for name in _present(now) - _present(before[kind]):
+                for name in _with_state(now) - _with_state(before[kind]):
                     raise CaptureError(
                         f"forward creates the {word} '{_join(path, name)}'. A captured forward runs once, and what it "
                         "creates would be lost. Create it in __init__ with its final shape, and write into it with "
                         "copy_()."
                     )
-                for name in _present(before[kind]) - _present(now):
+                for name in _with_state(before[kind]) - _with_state(now):
                     raise CaptureError(
                         f"{word.capitalize()} {_join(path, name)} is removed from the model when calling the forward "
                         "method. A captured program keeps the same state from step to step: do not remove it."
@@ -72,8 +75,13 @@ def _own(part: nn.Module) -> dict[str, Any]:
     return {name: value for name, value in part.__dict__.items() if name not in _KINDS and name != "training"}
 
 
-def _present(table: Mapping[str, Any]) -> set[str]:
-    return {name for name, value in table.items() if value is not None}
+def _with_state(table: Mapping[str, Any]) -> set[str]:
+    """The names of tensors, and of submodules that have some."""
+    return {name for name, value in table.items() if isinstance(value, Tensor) or _has_state(value)}
+
+
+def _has_state(part: nn.Module | None) -> bool:
+    return part is not None and bool([*part.parameters(), *part.buffers()])
 
 
 def _join(path: str, name: str) -> str:

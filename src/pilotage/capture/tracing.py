@@ -20,7 +20,7 @@ from pilotage.capture.functions.randomness import HostDraws, RandomDraws, undist
 from pilotage.capture.functions.refusals import shape_refusal, value_refusal
 from pilotage.capture.functions.static_forms import unchecked_distributions
 from pilotage.capture.functions.tensor_indices import IndexCopies
-from pilotage.capture.functions.writes import WriteGuard
+from pilotage.capture.functions.writes import HostWrites, WriteGuard
 from pilotage.errors import CaptureError
 from pilotage.program.graphs.fake_kernels import known_shapes, silent_meta_kernels
 from pilotage.program.graphs.origins import OriginRecorder
@@ -32,13 +32,29 @@ from pilotage.program.step_function import StepFunction
 from pilotage.torch_private import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    TO_COPY,
     FakeTensorMode,
     UnsupportedOperatorException,
     make_fx,
+    storage_address,
     use_lazy_graph_module,
 )
 
 _HOST = torch.device("cpu")
+_CONVERSIONS = frozenset(
+    {
+        TO_COPY,
+        torch.ops.aten.clone.default,
+        torch.ops.aten.detach.default,
+        torch.ops.aten.lift_fresh_copy.default,
+    }
+)
+"""Operations that give the same result if they are repeated on it."""
+
+_WRITTEN_ONCE = (
+    "forward writes into a tensor that is neither an input nor a parameter or buffer. forward runs once, at capture: later "
+    "steps do not write to it, and use what it held then. Make it a buffer of the module if it has to change."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +94,6 @@ def trace(
         device,
     ):
         traced = make_fx(recording, tracing_mode="real", _allow_non_fake_inputs=True)(*fakes)
-    if watch is not None:
-        watch.refuse_tensors_changed_in_place()
     warnings = recording.check_attributes(traced)
     graph = clean_up(traced)
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
@@ -110,6 +124,7 @@ class _Recording:
     def __init__(self, step: StepFunction, watch: AttributeWatch | None) -> None:
         self._step = step
         self._watch = watch
+        self._host = HostWrites() if watch is not None and watch.once else None
         self._changes: list[Change] = []
         self.draws: RandomDraws
 
@@ -122,6 +137,8 @@ class _Recording:
         except BaseException:
             # Another attempt must find the module unchanged.
             self._put_back(everything=True)
+            if self._host is not None:
+                self._host.undo()
             raise
         self._put_back()
         return [*outputs, *(change.after for change in self._new_tensors())]
@@ -133,22 +150,46 @@ class _Recording:
                 change.put_back()
 
     def _guard(self) -> AbstractContextManager[object]:
-        return nullcontext() if self._watch is None else WriteGuard(self._watch.lost_write)
+        return nullcontext() if self._watch is None else WriteGuard(self._watch.lost_write, self._host)
 
     def _new_tensors(self) -> list[Change]:
         return [change for change in self._changes if isinstance(change.after, Tensor)]
 
     def check_attributes(self, traced: GraphModule) -> tuple[str, ...]:
-        """Raise for new attribute tensors that are lost state, and remove all of them from the graph's results."""
+        """Raise for attribute tensors that are lost state, and remove new ones from the graph's results."""
+        in_place = [] if self._watch is None else self._watch.tensors_changed_in_place()
+        for change in in_place:
+            if self._host is None or not self._host.has_written(change.before):
+                raise lost_state(change)
+        may_lose = self._watch is not None and self._watch.once
         output = next(node for node in traced.graph.nodes if node.op == "output")
         attributes = self._new_tensors()
         results = list(output.args[0])
         kept = len(results) - len(attributes)
+        same = []
         for change, node in zip(attributes, results[kept:], strict=True):
-            if not change.is_note and _depends_on_the_run(node, or_on_constants=change.replaces_a_tensor):
+            if change.replaces_a_tensor and _is_converted(node, change.before):
+                same.append(change)
+            elif not (may_lose or change.is_note) and _depends_on_the_run(
+                node, or_on_constants=change.replaces_a_tensor
+            ):
                 raise lost_state(change)
         output.args = (results[:kept],)
-        return tuple(frozen_value(change) for change in self._changes)
+        changes = [change for change in (*self._changes, *in_place) if not any(change is each for each in same)]
+        outside = (_WRITTEN_ONCE,) if self._host is not None and self._host.any and not in_place else ()
+        return (*dict.fromkeys(map(frozen_value, changes)), *outside)
+
+
+def _is_converted(node: object, before: Tensor) -> bool:
+    """Whether a value is only an old tensor in another type: converting it again, at the next step, changes nothing."""
+    while isinstance(node, torch.fx.Node) and node.op == "call_function" and node.target in _CONVERSIONS:
+        node = node.args[0]
+    if not isinstance(node, torch.fx.Node) or node.op != "get_attr":
+        return False
+    constant = getattr(node.graph.owning_module, str(node.target), None)
+    return isinstance(constant, Tensor) and storage_address(constant.untyped_storage()) == storage_address(
+        before.untyped_storage()
+    )
 
 
 def _depends_on_the_run(node: object, *, or_on_constants: bool) -> bool:

@@ -52,6 +52,9 @@ class Execution:
     broadcast_buffers: bool = False
     """Guarantee equal buffers on all replicas and instances: a forward that writes to a buffer is then refused."""
 
+    attributes_once: bool = False
+    """Let what forward does to plain tensor attributes happen once, at capture, with a warning; False refuses it."""
+
     backend: str | None = None
     """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""
 

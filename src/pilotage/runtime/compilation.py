@@ -141,6 +141,7 @@ class Compilation:
             replica_groups=self.replica_groups,
             loss_rule=self.execution.loss_rule,
             broadcast_buffers=self.execution.broadcast_buffers,
+            attributes_once=self.execution.attributes_once,
             slots_on_host=locations.optimizer,
             optimizer_shards=self._optimizer_shards(),
             separate_gradients=gradients_apart,

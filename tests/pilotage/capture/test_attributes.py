@@ -89,6 +89,20 @@ def test_state_that_would_be_lost_is_refused_by_name_and_unchanged(case, fake_te
         assert_equal(held, torch.zeros(3))
 
 
+@pytest.mark.parametrize("convert", [lambda mask: mask.to(torch.float64), lambda mask: mask.clone().detach().half()])
+def test_a_tensor_attribute_may_be_converted_in_place_of_itself(convert, fake_tensors, warned):
+    def touch(self, x):
+        self.mask = convert(self.mask)
+        return self.mask.float()
+
+    module = module_with(touch, mask=torch.arange(3.0))
+    expected = functional.mse_loss(module.layer(BATCH) + torch.arange(3.0), torch.zeros(5, 3)).item()
+    assert train(module, warned) == pytest.approx([expected])
+    assert warned.messages == []
+    assert module.mask.dtype == torch.float32
+    assert fake_tensors(module) == []
+
+
 def test_the_line_that_writes_is_named(line_of):
     class Writing(Network):
         def touch(self, x):

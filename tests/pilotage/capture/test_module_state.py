@@ -54,10 +54,10 @@ REFUSED = {
     "Parameter layer.weight is reassigned": lambda self, x: setattr(
         self.layer, "weight", nn.Parameter(self.layer.weight * 2)
     ),
-    r"replaces the buffer 'average', float32\[4\], by a tensor float32\[\]": lambda self, x: setattr(
+    r"Buffer average is reassigned.*self\.average\.copy_.*replaces float32\[4\] by float32\[\]": lambda self, x: setattr(
         self, "average", x.mean()
     ),
-    r"replaces the buffer 'average', float32\[4\], by a tensor float64\[4\]": lambda self, x: setattr(
+    r"Buffer average is reassigned.*replaces float32\[4\] by float64\[4\]": lambda self, x: setattr(
         self, "average", x.double().mean(dim=0)
     ),
 }
@@ -81,6 +81,41 @@ def test_added_removed_or_retyped_state_is_refused_and_restored(said, tier, fake
     assert "average" not in vars(module)
     assert module.nothing is None
     assert fake_tensors(module) == []
+
+
+def creates_a_loss(self, x):
+    self.loss, self.activation = nn.MSELoss(), nn.ReLU()
+    return self.activation(x).mean()
+
+
+def assigns_a_parameter_to_itself(self, x):
+    self.layer.weight = self.layer.weight.to(x.device)
+    assert isinstance(self.layer.weight, nn.Parameter)
+
+
+@pytest.mark.parametrize("tier", ["graph", "eager"])
+@pytest.mark.parametrize("touch", [creates_a_loss, assigns_a_parameter_to_itself])
+def test_parts_without_state_may_be_created_and_parameters_assigned_to_themselves(touch, tier, fake_tensors):
+    module, twin = network_that(touch), network_that(touch)
+    twin.load_state_dict(module.state_dict())
+    weight = module.layer.weight
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), tier=tier)
+    optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
+    for _ in range(2):
+        step(torch.ones(5, 4))
+        optimizer.zero_grad()
+        twin(torch.ones(5, 4)).backward()
+        optimizer.step()
+    torch.testing.assert_close(module.layer.weight, twin.layer.weight)
+    assert module.layer.weight is weight
+    assert fake_tensors(module) == []
+
+
+def test_a_part_without_state_may_not_become_one_with_state():
+    module = network_that(lambda self, x: setattr(self, "activation", nn.Linear(4, 4)))
+    module.activation = nn.ReLU()
+    with pytest.raises(CaptureError, match="creates the part 'activation'"):
+        pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1))(torch.randn(5, 4))
 
 
 @pytest.mark.parametrize("tier", ["graph", "eager"])

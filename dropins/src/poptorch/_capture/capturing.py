@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from pilotage.engine import enter_stage
+from poptorch._capture.attributes_once import attributes_as_captured
 from poptorch._capture.block_record import Visit
 from poptorch._capture.compile_hooks import around_forward
 from poptorch._capture.forward_run import ForwardRun
@@ -88,7 +89,7 @@ class Capture:
     @contextmanager
     def repeating(self, module: nn.Module) -> Iterator[None]:
         """Do the same around a forward that eager PyTorch repeats; it runs a copy of the module."""
-        with _OverwriteContextManager(), self.following(module):
+        with _OverwriteContextManager(), attributes_as_captured(module), self.following(module):
             yield
 
     def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -65,6 +65,7 @@ def execution_of(options: Options, *, training: bool) -> Execution:
         pooling=_POOLINGS[own.Training.meanAccumulationAndReplicationReductionStrategy],
         random_seed=own.random_seed if own.exists("random_seed") else None,
         instance=own.Distributed.processId,
+        attributes_once=True,
         backend=_backend_of(own),
         check=_check_of(own),
         tier=Tier(own.pilotage_tier) if own.exists("pilotage_tier") else None,
