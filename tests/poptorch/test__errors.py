@@ -8,8 +8,7 @@ ASSERTED = ("BatchDimensionError", "UnexpectedArgumentError")
 TRANSLATED = [
     name
     for name in errors.__all__
-    if name not in ASSERTED
-    and not issubclass(getattr(errors, name), errors.OptionError | errors.DatasetError)
+    if name not in ASSERTED and not issubclass(getattr(errors, name), errors.OptionError | errors.DatasetError)
 ]
 
 

@@ -69,3 +69,8 @@ def test_the_exit_function_does_nothing():
 def test_an_error_of_the_python_layer_is_returned():
     error = _impl.createPoptorchError("something")
     assert (str(error), error.type) == ("'poptorch_py_error': something", "poptorch_py_error")
+
+
+def test_pickled_objects_name_a_function_that_returns_them():
+    module = nn.Linear(1, 1)
+    assert _impl._restoreWrapperIfNecessary(module) is module

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 
 import pytest
@@ -22,6 +23,15 @@ def test_attributes_can_be_marked_constant_or_variable():
     attributes.markAsVariable("momentum")
     assert attributes.isConstant("lr")
     assert not attributes.isConstant("momentum")
+
+
+def test_the_lists_can_be_assigned():
+    attributes = VariableAttributes(["lr"], ["lr", "momentum"])
+    attributes._variable_attributes = copy.deepcopy(attributes._allowed_attributes)
+    assert attributes.variables == {"lr", "momentum"}
+    attributes.markAsVariable("lr")
+    attributes.markAsConstant("lr")
+    assert attributes._variable_attributes == ["momentum"]
 
 
 @pytest.mark.parametrize("method", ["isConstant", "markAsConstant", "markAsVariable"])

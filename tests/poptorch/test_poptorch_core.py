@@ -3,6 +3,7 @@ import pickle
 import pytest
 import torch
 
+from poptorch import poptorch_core
 from poptorch._logging import setLogLevel
 from poptorch.enums import OutputMode
 from poptorch.options import Options, PipelinedExecution, SerialPhasedExecution, TensorLocationSettings
@@ -102,3 +103,31 @@ def test_each_setting_is_logged_at_debug(value, line, capsys):
     _validateOptions({"enableOutlining": value})
     [shown] = capsys.readouterr().err.splitlines()
     assert shown.endswith(f"[debug] {line}")
+
+
+@pytest.mark.parametrize("name", poptorch_core.TestErrorType.__members__)
+def test_errors_can_be_raised_as_each_layer_raises_them(name):
+    types = {
+        "Poptorch": "poptorch_cpp_error",
+        "Popart": "popart_exception",
+        "PopartInternal": "popart_internal_exception",
+        "Poplibs": "poplibs_exception",
+        "PoplarUnrecoverable": "poplar_unrecoverable_runtime_error",
+        "PoplarUnknown": "poplar_unknown_error",
+        "PoplarRecoverableFullReset": "poplar_recoverable_runtime_error",
+        "PoplarLinkError": "poplar_link_error",
+    }
+    classes = {"PoplarUnrecoverable": UnrecoverableError, "PoplarRecoverableFullReset": RecoverableError}
+    with pytest.raises(Error) as caught:
+        poptorch_core._throwTestError(poptorch_core.TestErrorType[name])
+    error = caught.value
+    assert type(error) is classes.get(name, Error)
+    assert error.type == types[name]
+    for place in ("throwTestError::bottomLevel", "throwTestError::topLevel"):
+        assert place in error.args[0]
+        assert error.location.count(place) == 1
+        assert place not in error.message
+    assert error.message in error.args[0]
+    assert error.message.endswith("-lfoo not found") == (name == "PoplarLinkError")
+    if isinstance(error, RecoverableError):
+        assert error.recovery_action == "FULL_RESET"

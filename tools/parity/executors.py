@@ -71,17 +71,30 @@ TABLES = (
                 "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
                 "Only one training wrapper at a time, until `destroy()`": "",
-                "Floating-point buffers that forward writes need `broadcastBuffers(False)` with several replicas in one "
+                "Floating-point buffers that forward writes need `broadcastBuffers(False)` with several replicas in "
+                "one "
                 "process; batch normalisation and several instances do not": "the host sees the buffers of the first "
                 "replica of its instance",
-                "Buffers and parameters that forward removes or replaces are refused": "",
+                "Buffers and parameters that forward removes or replaces are refused": "a parameter or buffer that "
+                "forward assigns to itself, as in `self.p = self.p.to(x.device)`, is not",
+                "Linear, convolutions, norms and products of mixed types compute in the type of their input, and "
+                "weights "
+                "keep theirs; recurrent networks and all other functions promote": "",
+                '`device="ipu"` in forward is the device that the model runs on': "",
+                "What forward does to plain Python attributes happens once, when it is captured; the program continues "
+                "with that constant": "with a warning that names the attribute",
+                "Submodules without state may be created in forward": "",
             },
             differs={
                 "int64 inputs become int32": "they keep 64 bits inside the program, and are returned as int32",
                 "Weights of float64 or bfloat16 become float32": "they keep their type, like inputs of that type, and "
                 "outputs are returned as float32",
+                "A CPU tensor that forward has changed cannot be an operand": "it is a constant, with the value of the "
+                "capture; a write after the program has read it, through a view or of a value of the program is "
+                "refused",
                 "A CPU tensor as an operand of an operation is refused": "on the CPU backend it is a constant",
-                "Buffers of whole numbers are constants: what forward writes to them is lost after the call": "they are "
+                "Buffers of whole numbers are constants: what forward writes to them is lost after the call": "they "
+                "are "
                 "kept, such as the `num_batches_tracked` of batch normalisation",
                 "`interpolate` supports only nearest neighbours": "all modes run",
                 "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises an error with the "

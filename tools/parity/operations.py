@@ -33,6 +33,9 @@ TABLES = (
             "CPU ctc_beam_search_decoder fps nearest Block Block.start Block.useAutoId BeginBlock BlockFunction "
             "removeBlocks LegacyBeginBlockFn",
             noted={
+                "ops.registered": "The operations of `torch.ops.poptorch` that PopTorch registers, with their "
+                "signatures; "
+                "`end_for_loop` refuses more than one trip, because the body ran once.",
                 "NameScope": "In the names of operations.",
                 "recomputationCheckpoint": "Backward recomputes what is between checkpoints, bitwise identically, on "
                 "every backend; the eager tier keeps everything.",

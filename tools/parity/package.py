@@ -16,7 +16,10 @@ TABLES = (
             "testing poptorch_core "
             "_impl _logging _dataloader _poplar_executor _args_parser _optimizer_attributes _options_impl "
             "_options_config "
-            "_printing",
+            "_printing logger _utils _utils.combine_batch_tensors_gen _utils.combined_batch_generator "
+            "_utils.flattenTensorStructure _utils.reconstructTensorStructure _utils.custom_arg_parsers "
+            "_utils.getCustomParser poptorch_core.isCompilingWithDispatcher poptorch_core.TestErrorType "
+            "poptorch_core._throwTestError _impl.isDispatchTracing _impl.setDispatchTracing _impl.setIpuContext",
             noted={
                 "__version__": "3.4.0, the version whose interface this is.",
                 "ipuHardwareIsAvailable": "False: there is no IPU. With PILOTAGE_IPU_AVAILABLE=1, True for up to 64.",
@@ -31,13 +34,14 @@ TABLES = (
                 "accepts an instance of it",
                 "_OverwriteContextManager": "applies registered substitutions; it has none of its own, because "
                 "tensors created in forward are captured on the device without `device=`",
+                "_impl._restoreWrapperIfNecessary": "returns the object: wrapping does not change the class of "
+                "anything",
                 "poptorchAtExit": "does nothing: no device has to be released",
                 "importPoptorchMetadataFromFile": "raises an error that explains: files contain no pickled metadata",
                 "accessAttributes": "raises an error that explains: custom ops get their attributes as keyword "
                 "arguments",
             },
             absent={
-                "_utils": "private; programs do not import it",
                 "_poptorch_data": "private; files have another format",
                 "attributes_lists": "an artefact of PopTorch's package layout",
             },

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pilotage_dropins import fallbacks as _fallbacks  # noqa: F401
 from poptorch import _options_config as _options_config
 from poptorch import _printing, enums, ops, optim, options, profiling
+from poptorch import _utils as _utils
 from poptorch._args_parser import ICustomArgParser, registerCustomArgParser, registerGeometricCustomArgParsers
 from poptorch._data.asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._dataloader import DataLoader
@@ -26,7 +27,7 @@ from poptorch._impl import (
     registerPostCompileHook,
     registerPreCompileHook,
 )
-from poptorch._logging import setLogLevel
+from poptorch._logging import logger, setLogLevel
 from poptorch._poplar_executor import PoplarExecutor
 from poptorch._printing import *  # noqa: F403
 from poptorch._version import __version__
@@ -58,6 +59,7 @@ __all__ = [
     "ipuHardwareVersion",
     "isRunningOnIpu",
     "load",
+    "logger",
     "ops",
     "optim",
     "options",

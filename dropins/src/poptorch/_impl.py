@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from pilotage.engine import forward_is_running
 from poptorch._capture.capturing import current_run
 from poptorch._capture.compile_hooks import registerPostCompileHook, registerPreCompileHook
+from poptorch._capture.flags import isDispatchTracing, isRunningOnIpu, setDispatchTracing, setIpuContext
 from poptorch._capture.substitution import _OverwriteContextManager
 from poptorch._errors import createPoptorchError
 from poptorch._hardware import ipuHardwareIsAvailable, ipuHardwareVersion
@@ -22,16 +22,14 @@ __all__ = [
     "importPoptorchMetadataFromFile",
     "ipuHardwareIsAvailable",
     "ipuHardwareVersion",
+    "isDispatchTracing",
     "isRunningOnIpu",
     "poptorchAtExit",
     "registerPostCompileHook",
     "registerPreCompileHook",
+    "setDispatchTracing",
+    "setIpuContext",
 ]
-
-
-def isRunningOnIpu() -> bool:
-    """Whether the wrapper, and not plain PyTorch, is running the model's forward right now."""
-    return forward_is_running()
 
 
 def getIpuTensorId(tensor: Tensor) -> int:
@@ -65,3 +63,11 @@ def importPoptorchMetadataFromFile(filename: str | Path) -> Any:
 
 def poptorchAtExit() -> None:
     """Do nothing: no device has to be released before Python ends."""
+
+
+def _restoreWrapperIfNecessary(obj: Any) -> Any:
+    """The object itself: wrapping changes neither a module's class nor those of its tensors.
+
+    Objects that PopTorch has pickled name this function.
+    """
+    return obj

@@ -23,35 +23,38 @@ class VariableAttributes:
     """Which attributes of an optimizer may change after compilation."""
 
     def __init__(self, variable_attributes: Iterable[str], allowed_attributes: Iterable[str]) -> None:
-        self._allowed = tuple(allowed_attributes)
-        self._variable: set[str] = set()
+        self._allowed_attributes = list(allowed_attributes)
+        self._variable_attributes: list[str] = []
         for name in variable_attributes:
             self.markAsVariable(name)
 
     @property
     def variables(self) -> frozenset[str]:
         """The attributes that may change."""
-        return frozenset(self._variable)
+        return frozenset(self._variable_attributes)
 
     @property
     def constants(self) -> frozenset[str]:
         """The attributes that are compiled in."""
-        return frozenset(self._allowed) - self._variable
+        return frozenset(self._allowed_attributes) - self.variables
 
     def isConstant(self, attr: str) -> bool:
         """Whether an attribute is compiled in."""
-        return self._known(attr) not in self._variable
+        return self._known(attr) not in self._variable_attributes
 
     def markAsConstant(self, attr: str) -> None:
         """Compile an attribute in."""
-        self._variable.discard(self._known(attr))
+        if not self.isConstant(attr):
+            self._variable_attributes.remove(attr)
 
     def markAsVariable(self, attr: str) -> None:
         """Let an attribute change after compilation."""
-        self._variable.add(self._known(attr))
+        if self.isConstant(attr):
+            self._variable_attributes.append(attr)
 
     def _known(self, attr: str) -> str:
-        require(attr in self._allowed, f"Unknown attribute {attr}. The attributes are {', '.join(self._allowed)}.")
+        known = self._allowed_attributes
+        require(attr in known, f"Unknown attribute {attr}. The attributes are {', '.join(known)}.")
         return attr
 
 

@@ -8,12 +8,13 @@ Error
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from enum import Enum
+from typing import Any, NoReturn
 
 from poptorch._logging import backend_logger
 from poptorch._options.popart import is_backend_option, similar_option
 
-__all__ = ["Error", "RecoverableError", "UnrecoverableError"]
+__all__ = ["Error", "RecoverableError", "TestErrorType", "UnrecoverableError", "isCompilingWithDispatcher"]
 
 
 class Error(Exception):
@@ -63,6 +64,50 @@ class UnrecoverableError(Error):
 
 
 _RECOVERY_ACTIONS = frozenset({"IPU_RESET", "LINK_RESET", "PARTITION_RESET", "FULL_RESET"})
+
+
+class TestErrorType(Enum):
+    """The kinds of errors that `_throwTestError` raises."""
+
+    __test__ = False
+
+    Poptorch = 0
+    Popart = 1
+    PopartInternal = 2
+    Poplibs = 3
+    PoplarUnrecoverable = 4
+    PoplarUnknown = 5
+    PoplarRecoverableFullReset = 6
+    PoplarLinkError = 7
+
+
+_TEST_ERRORS: dict[TestErrorType, tuple[type[Error], str]] = {
+    TestErrorType.Poptorch: (Error, "poptorch_cpp_error"),
+    TestErrorType.Popart: (Error, "popart_exception"),
+    TestErrorType.PopartInternal: (Error, "popart_internal_exception"),
+    TestErrorType.Poplibs: (Error, "poplibs_exception"),
+    TestErrorType.PoplarUnrecoverable: (UnrecoverableError, "poplar_unrecoverable_runtime_error"),
+    TestErrorType.PoplarUnknown: (Error, "poplar_unknown_error"),
+    TestErrorType.PoplarRecoverableFullReset: (RecoverableError, "poplar_recoverable_runtime_error"),
+    TestErrorType.PoplarLinkError: (Error, "poplar_link_error"),
+}
+
+
+def _throwTestError(kind: TestErrorType) -> NoReturn:
+    """Raise an error as the given layer would, for programs that test how they handle it."""
+    error, layer = _TEST_ERRORS[kind]
+    message = f"This is a test of the error {kind.name}."
+    if kind is TestErrorType.PoplarLinkError:
+        message += " Output of the linker:\n-lfoo not found"
+    location = "[0] throwTestError::bottomLevel\n[1] throwTestError::topLevel"
+    raise error(f"'{layer}': {message}\nError raised in:\n{location}", type=layer, message=message, location=location)
+
+
+def isCompilingWithDispatcher() -> bool:
+    """Whether a model is being compiled right now."""
+    from poptorch._capture.capturing import current_capture  # Its checks raise the errors of this module.
+
+    return current_capture() is not None
 
 
 def _validateOptions(options: Mapping[str, Any]) -> None:

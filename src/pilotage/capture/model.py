@@ -161,7 +161,8 @@ class Model:
                     f"Buffer {name} is reassigned within the model when calling the forward method. This is not "
                     f"supported. Consider using self.{name.rpartition('.')[2]}.copy_(src) to copy data from a source "
                     "tensor, where src is the name of the source tensor. The program keeps its state in tensors of "
-                    f"fixed shape and type, and forward replaces {TensorSpec.of(old)} by {TensorSpec.of(new)}: register "
+                    f"fixed shape and type, and forward replaces {TensorSpec.of(old)} by {TensorSpec.of(new)}: "
+                    "register "
                     "the buffer with its final shape and type."
                 )
             old.copy_(new.detach())

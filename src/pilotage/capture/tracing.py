@@ -30,9 +30,9 @@ from pilotage.program.layout import Section, Slot
 from pilotage.program.specification import TensorSpec
 from pilotage.program.step_function import StepFunction
 from pilotage.torch_private import (
+    TO_COPY,
     DataDependentOutputException,
     DynamicOutputShapeException,
-    TO_COPY,
     FakeTensorMode,
     UnsupportedOperatorException,
     make_fx,
@@ -52,7 +52,8 @@ _CONVERSIONS = frozenset(
 """Operations that give the same result if they are repeated on it."""
 
 _WRITTEN_ONCE = (
-    "forward writes into a tensor that is neither an input nor a parameter or buffer. forward runs once, at capture: later "
+    "forward writes into a tensor that is neither an input nor a parameter or buffer. forward runs once, at capture: "
+    "later "
     "steps do not write to it, and use what it held then. Make it a buffer of the module if it has to change."
 )
 

@@ -54,8 +54,8 @@ REFUSED = {
     "Parameter layer.weight is reassigned": lambda self, x: setattr(
         self.layer, "weight", nn.Parameter(self.layer.weight * 2)
     ),
-    r"Buffer average is reassigned.*self\.average\.copy_.*replaces float32\[4\] by float32\[\]": lambda self, x: setattr(
-        self, "average", x.mean()
+    r"Buffer average is reassigned.*self\.average\.copy_.*replaces float32\[4\] by float32\[\]": lambda self, x: (
+        setattr(self, "average", x.mean())
     ),
     r"Buffer average is reassigned.*replaces float32\[4\] by float64\[4\]": lambda self, x: setattr(
         self, "average", x.double().mean(dim=0)

@@ -56,6 +56,32 @@ def test_substitutions_are_undone_if_a_later_one_fails():
     assert Library.function(1) == 2
 
 
+def test_each_manager_class_is_registered_once_and_made_anew(monkeypatch):
+    monkeypatch.setattr(_OverwriteContextManager, "_registered", [])
+    made, calls = [], []
+
+    class First:
+        def __init__(self):
+            made.append(self)
+
+        def replace(self):
+            calls.append(("replace", type(self).__name__))
+
+        def restore(self):
+            calls.append(("restore", type(self).__name__))
+
+    class Second(First):
+        pass
+
+    for manager in (First, Second, First):
+        _OverwriteContextManager.registerSubsitutionManager(manager)
+    manager = _OverwriteContextManager()
+    assert [type(each) for each in made] == [First, Second]
+    with manager:
+        assert calls == [("replace", "First"), ("replace", "Second")]
+    assert calls[2:] == [("restore", "Second"), ("restore", "First")]
+
+
 def test_distributions_do_not_validate_values_during_compilation(compiled):
     class Likelihood(nn.Module):
         def forward(self, x):

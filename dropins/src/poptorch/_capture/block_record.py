@@ -38,13 +38,16 @@ class BlockRecord:
     def start(self, user_id: BlockId | None, ipu_id: int | None) -> None:
         """Enter a block that lasts until the next one starts."""
         block_id = str(next(self._automatic_ids)) if user_id is None else user_id
-        self._active = Visit(block_id, self._placer.place(block_id, ipu_id))
-        self.visits.append(self._active)
-        enter_stage(self._active.placement.ipu)
+        self._enter(Visit(block_id, self._placer.place(block_id, ipu_id)))
 
     def open(self, user_id: BlockId | None, ipu_id: int | None) -> None:
         """Enter a block that lasts until it is closed."""
         self.start(user_id, ipu_id)
+        self._scopes.append(self.visits[-1])
+
+    def begin(self, stage: int, phase: int, ipu: int) -> None:
+        """Enter a block at a given place, until it is closed."""
+        self._enter(Visit(f"stage {stage}, phase {phase}, IPU {ipu}", Placement(stage=stage, phase=phase, ipu=ipu)))
         self._scopes.append(self.visits[-1])
 
     def close(self) -> None:
@@ -67,3 +70,8 @@ class BlockRecord:
     def ipus(self) -> list[int]:
         """The IPU of each visit."""
         return [visit.placement.ipu for visit in self.visits]
+
+    def _enter(self, visit: Visit) -> None:
+        self._active = visit
+        self.visits.append(visit)
+        enter_stage(visit.placement.ipu)

@@ -18,6 +18,7 @@ from poptorch.poptorch_core import Error
 __all__ = ["ForwardRun"]
 
 _CONVOLUTIONS = frozenset({"aten::convolution", "aten::convolution_overrideable", "aten::_convolution"})
+_MARKERS = frozenset({"prim", "poptorch"})
 _NO_WORK = frozenset({"aten::detach", "aten::lift_fresh"})
 """Operations that torch inserts by itself and that compute nothing."""
 
@@ -47,7 +48,7 @@ class ForwardRun(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Record an operation and run it."""
-        if self._is_noticing and func.namespace != "prim" and schema_of(func).name not in _NO_WORK:
+        if self._is_noticing and func.namespace not in _MARKERS and schema_of(func).name not in _NO_WORK:
             self._notice(func, args)
         return func(*args, **(kwargs or {}))
 

@@ -26,11 +26,11 @@ class IpuDevice(TorchFunctionMode):
             args = tuple(value for value in args if not _is_ipu(value))
             if len(args) == 1 and not {"dtype", "other", "memory_format", "device"} & kwargs.keys():
                 return args[0].clone() if kwargs.get("copy") else args[0]
-        if func is Tensor.ipu:
+        if func is getattr(Tensor, "ipu", None):
             return args[0]
         return func(*args, **kwargs)
 
 
 def _is_ipu(device: object) -> bool:
-    kind = device.type if isinstance(device, torch.device) else device.partition(":")[0] if isinstance(device, str) else ""
-    return kind == "ipu"
+    kind = device.type if isinstance(device, torch.device) else device
+    return isinstance(kind, str) and kind.partition(":")[0] == "ipu"

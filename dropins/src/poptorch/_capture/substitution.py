@@ -36,9 +36,11 @@ class _OverwriteContextManager:
     @classmethod
     def registerSubsitutionManager(cls, manager: type[SubstitutionManager] | SubstitutionManager) -> None:
         """Apply this manager, or a new instance of this class, during every compilation from now on."""
-        cls._registered.append(manager)
+        if manager not in cls._registered:
+            cls._registered.append(manager)
 
     def __init__(self) -> None:
+        self._managers = [each() if isinstance(each, type) else each for each in self._registered]
         self._applied: list[SubstitutionManager] = []
 
     def __enter__(self) -> _OverwriteContextManager:
@@ -46,8 +48,7 @@ class _OverwriteContextManager:
         self._validates = validates_arguments(Distribution)
         Distribution.set_default_validate_args(False)
         try:
-            for registered in self._registered:
-                manager = registered() if isinstance(registered, type) else registered
+            for manager in self._managers:
                 manager.replace()
                 self._applied.append(manager)
         except BaseException:

@@ -21,6 +21,8 @@ from poptorch.ops.points import fps, nearest
 from poptorch.ops.printing import ipu_print_tensor
 from poptorch.ops.slicing import dynamic_slice, dynamic_update
 
+from poptorch.ops import registered as registered  # isort: skip
+
 __all__ = [
     "CPU",
     "Attribute",

@@ -21,6 +21,19 @@ def present_attributes() -> Mapping[str, Mapping[str, Any]]:
     return _attributes.get()
 
 
+def set_attribute(attribute: str, key: str, value: Any) -> None:
+    """Give the following operations an attribute."""
+    before = _attributes.get()
+    _attributes.set({**before, attribute: {**before.get(attribute, {}), key: value}})
+
+
+def clear_attribute(attribute: str, key: str) -> None:
+    """Give the following operations no such attribute."""
+    before = _attributes.get()
+    kept = {name: value for name, value in before.get(attribute, {}).items() if name != key}
+    _attributes.set({**before, attribute: kept})
+
+
 class NameScope:
     """Groups the operations of a ``with`` block under a name, which ``getTensorNames`` shows."""
 
