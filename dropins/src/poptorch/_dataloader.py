@@ -9,6 +9,7 @@ from typing import Any
 from torch.utils.data import Dataset, IterableDataset
 
 from pilotage.engine import Loader, Shard, combined_batch_size
+from poptorch._args_parser import registered_parsers
 from poptorch._data.asynchronous_data_accessor import AsynchronousDataAccessor
 from poptorch._data.traced_data import traced_batches, traced_dataset
 from poptorch._errors import createPoptorchError
@@ -69,6 +70,7 @@ class DataLoader(Loader):
             piece_size=self._rebatched_size and (rebatched_worker_size or self._rebatched_size),
             num_workers=num_workers,
             persistent_workers=persistent_workers,
+            parsers=registered_parsers(),
             **kwargs,
         )
         self._warn_of_surprises()

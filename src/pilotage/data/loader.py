@@ -14,6 +14,7 @@ from pilotage.data.empty_loader import empty_loader_error, require_one
 from pilotage.data.partition import Shard, ShardSampler
 from pilotage.errors import OptionError
 from pilotage.options.batching import Batching
+from pilotage.program.structure import Parsers
 from pilotage.torch_private import LOADER_ITERATOR
 
 
@@ -39,15 +40,18 @@ class Loader(DataLoader[Any]):
         piece_size: int | None = None,
         num_workers: int = 0,
         persistent_workers: bool | None = None,
+        parsers: Parsers | None = None,
         **torch_arguments: Any,
     ) -> None:
-        """Arguments beyond torch's: ``shard`` selects this process's part of the data set, and ``shuffle_seed`` has all
+        """Arguments beyond torch's: ``parsers`` take objects of the user's types apart to combine the batches of a
+        batch_sampler, ``shard`` selects this process's part of the data set, and ``shuffle_seed`` has all
         processes shuffle alike. ``piece_size`` yields pieces of that many samples, or a batch_sampler's own batches,
         instead of combined batches; a Prefetcher combines them.
         """
         self.batching = batching or Batching()
         self.combined_batch_size = combined_batch_size(self.batching, batch_size, batch_sampler)
         self.drops_incomplete = drop_last
+        self._parsers = parsers
         self._processes = 1 if shard is None else shard.processes
         self._batches_per_item = 1 if batch_sampler is None or piece_size else self.batching.micro_batches_per_call
         if shard is not None and shard.processes > 1:
@@ -77,7 +81,7 @@ class Loader(DataLoader[Any]):
         self.check_not_empty()
         batches: Iterator[Any] = self._read_in_bulk() or super().__iter__()
         if self._batches_per_item > 1:
-            batches = grouped(batches, self._batches_per_item, drop_last=self.drops_incomplete)
+            batches = grouped(batches, self._batches_per_item, drop_last=self.drops_incomplete, parsers=self._parsers)
         return batches if self._has_known_length else require_one(batches, self._empty_loader_error())
 
     def check_not_empty(self) -> None:

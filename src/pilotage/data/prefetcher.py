@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -76,6 +77,9 @@ class Prefetcher:
         self._drop_last = drop_last
         self._failure: str | None = None
         self._epoch = _Epoch()
+        self._received: deque[FromFetcher] = deque()
+        self.chunks = buffer_size
+        """How many items the ring holds."""
         task = FetchTask(
             iterable=iterable,
             parsers=parsers or {},
@@ -128,6 +132,20 @@ class Prefetcher:
         whole, rest = divmod(self._rows(), self._rebatched_size)
         return whole + (rest > 0 and not self._drop_last)
 
+    @property
+    def process_id(self) -> int | None:
+        """The number of the process that reads."""
+        return self._process.pid
+
+    @property
+    def ready_items(self) -> int:
+        """How many items have been read and not been taken; the first one is read before the first epoch begins."""
+        with contextlib.suppress(EOFError, ConnectionError):
+            while self._failure is None and self._channel.has_message():
+                self._received.append(self._channel.receive())
+        waiting = [each for each in self._received if isinstance(each, Item) and each.epoch >= self._epoch.number]
+        return max(len(waiting), self._epoch.number < 0)
+
     def terminate(self) -> None:
         """Stop the other process; the prefetcher cannot be used afterwards."""
         self._failure = self._failure or "The prefetcher was terminated. Create a new one to continue."
@@ -166,6 +184,8 @@ class Prefetcher:
                 return message
 
     def _receive(self) -> FromFetcher:
+        if self._received:
+            return self._received.popleft()
         if not self._channel.has_message():
             if self._miss_sleep_seconds:
                 time.sleep(self._miss_sleep_seconds)

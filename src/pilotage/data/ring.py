@@ -126,15 +126,20 @@ def _tensors_in(memory: Tensor, layout: Layout) -> list[Tensor]:
 
 
 def _copy(tensor: Tensor, target: Tensor) -> int:
-    fits = tensor.ndim == target.ndim and tensor.shape[1:] == target.shape[1:] and tensor.dtype == target.dtype
+    """Copy a tensor, in the type of the first item's; returns its number of rows."""
     rows = tensor.shape[0] if tensor.ndim else 1
-    if not fits or (tensor.ndim and rows > target.shape[0]):
-        raise InputError(
-            f"A later item has a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, but the first item has one "
-            f"of shape {tuple(target.shape)} and {target.dtype}. Later items may only have fewer rows."
-        )
-    (target.narrow(0, 0, rows) if target.ndim else target).copy_(tensor)
-    return rows
+    is_alike = target.is_complex() or not tensor.is_complex()
+    fits = is_alike and tensor.ndim == target.ndim and tensor.shape[1:] == target.shape[1:]
+    part = target.narrow(0, 0, min(rows, target.shape[0])) if target.ndim else target
+    if fits and part.shape == tensor.shape:
+        part.copy_(tensor)
+        if torch.can_cast(tensor.dtype, target.dtype) or torch.equal(part.to(tensor.dtype), tensor):
+            return rows
+    raise InputError(
+        f"A later item has a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, but the first item has one of "
+        f"shape {tuple(target.shape)} and {target.dtype}. Later items may only have fewer rows, and values that this "
+        "type can hold."
+    )
 
 
 def _aligned(position: int) -> int:

@@ -182,7 +182,7 @@ def _flatten(value: Any, tensors: list[Tensor], parsers: Parsers) -> Structure:
     if isinstance(value, Tensor):
         tensors.append(value)
         return _LEAF
-    if parsers and (parser := _parser_of(value, parsers)) is not None:
+    if parsers and (parser := parser_of(value, parsers)) is not None:
         found = list(parser.tensors(value))
         tensors.extend(found)
         return Parsed(template=value, parser=parser, kind=type(value), count=len(found))
@@ -224,7 +224,8 @@ def _sorted(table: dict[Any, Any]) -> tuple[Any, ...]:
         return tuple(table)
 
 
-def _parser_of(value: Any, parsers: Parsers) -> ObjectParser | None:
+def parser_of(value: Any, parsers: Parsers) -> ObjectParser | None:
+    """The parser of a value: that of its exact type, else the first one registered for a base class."""
     if (exact := parsers.get(type(value))) is not None:
         return exact
     return next((parser for kind, parser in parsers.items() if isinstance(value, kind)), None)

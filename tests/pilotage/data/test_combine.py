@@ -84,3 +84,28 @@ def test_batches_of_different_structures_are_refused():
         concatenate([{"a": rows(1)}, {"b": rows(1)}])
     with pytest.raises(InputError, match=r"equally many members, not \[1, 2\]"):
         concatenate([[rows(1)], [rows(1), rows(2)]])
+
+
+class Parser:
+    def tensors(self, value):
+        return list(value.tensors)
+
+    def rebuild(self, original, tensors):
+        return Parsed(*tensors, note=original.note)
+
+
+class Parsed:
+    def __init__(self, *tensors, note):
+        self.tensors, self.note = tensors, note
+
+
+def test_objects_with_a_parser_become_one_like_the_last():
+    batches = [{"a": Parsed(torch.tensor([n]), torch.tensor([[n]]), note=n)} for n in (1, 2)]
+    joined = concatenate(batches, {Parsed: Parser()})["a"]
+    assert [each.tolist() for each in joined.tensors] == [[1, 2], [[1], [2]]]
+    assert joined.note == 2
+
+
+def test_objects_with_different_numbers_of_tensors_are_refused():
+    with pytest.raises(InputError, match=r"equally many tensors, not \[1, 2\]"):
+        concatenate([Parsed(torch.ones(1), note=0), Parsed(*torch.ones(2, 1), note=0)], {Parsed: Parser()})

@@ -75,13 +75,29 @@ def test_a_view_outlives_its_ring():
 
 @pytest.mark.parametrize(
     "item",
-    [[torch.rand(5, 3)], [torch.rand(4, 2)], [torch.rand(4, 3).double()], [torch.rand(4, 3, 1)]],
-    ids=["longer", "wider", "other type", "more dimensions"],
+    [[torch.rand(5, 3)], [torch.rand(4, 2)], [torch.rand(4, 3, 1)], [torch.full((4, 3), 1j)]],
+    ids=["longer", "wider", "more dimensions", "complex"],
 )
 def test_an_item_that_does_not_fit_is_refused_with_both_shapes(item):
     ring, _ = ring_for([torch.rand(4, 3)])
     with pytest.raises(InputError, match=r"shape \(4, 3\) and torch.float32"):
         ring.write(0, item)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"), [(torch.float32, torch.int64), (torch.float32, torch.float64), (torch.int64, torch.float32)]
+)
+def test_values_of_another_type_are_converted_to_that_of_the_first_item(first, later):
+    writer, reader = ring_for([torch.zeros(3, dtype=first)])
+    (read,) = reader.read(0, writer.write(0, [torch.tensor([1, -2, 3], dtype=later)]))
+    assert read.dtype == first
+    assert read.tolist() == [1, -2, 3]
+
+
+def test_values_that_the_first_items_type_cannot_hold_are_refused():
+    writer, _ = ring_for([torch.zeros(2, dtype=torch.int64)])
+    with pytest.raises(InputError, match="values that this type can hold"):
+        writer.write(0, [torch.tensor([1.0, 0.5])])
 
 
 def test_another_number_of_tensors_is_refused():

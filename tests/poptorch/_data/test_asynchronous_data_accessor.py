@@ -188,3 +188,38 @@ def test_the_sleep_after_a_miss_is_passed_on(monkeypatch):
     list(accessor)
     assert set(naps) == {0.25}
     accessor.terminate()
+
+
+def test_the_worker_shows_which_slots_of_the_ring_are_filled():
+    accessor = accessor_of([torch.tensor([number]) for number in range(5)], buffer_size=4)
+    assert accessor._worker._data_buffers.indices_mem.tolist() == [True, False, False, False]
+    assert [int(item) for item in accessor] == list(range(5))
+    accessor.terminate()
+    assert accessor._worker is None
+
+
+def test_an_early_start_fills_the_ring_before_the_first_epoch():
+    accessor = accessor_of([torch.tensor([number]) for number in range(9)], buffer_size=3, early_preload=True)
+    while not accessor._worker._data_buffers.indices_mem.all():
+        accessor._prefetcher._channel.wait()
+    assert [int(item) for item in accessor] == list(range(9))
+    accessor.terminate()
+
+
+def test_processes_are_named_in_the_log_and_a_failure_shows_the_workers_traceback(caplog):
+    with caplog.at_level("DEBUG", "poptorch::python"):
+        accessor = accessor_of([torch.ones(1)])
+        assert f"AsynchronousDataAccessor worker process: {accessor._prefetcher.process_id}" in caplog.messages
+        assert f"AsynchronousDataAccessor parent process: {os.getpid()}" in caplog.messages
+        accessor.terminate()
+    with pytest.raises(Error, match="AsynchronousDataAccessor worker thread failed to start"):
+        accessor_of(Failing(0))
+    assert "ValueError: a bad sample" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+def test_items_of_another_type_are_converted_to_that_of_the_first():
+    accessor = accessor_of([torch.tensor([0.5]), torch.tensor([3])])
+    items = [item.clone() for item in accessor]
+    assert [(item.dtype, item.item()) for item in items] == [(torch.float32, 0.5), (torch.float32, 3.0)]
+    accessor.terminate()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any, Self
+
+import torch
+from torch import Tensor
 
 from pilotage.engine import FetchError, FetchStartError, Loader, Prefetcher, SharingMode
 from poptorch._args_parser import registered_parsers
 from poptorch._errors import createPoptorchError
+from poptorch._logging import logger
 from poptorch.enums import SharingStrategy
 
 __all__ = ["AsynchronousDataAccessor"]
@@ -25,6 +30,8 @@ class AsynchronousDataAccessor:
 
     Items are views of the ring buffer: each is valid until the next one is requested; clone it to keep it.
     """
+
+    _is_terminated = False
 
     def __init__(
         self,
@@ -51,7 +58,17 @@ class AsynchronousDataAccessor:
                 parsers=registered_parsers(),
             )
         except FetchStartError as error:
+            # The worker's own traceback, also for programs that catch the error.
+            logger.error("%s", error)
             raise createPoptorchError(f"AsynchronousDataAccessor worker thread failed to start: {error}") from error
+
+        logger.debug("AsynchronousDataAccessor worker process: %s", self._prefetcher.process_id)
+        logger.debug("AsynchronousDataAccessor parent process: %s", os.getpid())
+
+    @property
+    def _worker(self) -> _Worker | None:
+        """The process that loads, as programs look at it; None once it was terminated."""
+        return None if self._is_terminated else _Worker(self._prefetcher)
 
     def __iter__(self) -> Self:
         try:
@@ -74,8 +91,28 @@ class AsynchronousDataAccessor:
 
     def terminate(self) -> None:
         """Stop the process that loads."""
+        self._is_terminated = True
         if hasattr(self, "_prefetcher"):
             self._prefetcher.terminate()
+
+
+class _Worker:
+    """PopTorch's view of the process that loads."""
+
+    def __init__(self, prefetcher: Prefetcher) -> None:
+        self._data_buffers = _DataBuffers(prefetcher)
+
+
+class _DataBuffers:
+    """PopTorch's view of the ring buffer."""
+
+    def __init__(self, prefetcher: Prefetcher) -> None:
+        self._prefetcher = prefetcher
+
+    @property
+    def indices_mem(self) -> Tensor:
+        """Which slots of the ring are filled."""
+        return torch.arange(self._prefetcher.chunks) < self._prefetcher.ready_items
 
 
 def _check(dataset: Iterable[Any], sharing_strategy: SharingStrategy, rebatched_size: int | None) -> None:
