@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from pilotage.torch_private import AnyBatchNorm as AnyBatchNorm
     from pilotage.torch_private import DeviceContext as DeviceContext
     from pilotage.torch_private import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+    from pilotage.torch_private import DynamicOutputShapeException as DynamicOutputShapeException
     from pilotage.torch_private import TorchDispatchMode as TorchDispatchMode
     from pilotage.torch_private import aot_autograd as aot_autograd
     from pilotage.torch_private import class_name as class_name
@@ -214,7 +215,8 @@ _NAMES = {
     "pilotage.events": "CompilationProgress Event Noted Warned",
     "pilotage.logs": "log_event logger",
     # Private names of torch
-    "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass LOCAL_SCALAR "
+    "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass "
+    "DynamicOutputShapeException LOCAL_SCALAR "
     "OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd class_name detect_fake_mode "
     "device_constructors disable_current_modes forward_pre_hooks is_profiler_enabled make_boxed_func "
     "register_device_module schema_of step_post_hooks step_pre_hooks storage_address tree_flatten "

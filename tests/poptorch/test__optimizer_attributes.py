@@ -104,3 +104,16 @@ def test_each_kind_of_optimizer_has_its_own_expected_attributes(optimizer, said)
     tracker.report(optimizer, "SGD2", said.append)
     tracker.report(torch.optim.Adam(optimizer.param_groups[0]["params"]), "ADAM", said.append)
     assert said == []
+
+
+def test_attributes_that_appear_on_the_optimizer_itself_are_reported_once():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    tracker, said = AttributeTracker(), []
+    tracker.report(optimizer, "SGD2", said.append)
+    torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    tracker.report(optimizer, "SGD2", said.append)
+    assert said == []
+    optimizer.step, optimizer.initial_lr = 0, 0.2
+    for _ in range(2):
+        tracker.report(optimizer, "SGD2", said.append)
+    assert said == ["Ignoring unexpected optimizer attribute in SGD2 optimizer: ['initial_lr', 'step']"]

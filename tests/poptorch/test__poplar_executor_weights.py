@@ -294,3 +294,52 @@ def test_each_replica_keeps_its_own_buffers_and_those_of_the_first_are_fetched()
         twin(X[:2])
     model.copyWeightsToHost()
     torch.testing.assert_close(dict(module.state_dict()), dict(twin.state_dict()), rtol=0, atol=1e-6)
+
+
+class Trained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x, y=None):
+        out = self.layer(x)
+        return out if y is None else (out, nn.functional.mse_loss(out, y))
+
+
+READS = {
+    "calling the module": lambda module: module(X),
+    "using its parameters": lambda module: [parameter.sum() for parameter in module.parameters()],
+    "printing one": lambda module: str(module.layer.weight),
+    "data": lambda module: module.layer.weight.data.sum(),
+    "state_dict": lambda module: module.state_dict(),
+    "another wrapper": lambda module: poptorch.inferenceModel(module)(X),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_implicit_copies_of_weights_go_through_the_models_method(read):
+    module = Trained()
+    model = poptorch.trainingModel(module)
+    copies = []
+    copy_weights = model.copyWeightsToHost
+    model.copyWeightsToHost = lambda: (copies.append(1), copy_weights())
+    for _ in range(2):
+        for _ in range(2):
+            model(X, torch.zeros(4, 2))
+        assert copies == []
+        for _ in range(2):
+            READS[read](module)
+        assert copies == [1]
+        copies.clear()
+
+
+def test_copying_weights_to_the_device_undoes_training_that_nobody_has_read(caplog):
+    module = Trained()
+    before = module.layer.weight.detach().clone()
+    model = poptorch.trainingModel(module, optimizer=poptorch.optim.SGD(module.parameters(), lr=0.1))
+    model(X, torch.zeros(4, 2))
+    model.copyWeightsToDevice()
+    model.setOptimizer(poptorch.optim.SGD(module.parameters(), lr=0.0))
+    model(X, torch.zeros(4, 2))
+    assert torch.equal(module.layer.weight, before)
+    assert "copyWeightsToDevice() replaces weights that the device has trained" in caplog.text

@@ -70,6 +70,10 @@ TABLES = (
                 "value is computed after it",
                 "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
+                "Implicit downloads call `copyWeightsToHost` of the wrapped model, once until the next training call": "",
+                "`copyWeightsToDevice` replaces newer weights of the device by those of the host": "with a warning",
+                "`torch.manual_seed` in forward seeds the host, once; the device's generator is not affected": "",
+                "uint8 masks select like boolean ones; `one_hot` and `bincount` need their sizes": "",
                 "Only one training wrapper at a time, until `destroy()`": "",
                 "Floating-point buffers that forward writes need `broadcastBuffers(False)` with several replicas in "
                 "one "
@@ -100,7 +104,12 @@ TABLES = (
                 "`wrapped.to(device)` returns the bare module": "moving a wrapped model raises an error with the "
                 "remedy, and methods that return the module return the wrapper",
                 "The user's module gets another class, with `destroy()`, `copyWeightsToHostIfNeeded()` and "
-                "`_host_weights_version`": "the module and its class do not change; call these on the wrapped model",
+                "`_host_weights_version`": "its class does not change, and it only gets `destroy()`; call the others "
+                "on "
+                "the wrapped model",
+                "A loss that depends on no parameter, or a model without trained parameters, runs without a word": "with "
+                "one warning",
+                "`dynamic_slice` only takes sizes that divide the dimension": "any size",
             },
         ),
     ),

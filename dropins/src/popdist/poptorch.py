@@ -28,11 +28,11 @@ class Options(PlainOptions):
         if popdist.isPopdistEnvSet():
             self.createOrSet(ipu_id=popdist.getDeviceId())
 
-    def useIpuId(self, ipu_id: int) -> Self:
+    def useIpuId(self, *args: object, **kwargs: object) -> Self:
         """Raise RuntimeError: poprun assigns the devices."""
         _refuse("useIpuId")
 
-    def replicationFactor(self, replication_factor: int) -> Self:
+    def replicationFactor(self, *args: object, **kwargs: object) -> Self:
         """Raise RuntimeError: poprun divides the replicas among the instances."""
         _refuse("replicationFactor")
 
@@ -44,15 +44,15 @@ class _GivenDistributedOptions(_DistributedOptions):
         super().__init__()
         self.set(num_distributed_processes=popdist.getNumInstances(), distributed_process_id=popdist.getInstanceIndex())
 
-    def disable(self) -> Self:
+    def disable(self, *args: object, **kwargs: object) -> Self:
         """Raise RuntimeError: poprun sets the number of processes."""
         _refuse("Distributed.disable")
 
-    def setEnvVarNames(self, var_num_processes: str, var_process_id: str) -> Self:
+    def setEnvVarNames(self, *args: object, **kwargs: object) -> Self:
         """Raise RuntimeError: poprun uses its own variables."""
         _refuse("Distributed.setEnvVarNames")
 
-    def configureProcessId(self, process_id: int, num_processes: int) -> Self:
+    def configureProcessId(self, *args: object, **kwargs: object) -> Self:
         """Raise RuntimeError: poprun sets the process index."""
         _refuse("Distributed.configureProcessId")
 

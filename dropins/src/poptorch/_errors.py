@@ -10,6 +10,7 @@ from types import TracebackType
 from pilotage.engine import (
     BatchDimensionError,
     DatasetError,
+    DynamicOutputShapeException,
     OptionError,
     PilotageError,
     ShortTracebacks,
@@ -18,7 +19,7 @@ from pilotage.engine import (
 )
 from poptorch.poptorch_core import Error
 
-__all__ = ["SHORT_TRACEBACKS", "createPoptorchError", "require", "translated", "translated_without"]
+__all__ = ["SHORT_TRACEBACKS", "DynamicShapeError", "createPoptorchError", "require", "translated", "translated_without"]
 
 SHORT_TRACEBACKS = ShortTracebacks(meant_for_users=Error)
 """Leaves only the user's frames in an error that leaves a wrapped model."""
@@ -43,6 +44,13 @@ def require(condition: object, message: str) -> None:
         raise AssertionError(message)
 
 
+class DynamicShapeError(Error, DynamicOutputShapeException):
+    """The shape of a result depends on data; programs catch it as torch's own error too."""
+
+    def __init__(self, text: str, *, type: str) -> None:
+        Error.__init__(self, text, type=type)
+
+
 class translated(ContextDecorator, AbstractContextManager[object]):
     """Raise the engine's errors from the block, or from the decorated function, as ``poptorch.Error``."""
 
@@ -54,7 +62,8 @@ class translated(ContextDecorator, AbstractContextManager[object]):
             return
         if isinstance(error, _ASSERTED):
             raise AssertionError(str(error)) from error
-        raise Error(str(error), type=_type_of(error)) from error
+        kind = DynamicShapeError if isinstance(error.__cause__, DynamicOutputShapeException) else Error
+        raise kind(str(error), type=_type_of(error)) from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from poptorch._errors import require
 
 __all__ = ["AttributeTracker", "VariableAttributes"]
 
-_TORCHS_OWN = frozenset({"defaults", "state", "param_groups"})
+_TORCHS_OWN = frozenset({"defaults", "state", "param_groups", "variable_attrs"})
 
 _SCHEDULERS = frozenset(
     {"step", "initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr", "warmup_step"}
@@ -69,20 +69,25 @@ class AttributeTracker:
         """Remember the attributes of the first optimizer of a kind, and warn once of later ones, which are ignored."""
         groups = [set(group) for group in optimizer.param_groups]
         self._compare(f"optimizer attribute in {kind} optimizer", _own_attributes(optimizer), say)
-        self._compare(f"default group variable in {kind} optimizer", set(optimizer.defaults), say)
+        self._compare(f"default group variable in {kind} optimizer", set(optimizer.defaults) - _SCHEDULERS, say)
         expected = self._expected.setdefault(f"group attributes of {kind}", set(chain.from_iterable(groups)))
         for position, names in enumerate(groups):
-            self._say(f"group {position} attribute in {kind} optimizer", names - expected, say)
+            self._say(f"group {position} attribute in {kind} optimizer", names - expected - _SCHEDULERS, say)
 
     def _compare(self, what: str, names: set[str], say: Callable[[str], None]) -> None:
         self._say(what, names - self._expected.setdefault(what, names), say)
 
     def _say(self, what: str, unexpected: set[str], say: Callable[[str], None]) -> None:
-        text = f"Ignoring unexpected {what}: {sorted(unexpected - _SCHEDULERS)}"
-        if unexpected - _SCHEDULERS and text not in self._said:
+        text = f"Ignoring unexpected {what}: {sorted(unexpected)}"
+        if unexpected and text not in self._said:
             self._said.add(text)
             say(text)
 
 
 def _own_attributes(optimizer: torch.optim.Optimizer) -> set[str]:
-    return {name for name in vars(optimizer) if not name.startswith("_")} - _TORCHS_OWN
+    """The attributes that an optimizer has itself; torch's schedulers replace its method ``step``."""
+    return {
+        name
+        for name, value in vars(optimizer).items()
+        if not name.startswith("_") and name not in _TORCHS_OWN and not (name == "step" and callable(value))
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -44,7 +45,7 @@ from poptorch._executor.proxies import seen_through
 from poptorch._executor.random_state import random_state, set_random_state
 from poptorch._executor.snapshot import snapshot
 from poptorch._executor.types_on_device import DeviceInputs
-from poptorch._executor.weight_copies import WeightCopies
+from poptorch._executor.weight_copies import WeightCopies, implicit_copy
 from poptorch._logging import limited_repeats, logger
 from poptorch._observation.anchors import Anchors
 from poptorch._observation.exported_program import show_program
@@ -130,6 +131,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
             host_steps=HostSteps(optimizer, remedy=_REMEDY, reports_own=False) if training else None,
         )
         self._executor = self.engine
+        self.engine.weights.read_by = implicit_copy(weakref.ref(self))
         self._performance = PerformanceCounters(self._options, self.engine)
 
     # Running and compiling
@@ -148,6 +150,9 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
                 self._changes.check(self.engine)
             if self._link is not None:
                 self._link.before_run(self.engine)
+                if not self.engine.is_compiled:
+                    self._compile(call)
+                    self._link.before_run(self.engine)
             with self._channel.tracepoint("modelExecution") if self._profile is None else self._profiled():
                 start = time.perf_counter()
                 outputs = self._run_eagerly(call) if self._runs_eagerly else self.engine.run(call)
@@ -216,7 +221,7 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
     def compilationTime(self) -> timedelta:
         """How long the compilation took."""
         if not self.isCompiled():
-            raise createPoptorchError("The model has not been compiled, so it has no compilation time yet.")
+            raise createPoptorchError("Please compile the model before obtaining compilation time.")
         if self._bar is None:
             raise createPoptorchError(
                 "The compilation was not timed. Set poptorch.Options().showCompilationProgressBar(True)."
@@ -313,8 +318,6 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
     def __repr__(self) -> str:
         return module_repr(self._user_model)
 
-    # Inside
-
     def _staying_wrapped(self, method: MethodType) -> Callable[..., Any]:
         """A method of the module that returns the wrapper instead of the module, for ``model = model.method()``."""
 
@@ -353,6 +356,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
                 warn_of_host_outputs(self.engine.program)
                 show_program(self.engine.program)
             self._settle()
+            assert self._capture is not None
+            self._capture.host_seed.apply()
 
     def _settle(self) -> None:
         """Finish the set-up of a new program."""
@@ -361,6 +366,8 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         if self._link is not None:
             self._link.begin(self.engine)
         if self._is_offline:
+            if self._link is not None:
+                self._link.go_offline()
             self.engine.detach()
 
     @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from pilotage.torch_private import backward_hooks
+from pilotage.torch_private import DisableTorchFunctionSubclass, backward_hooks
 
 
 class CopyError(Exception):
@@ -36,10 +36,11 @@ class Skeleton:
         memo |= {id(state[name]): tensor for name, tensor in tensors.items()}
         filled = _copied(self._module, memo)
         for name, parameter in self._original.named_parameters():
-            # A deep copy does not carry the hooks of tensors.
-            for hook in (backward_hooks(parameter) or {}).values():
-                if tensors[name].requires_grad:
-                    tensors[name].register_hook(hook)
+            # A deep copy does not carry the hooks of tensors; looking for them needs no up-to-date weights.
+            with DisableTorchFunctionSubclass():
+                hooks = list((backward_hooks(parameter) or {}).values())
+            for hook in hooks if tensors[name].requires_grad else ():
+                tensors[name].register_hook(hook)
         return filled
 
 

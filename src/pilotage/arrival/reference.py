@@ -157,8 +157,8 @@ class Reference:
                 loss.backward()
             else:
                 root = search.root(value)
-                assert root.edge is not None
-                torch.autograd.backward(root.edge, torch.ones_like(root.value))
+                if root.edge is not None:
+                    torch.autograd.backward(root.edge, torch.ones_like(root.value))
         search.forget()
         return outputs
 

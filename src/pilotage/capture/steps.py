@@ -24,7 +24,7 @@ from pilotage.capture.update import update
 from pilotage.optim.rule import OptimizerPlan, Value
 from pilotage.options.choices import LossRule
 from pilotage.program.graphs.forward_marks import end_of_forward
-from pilotage.program.graphs.labels import LOSS, gradient_of, label
+from pilotage.program.graphs.labels import LOSS, LOSS_SCALE, gradient_of, label
 from pilotage.program.layout import Counter, Section, StateLayout, VariableValue
 from pilotage.program.precision import without_autocast
 from pilotage.program.step_function import NOT_FINITE, StepFunction
@@ -107,6 +107,8 @@ class ForwardBackward:
                 ASSERT_ASYNC(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
             scale = loss_scale(self.plan, _counters(model.layout, counted), _variables(model.layout, values))
+            if isinstance(scale, Tensor) and self.plan.automatic_loss_scaling:
+                label(scale, LOSS_SCALE)
             with without_autocast(loss.value.device.type):
                 gradients = self._backward(loss, _seed(loss.value, scale, self.divisor), list(trained.values()))
         found = {name: gradient for name, gradient in zip(trained, gradients, strict=True) if gradient is not None}
@@ -119,7 +121,8 @@ class ForwardBackward:
         return buffers_kept_for_backward(buffers) if self.copies_saved_buffers else nullcontext()
 
     def _backward(self, loss: Loss, seed: Tensor, leaves: list[Tensor]) -> Sequence[Tensor | None]:
-        assert loss.edge is not None
+        if loss.edge is None:
+            return [None] * len(leaves)
         if not self.accumulates_on_leaves:
             return torch.autograd.grad(loss.edge, leaves, seed, allow_unused=True)
         torch.autograd.backward(loss.edge, seed)

@@ -47,7 +47,7 @@ def update(
     updates = counters[Counter.UPDATES]
     with without_autocast(updates.device.type):
         scale = loss_scale(plan, counters, variables)
-        if plan.automatic_loss_scaling:
+        if plan.automatic_loss_scaling and gradients:
             gradients = adjust_loss_scale(counters[Counter.LOSS_SCALE], scale, gradients)
         gradients = _unscaled(gradients, scale)
         if clips:
@@ -104,7 +104,7 @@ def _unscaled(gradients: Mapping[str, Tensor], scale: Value) -> Mapping[str, Ten
 
 def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tensor]:
     """Clip the norm of all gradients together, as torch.nn.utils.clip_grad_norm_ does."""
-    if isinstance(limit, float) and limit == NO_LIMIT:
+    if not gradients or (isinstance(limit, float) and limit == NO_LIMIT):
         return gradients
     norms = foreach_norm(list(gradients.values()))
     total = torch.linalg.vector_norm(torch.stack([norm.to(torch.float32) for norm in norms]))

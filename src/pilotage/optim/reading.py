@@ -20,18 +20,19 @@ def read_optimizer(
     *,
     refinements: Refinements | None = None,
     like: OptimizerPlan | None = None,
+    may_be_empty: bool = False,
 ) -> OptimizerPlan:
     """The plan of an optimizer for the parameters in ``names``, which maps their ``id`` to their name.
 
     ``refinements`` are settings beyond torch's own; with them, a ``step`` of the optimizer's own gives no warning.
-    ``like`` is a compiled plan whose constants and variables to keep.
+    ``like`` is a compiled plan whose constants and variables to keep. ``may_be_empty`` allows a plan for no parameter.
     """
     family = family_of(optimizer)
     if refinements is None:
         _warn_of_python_code(optimizer, family)
         refinements = Refinements()
     _warn_of_unknown_parameters(optimizer, names)
-    return _plan(optimizer, names, refinements, like)
+    return _plan(optimizer, names, refinements, like, may_be_empty=may_be_empty)
 
 
 def read_again(
@@ -42,7 +43,12 @@ def read_again(
 
 
 def _plan(
-    optimizer: torch.optim.Optimizer, names: Mapping[int, str], refinements: Refinements, like: OptimizerPlan | None
+    optimizer: torch.optim.Optimizer,
+    names: Mapping[int, str],
+    refinements: Refinements,
+    like: OptimizerPlan | None,
+    *,
+    may_be_empty: bool = False,
 ) -> OptimizerPlan:
     family = family_of(optimizer)
     groups: list[Group] = []
@@ -52,7 +58,7 @@ def _plan(
             earlier = like.groups[len(groups)] if like is not None and len(groups) < len(like.groups) else None
             constants = _constants(family, settings, refinements, earlier)
             groups.append(read_group(optimizer, settings, known, refinements, constants))
-    if not groups:
+    if not groups and not may_be_empty:
         raise OptionError(
             f"The {type(optimizer).__name__} optimizer holds no parameter of the module that requires a gradient. "
             "Create it from the parameters() of the wrapped module."

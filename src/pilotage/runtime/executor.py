@@ -110,8 +110,6 @@ class Executor(ProgramView):
         self._arrival: ArrivalCheck | None = None
         """Compares the next call with eager PyTorch; None if none will be compared."""
 
-    # Running
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program on a batch and return what forward returns, by output mode."""
         with self.calling:
@@ -268,8 +266,6 @@ class Executor(ProgramView):
         self._presence.leave()
         self._binder.forget()
 
-    # Attaching
-
     @in_turn
     def attach(self) -> None:
         """Copy weights and optimizer state to the device."""
@@ -342,14 +338,18 @@ class Executor(ProgramView):
         self.plan = plan
 
     @in_turn
+    def regroup(self, plan: OptimizerPlan) -> None:
+        """Continue training with other groups of parameters; the next call captures the module for them."""
+        self._capture_again()
+        self.plan = plan
+
+    @in_turn
     def follow(self, optimizer: FollowedOptimizer) -> None:
         """Continue training with the values of another optimizer, and read it before each call from now on."""
         self.set_plan(optimizer.first_plan(like=self._compiled_plan))
         self._optimizer = optimizer
         self._optimizer_state = FollowedState(optimizer, self.module, self.weights)
         self.host_steps.optimizer = optimizer.optimizer
-
-    # Inside
 
     @property
     def _compiled_plan(self) -> OptimizerPlan | None:

@@ -118,6 +118,8 @@ class TrainedWeights:
         """Where several processes have to fetch together: whether something is true in any of them."""
         self._copied = copied
         """Called after the device's values were written to the host's tensors."""
+        self.read_by: Callable[[], object] | None = None
+        """What a drop-in does when somebody reads the host's tensors while they are stale; it may fetch them itself."""
         self.clipped = clipped
         """Called when torch has looked for gradients to clip, and there are none on the host."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
@@ -177,6 +179,12 @@ class TrainedWeights:
             self.fetch()
         elif has_aliases if self._any_process is None else self._any_process(has_aliases):
             self._show_aliases()
+
+    def fetch_when_read(self) -> None:
+        """Copy the device's weights to the host if they are newer, because somebody reads them."""
+        if self._stale and self.read_by is not None:
+            self.read_by()
+        self.fetch()
 
     def fetch(self) -> bool:
         """Copy the device's weights to the host if they are newer; returns whether they were."""
@@ -308,7 +316,7 @@ def _fetch(stale: Iterable[Tensor]) -> None:
     for tensor in stale:
         holder: TrainedWeights | None = tensor.__dict__.get(_HOLDER)
         if holder is not None:
-            holder.fetch()
+            holder.fetch_when_read()
         if holder is None or not holder.stale:
             # Otherwise a leftover mark would be fetched again and again.
             tensor.__class__ = _PLAIN.get(type(tensor), type(tensor))

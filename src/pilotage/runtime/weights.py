@@ -37,6 +37,8 @@ class WeightKeeper:
         self._claims: list[Claim] = []
         self._generation = -1
         self._found_turn: Turn | None = None
+        self.read_by: Callable[[], object] | None = None
+        """What a drop-in does when somebody reads weights that are newer on the device."""
 
     @property
     def turn(self) -> Turn:
@@ -68,6 +70,7 @@ class WeightKeeper:
                 copied=self._versions.note,
                 clipped=self._clipping.report,
             )
+            self.trained.read_by = self.read_by
 
     def send(self, state: ProgramState) -> None:
         """Send the module's weights and buffers to the device."""
@@ -77,6 +80,14 @@ class WeightKeeper:
             self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of([*parameters.values(), *buffers.values()]))
             state.load_weights(parameters, buffers)
             self._versions.follow({**parameters, **buffers})
+
+    def forget_newer(self) -> bool:
+        """Let the host keep its values although the device's are newer; returns whether they were."""
+        with self.turn:
+            newer = self.trained is not None and self.trained.stale
+            if self.trained is not None and newer:
+                self.trained.discard()
+            return newer
 
     def is_current(self) -> None:
         """Note that the host has the device's weights, however they got there."""
@@ -182,7 +193,7 @@ class WeightKeeper:
     def fetch_for_reading(self) -> None:
         """Fetch the weights of this module from all programs that train them."""
         for owner in OWNERSHIP.owners_of(self._host().values()):
-            owner.fetch()
+            owner.fetch_when_read()
 
     def detach(self) -> None:
         """Fetch the last weights; the device is about to be freed."""

@@ -200,3 +200,31 @@ def test_losses_are_not_checked_in_inference(warnings_of_poptorch):
         warnings.simplefilter("error")
         poptorch.inferenceModel(Layer(five_times))(BATCH)
     assert warnings_of_poptorch() == []
+
+
+class Untrained(nn.Module):
+    def __init__(self, *, frozen):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2).requires_grad_(not frozen).eval()
+        self.frozen = frozen
+
+    def forward(self, x):
+        y = self.norm(x) if self.frozen else nn.functional.dropout(x, 0.5, training=False).repeat(2, 1)
+        return y, poptorch.identity_loss(y, "sum")
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_model_whose_loss_depends_on_no_parameter_runs_with_one_warning(frozen, accumulation, caplog):
+    module = Untrained(frozen=frozen)
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    options = poptorch.Options()
+    options.Training.gradientAccumulation(accumulation)
+    model = poptorch.trainingModel(module, options, poptorch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9))
+    x = torch.randn(2 * accumulation, 2)
+    for _ in range(2):
+        outputs, _ = model(x)
+    expected, _ = module(x[-2:])
+    torch.testing.assert_close(outputs, expected)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+    assert caplog.text.count("The loss does not depend on any parameter") == 1

@@ -345,3 +345,46 @@ def test_inference_with_active_dropout_is_reported_once_and_can_still_be_evaluat
     model.eval()
     torch.testing.assert_close(model(x), module[0](x).detach())
     assert len([record for record in caplog.records if "is in training mode" in record.getMessage()]) == 1
+
+
+BATCH = torch.randn(4, 3), torch.randn(4, 2)
+
+
+def test_the_module_itself_can_be_destroyed_and_wrapped_again():
+    module = Network()
+    model = poptorch.trainingModel(module)
+    model(*BATCH)
+    trained = module.layer.weight.detach().clone()
+    module.destroy()
+    assert not model.isCompiled()
+    torch.nn.init.ones_(module.layer.weight)
+    again = poptorch.trainingModel(module, optimizer=torch.optim.SGD(module.parameters(), lr=0.0))
+    out, _ = again(*BATCH)
+    torch.testing.assert_close(out, module(BATCH[0]).detach())
+    assert not torch.equal(module.layer.weight, trained)
+    again.destroy()
+    poptorch.trainingModel(again)
+    del again, model
+    gc.collect()
+    module.destroy()
+
+
+def test_a_copy_of_a_wrapped_module_is_not_wrapped(tmp_path):
+    module = Network()
+    model = poptorch.trainingModel(module)
+    model(*BATCH)
+    copied = copy.deepcopy(module)
+    torch.save(module, tmp_path / "module.pt")
+    loaded = torch.load(tmp_path / "module.pt", weights_only=False)
+    for other in (copied, loaded):
+        other.destroy()
+        assert torch.equal(other.layer.weight, module.layer.weight)
+        poptorch.trainingModel(other)
+    assert model.isCompiled()
+
+
+def test_a_modules_own_destroy_stays():
+    module = Network()
+    module.destroy = lambda: "mine"
+    poptorch.trainingModel(module)
+    assert module.destroy() == "mine"

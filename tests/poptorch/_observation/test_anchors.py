@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 import poptorch
 from pilotage.options.batching import Batching
@@ -105,3 +106,31 @@ def test_a_value_exists_once_its_tensor_is_anchored_and_the_model_has_run():
         taken.value("yours")
     with pytest.raises(AssertionError, match="has not been run since 'mine' was anchored"):
         taken.value("mine")
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_the_final_loss_scale_is_the_initial_one_times_the_factor_before_the_run(accumulation):
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 2).half()
+
+        def forward(self, x):
+            return poptorch.identity_loss(self.layer(x), "sum")
+
+    module = Half()
+    options = poptorch.Options()
+    options.Training.gradientAccumulation(accumulation).setAutomaticLossScaling(True)
+    options.anchorTensor("scale", "finalLossScale", poptorch.OutputMode.Final)
+    optimizer = poptorch.optim.SGD(module.parameters(), lr=0.001, loss_scaling=8.0)
+    model = poptorch.trainingModel(module, options, optimizer)
+    x = torch.ones(2 * accumulation, 3).half()
+    model.compile(x)
+    scales = []
+    for _ in range(3):
+        factor = optimizer.state_dict()["ipu_state"]["lossScaleUpdateFactor"]
+        model(x)
+        scales.append(model.getAnchoredTensor("scale").item())
+        assert scales[-1] == 8.0 * factor.item()
+    assert scales[0] != scales[1]
+    assert "finalLossScale" in model.getTensorNames()

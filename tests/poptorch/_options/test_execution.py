@@ -20,8 +20,12 @@ def _no_simulator_in_the_environment(monkeypatch):
 
 def test_default_options_give_the_engines_defaults_and_poptorchs_loss_rule():
     final, every = EngineOutputMode.FINAL, EngineOutputMode.ALL
-    assert execution_of(Options(), training=True) == Execution(output_mode=final, loss_rule=LossRule.CALLED)
-    assert execution_of(Options(), training=False) == Execution(output_mode=every, loss_rule=LossRule.CALLED)
+    assert execution_of(Options(), training=True) == Execution(
+        output_mode=final, loss_rule=LossRule.CALLED, attributes_once=True
+    )
+    assert execution_of(Options(), training=False) == Execution(
+        output_mode=every, loss_rule=LossRule.CALLED, attributes_once=True
+    )
 
 
 def test_the_loops_of_a_call_are_carried_over():

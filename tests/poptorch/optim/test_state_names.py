@@ -14,7 +14,7 @@ KINDS = [
     (optim.SGD, {"lr": 0.1, "momentum": 0.9}, {"Accl1"}),
     (optim.Adam, {}, {"Accl1", "Accl2", "Step"}),
     (optim.AdamW, {}, {"Accl1", "Accl2", "Step"}),
-    (optim.RMSprop, {}, {"Accl2"}),
+    (optim.RMSprop, {}, {"Accl1"}),
     (optim.RMSprop, {"momentum": 0.5, "centered": True}, {"Accl1", "Accl2", "Accl3"}),
     (optim.LAMB, {}, {"Accl1", "Accl2", "Step"}),
     (optim.SGD, {"lr": 0.1}, set()),

@@ -14,9 +14,11 @@ from poptorch._capture.attributes_once import attributes_as_captured
 from poptorch._capture.block_record import Visit
 from poptorch._capture.compile_hooks import around_forward
 from poptorch._capture.forward_run import ForwardRun
+from poptorch._capture.indexing import Indexing
 from poptorch._capture.ipu_device import IpuDevice
 from poptorch._capture.mixed_types import MixedTypes, recurrent_inputs_of_any_type
 from poptorch._capture.module_scopes import module_scopes
+from poptorch._capture.seeding import HostSeed
 from poptorch._capture.substitution import _OverwriteContextManager
 from poptorch._checks.buffers import check_broadcast
 from poptorch._checks.ipus import check_ipu_count, check_pipeline_depth, pipeline_stages
@@ -64,6 +66,8 @@ class Capture:
         """How many IPUs PopTorch would reserve for the model."""
         self.host_functions: list[Any] = []
         """Functions that the program calls on the host."""
+        self.host_seed = HostSeed()
+        """What forward has seeded torch with."""
         self._finished: ForwardRun | None = None
         self._depth = 0
         self._active = ExitStack()
@@ -98,7 +102,9 @@ class Capture:
             placer = self.options._execution_strategy.placer()
             state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
             self._active.enter_context(recurrent_inputs_of_any_type())
+            self._active.enter_context(self.host_seed.taken())
             self._active.enter_context(IpuDevice())
+            self._active.enter_context(Indexing())
             self._active.enter_context(MixedTypes())
             self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs], state))
 
@@ -112,7 +118,7 @@ class Capture:
         finished, self._finished = self._finished, None
         if finished is None:
             return
-        finished.check_overlaps()
+        finished.check_overlaps(result)
         check_broadcast(self.options, finished.written_state)
         self.visits = finished.blocks.visits
         ipus = finished.blocks.ipus

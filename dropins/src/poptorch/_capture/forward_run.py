@@ -40,6 +40,7 @@ class ForwardRun(TorchDispatchMode):
         self._inputs = {id(leaf): leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, Tensor)}
         self._used: set[int] = set()
         self._overlapped: set[int] = set()
+        self._overlapped_outputs: list[Tensor] = []
         self._is_noticing = True
         self._tensor_ids = WeakTensorKeyDictionary()
         self._next_tensor_ids = itertools.count(1)
@@ -56,7 +57,7 @@ class ForwardRun(TorchDispatchMode):
     def overlapping(self, tensor: Tensor) -> Iterator[None]:
         """Treat the operations of the block as the ones that overlap the transfer of an input."""
         if id(tensor) not in self._inputs:
-            raise Error("poptorch.set_overlap_for_input applied on a node which is not a tensor input of the model.")
+            raise Error("poptorch.set_overlap_for_input applied on a node which is not a tensor input to the model.")
         self._overlapped.add(id(tensor))
         self._is_noticing = False
         try:
@@ -83,8 +84,15 @@ class ForwardRun(TorchDispatchMode):
         if not found and not failed:
             raise Error("Unexpected end_multi_conv: the poptorch.MultiConv contains no convolution.")
 
-    def check_overlaps(self) -> None:
-        """Raise if an input whose transfer overlaps is also used elsewhere."""
+    def overlap_output(self, tensor: Tensor) -> None:
+        """Note a tensor whose transfer to the host overlaps with computation."""
+        self._overlapped_outputs.append(tensor)
+
+    def check_overlaps(self, outputs: Any) -> None:
+        """Raise if an input whose transfer overlaps is also used elsewhere, or if an output is not returned."""
+        returned = {id(leaf) for leaf in tree_leaves(outputs)}
+        if any(id(tensor) not in returned for tensor in self._overlapped_outputs):
+            raise Error("poptorch.set_overlap_for_output applied on a node which is not a tensor output to the model.")
         if self._overlapped & self._used:
             raise Error(
                 "poptorch.set_overlap_for_input is not the only operation applied to an input. Use its result, and not "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from poptorch._options.execution import uses_ipu_model
+from poptorch.enums import ConnectionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 from poptorch.poptorch_core import Error
 
@@ -44,7 +46,8 @@ def check_ipu_count(options: Options, ipus: Iterable[int]) -> int:
             f"Too many IPUs requested ({reserved}). Experiments that need more than {MOST_IPUS} IPUs need several "
             "processes."
         )
-    if wanted != reserved and not options.auto_round_num_ipus:
+    is_attached = options.connection_type != ConnectionType.Never and not uses_ipu_model(options)
+    if wanted != reserved and is_attached and not options.auto_round_num_ipus:
         raise Error(
             f"The model specifies the use of {wanted} IPUs, however PopTorch must reserve a minimum of {reserved} in "
             "order to allow the model to run, because PopTorch must reserve a power of two. Please reconfigure your "

@@ -8,15 +8,28 @@ from poptorch._logging import logger
 __all__ = ["LossAdvice"]
 
 
+_NOTHING_TRAINED = (
+    "The loss does not depend on any parameter that requires a gradient, so training changes none. Check "
+    "requires_grad, "
+    "detach() and torch.no_grad() on the way to it."
+)
+
+
 class LossAdvice:
-    """Warns once per model that forward returns a value computed from the loss that training ignores."""
+    """Warns once per model that training ignores work after the loss, or that it changes no parameter."""
 
     def __init__(self) -> None:
         self._has_warned = False
 
     def on(self, program: Program) -> None:
         """Check a program; in the eager tier, once it has run."""
-        dropped = next((findings.dropped_work for findings in findings_of(program)), None)
+        findings = next(findings_of(program), None)
+        if findings is None:
+            return
+        if program.trains and not self._has_warned and set(program.layout.trained) <= set(findings.without_gradient):
+            self._has_warned = True
+            logger.warning(_NOTHING_TRAINED)
+        dropped = findings.dropped_work
         if dropped is not None and not self._has_warned:
             self._has_warned = True
             logger.warning(_text(dropped))

@@ -20,11 +20,13 @@ from pilotage.engine import (
 )
 from poptorch._checks.unread_settings import UnreadSettings
 from poptorch._errors import createPoptorchError
+from poptorch._logging import logger
+from poptorch.enums import MeanReductionStrategy
 from poptorch.optim.base import Optimizer
 from poptorch.optim.handover import OptimizerReader
 from poptorch.optim.refining import wants_running_mean
 from poptorch.optim.state_names import from_ipu_state, to_ipu_state
-from poptorch.optim.value_names import from_ipu_param, to_ipu_param
+from poptorch.optim.value_names import divided_like, from_ipu_param, grouping, to_ipu_param
 from poptorch.options import Options
 
 __all__ = ["OptimizerLink"]
@@ -53,17 +55,24 @@ class OptimizerLink:
         )
         self.optimizer = optimizer
         self._kept: OptimizerState | None = None
+        self._undivided: OptimizerPlan | None = None
+        """The plan in the optimizer's own groups, if loaded values have divided them."""
+        self._warned_of: Any = None
+        """The loaded state whose missing entries were reported."""
         self.plan = self._read(optimizer, compiled=compiled)
         self._superseded = _loaded_values(optimizer)
         """Values that were loaded before the optimizer's settings were read, and are therefore outdated."""
         self._pooling: Pooling | None = None
         self.pools_running_mean = wants_running_mean(optimizer)
         """Whether gradients are pooled in a type so narrow that a running mean is needed."""
+        self._options = options
+        self._show_pooling()
         self._unread = UnreadSettings(optimizer)
+        self._logged = {position: group.values for position, group in enumerate(self.plan.groups)}
 
     def set(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
         """Read the current values of an optimizer, the same one or another."""
-        if executor.is_compiled and wants_running_mean(optimizer) != self.pools_running_mean:
+        if executor.is_compiled and wants_running_mean(optimizer) and not self.pools_running_mean:
             raise ValueError(
                 "The accumulation type of the optimizer cannot change: the model is already compiled. Call destroy() "
                 "first, or keep the accumulation type."
@@ -75,8 +84,10 @@ class OptimizerLink:
         except OptionError as error:
             raise createPoptorchError(str(error)) from error
         self.plan = executor.plan or self.plan
+        self._log_changes(plan)
         self._superseded = _loaded_values(optimizer)
-        self.pools_running_mean = wants_running_mean(optimizer)
+        self.pools_running_mean |= not executor.is_compiled and wants_running_mean(optimizer)
+        self._show_pooling()
         self._unread.read(optimizer)
         executor.host_steps.optimizer = optimizer
         if optimizer is not self.optimizer:
@@ -85,6 +96,20 @@ class OptimizerLink:
             self._follow(executor)
         else:
             executor.execution = self.adapted(executor.execution)
+
+    def _show_pooling(self) -> None:
+        """Show in the model's own options that the optimizer's accumulation type needs a running mean."""
+        training, running = self._options.Training, MeanReductionStrategy.Running
+        if self.pools_running_mean and training.meanAccumulationAndReplicationReductionStrategy != running:
+            self._options._unfreeze()
+            training.setMeanAccumulationAndReplicationReductionStrategy(running)
+            self._options._freeze()
+
+    def _log_changes(self, plan: OptimizerPlan) -> None:
+        for position, group in enumerate(plan.groups):
+            if self._logged.get(position, group.values) != group.values:
+                logger.debug("Updating group %d optimizer", position)
+            self._logged[position] = group.values
 
     def _replace(self, optimizer: torch.optim.Optimizer, executor: Executor) -> None:
         self.let_go(executor)
@@ -118,6 +143,11 @@ class OptimizerLink:
             self.optimizer.follow(lambda: _device_state(executor))
             self.optimizer.ipu_state_is_dirty = not self.optimizer.host_state_is_dirty
 
+    def go_offline(self) -> None:
+        """Show no state of the device: none will run this program here."""
+        if isinstance(self.optimizer, Optimizer):
+            self.optimizer.forget_device()
+
     def before_run(self, executor: Executor) -> None:
         """Send a loaded optimizer state to the device, and warn of changes that were not read."""
         optimizer = self.optimizer
@@ -132,10 +162,14 @@ class OptimizerLink:
 
     def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
         loaded = optimizer.get_state_dict()
+        logger.info("Writing optimiser state tensors from host to IPU memory")
         current, plan = executor.optimizer_state(), executor.plan
         assert current is not None
         assert plan is not None
         named = loaded["ipu_state"] or {}
+        if loaded["ipu_param"] is not self._warned_of:
+            self._warned_of = loaded["ipu_param"]
+            _warn_of_missing(loaded, plan, current)
         state = from_ipu_state(plan, named, current)
         if _LOSS_SCALE in named:
             state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
@@ -143,19 +177,29 @@ class OptimizerLink:
         if loaded["ipu_param"] is not self._superseded:
             # The loaded values have 32 bits; if the optimizer's own settings agree, those are exact.
             fresh = self._read(optimizer, compiled=plan)
-            executor.set_plan(from_ipu_param(fresh, loaded["ipu_param"] or {}))
+            self._use_loaded(from_ipu_param(fresh, loaded["ipu_param"] or {}, plan), plan, executor)
             self._unread.read(optimizer)
         optimizer.host_state_is_dirty = False
+
+    def _use_loaded(self, loaded: OptimizerPlan, compiled: OptimizerPlan, executor: Executor) -> None:
+        """Train with loaded values; if parameters of a group have different ones, the program has to be another."""
+        if grouping(loaded) == grouping(compiled):
+            executor.set_plan(loaded)
+            return
+        self._undivided = self._undivided or compiled
+        executor.regroup(loaded)
 
     def _read(self, optimizer: torch.optim.Optimizer, *, compiled: OptimizerPlan | None) -> OptimizerPlan:
         if compiled is None or not _knows(self._names, optimizer):
             # Not at every step, since it walks over all modules and many programs set their optimizer at every step.
             self._names = {id(parameter): name for name, parameter in self._module.named_parameters()}
-        return replace(
-            self._reader.plan(optimizer, self._names, compiled=compiled),
+        undivided = compiled if compiled is None else self._undivided or compiled
+        plan = replace(
+            self._reader.plan(optimizer, self._names, compiled=undivided),
             automatic_loss_scaling=self._scales_losses,
             stochastic_rounding=self._rounds_at_random,
         )
+        return plan if compiled is None or undivided is compiled else divided_like(plan, compiled)
 
     def let_go(self, executor: Executor) -> None:
         """Read the device's state for the last time."""
@@ -163,6 +207,16 @@ class OptimizerLink:
             self._kept = executor.optimizer_state()
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.stop_following()
+
+
+def _warn_of_missing(loaded: Mapping[str, Any], plan: OptimizerPlan, current: OptimizerState) -> None:
+    """Warn of what a loaded state does not have; the device keeps its values."""
+    for what, key, present in (
+        ("state", "ipu_state", to_ipu_state(plan, current)),
+        ("parameter", "ipu_param", to_ipu_param(plan)),
+    ):
+        for name in present.keys() - (loaded[key] or {}).keys():
+            logger.warning("writeOptimizerState: ignoring missing %s %s", what, name)
 
 
 def _knows(names: Mapping[int, str], optimizer: torch.optim.Optimizer) -> bool:
@@ -174,6 +228,7 @@ def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
 
 
 def _device_state(executor: Executor) -> Mapping[str, Any]:
+    logger.info("Writing optimiser state tensors from IPU to host.")
     with executor.turn:
         plan, state = executor.plan, executor.whole_optimizer_state()
     assert plan is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import weakref
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
@@ -10,9 +12,10 @@ from torch import nn
 
 from pilotage.engine import Executor
 from poptorch._errors import createPoptorchError, translated
+from poptorch._logging import logger
 from poptorch.options import Options
 
-__all__ = ["WeightCopies"]
+__all__ = ["WeightCopies", "implicit_copy"]
 
 
 class WeightCopies:
@@ -34,8 +37,13 @@ class WeightCopies:
         return self.engine.fetch_weights_if_needed()
 
     def copyWeightsToDevice(self) -> None:
-        """Copy the module's weights and buffers to the device."""
-        with translated():
+        """Copy the module's weights and buffers to the device, even if the device has trained them since."""
+        with translated(), self.engine.turn:
+            if self.engine.is_attached and self.engine.weights.forget_newer():
+                logger.warning(
+                    "copyWeightsToDevice() replaces weights that the device has trained by those that the module had "
+                    "before, because nothing has read them since. Call copyWeightsToHost() first to keep them."
+                )
             self.engine.send_weights()
 
     def copyNamedBuffersToDevice(self) -> None:
@@ -62,3 +70,17 @@ class WeightCopies:
 
     def _updatable_buffers(self) -> list[str]:
         return list(self._options._Popart.settings.updatable_buffers)
+
+
+def implicit_copy(model: weakref.ref[WeightCopies]) -> Callable[[], None]:
+    """Calls a model's own `copyWeightsToHost` when weights are copied because somebody reads them.
+
+    Only if the user has replaced the method on the model, to count the copies for instance.
+    """
+
+    def copy_weights() -> None:
+        executor = model()
+        if executor is not None and "copyWeightsToHost" in vars(executor):
+            executor.copyWeightsToHost()
+
+    return copy_weights

@@ -70,7 +70,32 @@ def _checked(options: Options | None) -> Options:
 
 def note_training(executor: PoplarExecutor) -> None:
     """Remember that this executor trains its module."""
-    _in_training[executor.model] = weakref.ref(executor)
+    module = executor.model
+    _in_training[module] = weakref.ref(executor)
+    if isinstance(getattr(module, "destroy", None), ModuleDestroy) or not hasattr(module, "destroy"):
+        module.__dict__["destroy"] = ModuleDestroy(weakref.ref(executor))
+
+
+class ModuleDestroy:
+    """The method ``destroy`` of a module that is wrapped for training: that of its wrapper.
+
+    A copy of the module, or one that is read from a file, is not wrapped, and there it does nothing.
+    """
+
+    def __init__(self, executor: weakref.ref[PoplarExecutor] | None = None) -> None:
+        self._executor = executor
+
+    def __call__(self) -> None:
+        """Copy the trained weights to the module and let it be wrapped again."""
+        executor = None if self._executor is None else self._executor()
+        if executor is not None:
+            executor.destroy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ModuleDestroy:
+        return ModuleDestroy()
+
+    def __reduce__(self) -> tuple[type[ModuleDestroy], tuple[()]]:
+        return ModuleDestroy, ()
 
 
 def refuse_second_wrapping(module: nn.Module) -> None:

@@ -15,6 +15,7 @@ __all__ = ["intermediate_representation", "label_of", "names_in"]
 
 GRADIENT = "Gradient___"
 UPDATED = "UpdatedVar___"
+FINAL_LOSS_SCALE = "finalLossScale"
 
 
 def label_of(long_name: str) -> str:
@@ -23,6 +24,8 @@ def label_of(long_name: str) -> str:
         return labels.gradient_of(long_name.removeprefix(GRADIENT))
     if long_name.startswith(UPDATED):
         return labels.updated(long_name.removeprefix(UPDATED))
+    if long_name == FINAL_LOSS_SCALE:
+        return labels.LOSS_SCALE
     if long_name == "input":
         return labels.input_number(0)
     if long_name.startswith("input/"):
@@ -47,6 +50,7 @@ def _known_labels(program: Program) -> Mapping[str, str]:
     return {
         **inputs,
         labels.LOSS: labels.LOSS,
+        labels.LOSS_SCALE: FINAL_LOSS_SCALE,
         **{labels.gradient_of(name): GRADIENT + name for name in trained},
         **{labels.updated(name): UPDATED + name for name in trained},
     }

@@ -128,7 +128,12 @@ def _check_inference(options: Options) -> None:
         return
     strategy = options._execution_strategy
     is_pipelined = isinstance(strategy, PipelinedExecution) and not isinstance(strategy, ShardedExecution)
-    hint = " Use poptorch.Options().deviceIterations to fill the pipeline." if is_pipelined else ""
+    hint = (
+        " Use poptorch.Options().deviceIterations to process a sufficient number of batches each run for pipelined "
+        "execution instead."
+        if is_pipelined
+        else ""
+    )
     raise createPoptorchError(
         "You must set poptorch.Options().Training.gradientAccumulation to 1 or leave it as its default value (1) when "
         f"running a poptorch.inferenceModel().{hint}"

@@ -86,17 +86,20 @@ class LegacyBeginBlockFn(nn.Module):
     ) -> None:
         super().__init__()
         self._layer_to_call = layer_to_call
-        self._start: _BlockStart | None = _BlockStart(user_id, ipu_id)
+        self._user_id = user_id
+        self._ipu_id = ipu_id
+        self._begins = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Begin the block and call the function."""
-        if self._start is not None:
-            Block.start(self._start.user_id, self._start.ipu_id)
+        if self._begins:
+            Block.start(self._user_id, self._ipu_id)
         return self._layer_to_call(*args, **kwargs)
 
     def extra_repr(self) -> str:
         """What the block was given."""
-        return f"{self._start}, {self._layer_to_call}"
+        start = _BlockStart(self._user_id, self._ipu_id) if self._begins else None
+        return f"{start}, {self._layer_to_call}"
 
 
 def BeginBlock(layer_to_call: Any, user_id: str | None = None, ipu_id: int | None = None) -> nn.Module:
@@ -134,7 +137,7 @@ def removeBlocks(module: nn.Module) -> None:
     """Remove every block that `BeginBlock` added to this module or its submodules."""
     for part in module.modules():
         if isinstance(part, LegacyBeginBlockFn):
-            part._start = None
+            part._begins = False
         for number in _starts_of(part):
             del forward_pre_hooks(part)[number]
 

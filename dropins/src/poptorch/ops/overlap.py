@@ -33,12 +33,17 @@ def set_overlap_for_input(input_tensors: Nested, mode: OverlapMode) -> Nested:
 def set_overlap_for_output(output_tensors: Nested, mode: OverlapMode) -> Nested:
     """The outputs themselves, to be transferred while the device computes."""
     capture = _checked("set_overlap_for_output", mode)
-    if capture is not None and capture.options.output_mode not in (OutputMode.All, OutputMode.Sum):
+    if capture is None:
+        return output_tensors
+    if capture.options.output_mode not in (OutputMode.All, OutputMode.Sum):
         present = OutputMode(capture.options.output_mode).name
         raise Error(
             "poptorch.set_overlap_for_output needs poptorch.Options().outputMode to be OutputMode.All or "
             f"OutputMode.Sum. It is OutputMode.{present}."
         )
+    assert capture.run is not None
+    for tensor in flatten(output_tensors, registered_parsers())[0]:
+        capture.run.overlap_output(tensor)
     return output_tensors
 
 

@@ -16,7 +16,13 @@ def dynamic_slice(tensor: Tensor, dim: int, start: Tensor, size: int, step: int)
     require_tensor("dynamic_slice", "tensor", tensor)
     _require_start("dynamic_slice", start)
     _require_whole("dynamic_slice", "dim", dim)
-    _require_positive("dynamic_slice", "size", size)
+    _require_whole("dynamic_slice", "size", size)
+    if size < 1:
+        raise createPoptorchError(
+            "The start and end of a slice must be different."
+            if size == 0
+            else "Taking a slice of a tensor with the end less than the start is not supported."
+        )
     _require_positive("dynamic_slice", "step", step)
     return tensor.index_select(dim, _positions(start, size, step))
 
@@ -30,12 +36,12 @@ def dynamic_update(input: Tensor, src: Tensor, dim: int, start: Tensor, size: in
     _require_positive("dynamic_update", "size", size)
     if input.dim() != src.dim():
         raise createPoptorchError(
-            f"poptorch.dynamic_update takes input and src of the same number of dimensions, not {input.dim()} and "
-            f"{src.dim()}."
+            "poptorch.dynamic_update: input and src tensors must have same dimensionality. "
+            f"({input.dim()}) vs ({src.dim()})"
         )
     if input.dtype != src.dtype:
         raise createPoptorchError(
-            f"poptorch.dynamic_update takes input and src of the same type, not {input.dtype} and {src.dtype}."
+            f"poptorch.dynamic_update: input and src tensor must have same dtype. ({input.dtype} vs {src.dtype})"
         )
     if src.shape[dim] != size:
         raise createPoptorchError(

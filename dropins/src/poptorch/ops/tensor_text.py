@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 _ELLIPSIS = "..."
+_SIGNIFICANT = 8
+"""A number of 32 bits has no more digits than these."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,10 +60,10 @@ def _nested(value: Any, form: TensorFormat, write: Callable[[Any], str], edge: i
     items = list(_shortened(value, edge))
     if not items or not isinstance(value[0], list):
         texts = [_ELLIPSIS if item is _ELLIPSIS else write(item) for item in items]
-        return form.open_bracket + _wrapped(texts, form, depth + len(form.open_bracket)) + form.close_bracket
+        return form.open_bracket + _wrapped(texts, form, depth + len(form.open_bracket) + 1) + form.close_bracket
     indent = "\n" + " " * (depth + 1)
     rows = (_ELLIPSIS if item is _ELLIPSIS else _nested(item, form, write, edge, depth + 1) for item in items)
-    inside = form.separator.rstrip().join(f"{indent}{row}" for row in rows)
+    inside = "".join(f"{indent}{row}" for row in rows)
     return f"{form.open_bracket}{inside}\n{' ' * depth}{form.close_bracket}"
 
 
@@ -104,8 +106,13 @@ def _number_writer(shown: Tensor, form: TensorFormat) -> Callable[[Any], str]:
     if form.digits == 0 or form.float_format == "none" or shown.is_complex():
         return lambda value: f"{value:g}"
     style = form.float_format if form.float_format != "auto" else _fitting_style(shown, form.digits)
-    letter = {"fixed": "f", "scientific": "e"}[style]
-    return lambda value: f"{value:.{form.digits}{letter}}"
+    if style == "scientific":
+        digits = min(form.digits, _SIGNIFICANT - 1)
+        return lambda value: f"{value:.{digits}e}"
+    sizes = [abs(value) for value in shown.flatten().tolist() if math.isfinite(value)]
+    before_point = len(str(int(max(sizes, default=0.0))))
+    digits = max(min(form.digits, _SIGNIFICANT - before_point), 0)
+    return lambda value: f"{value:.{digits}f}"
 
 
 def _fitting_style(shown: Tensor, digits: int) -> str:

@@ -53,7 +53,8 @@ class OptimizerReader:
         self._tracker.report(optimizer, kind, self._say)
         check_settings(optimizer)
         refinements = refinements_of(optimizer, automatic_loss_scaling=self._automatic_loss_scaling)
-        return read_optimizer(optimizer, names, refinements=refinements, like=compiled)
+        held = any(id(parameter) in names for group in optimizer.param_groups for parameter in group["params"])
+        return read_optimizer(optimizer, names, refinements=refinements, like=compiled, may_be_empty=held)
 
     def _warn_of_python_code(self, optimizer: torch.optim.Optimizer) -> None:
         own = type(optimizer)

@@ -17,7 +17,7 @@ _SLOTS: dict[type, dict[str, str]] = {
     SgdRule: {"momentum_buffer": "Accl1"},
     AdamRule: {"exp_avg": "Accl1", "exp_avg_sq": "Accl2"},
     LambRule: {"exp_avg": "Accl1", "exp_avg_sq": "Accl2"},
-    RmspropRule: {"grad_avg": "Accl1", "square_avg": "Accl2", "momentum_buffer": "Accl3"},
+    RmspropRule: {"square_avg": "Accl1", "grad_avg": "Accl2", "momentum_buffer": "Accl3"},
 }
 _COUNTING = (AdamRule, LambRule)
 """Rules whose updates are counted for each parameter."""

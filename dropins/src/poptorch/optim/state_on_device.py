@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from poptorch._logging import logger
+
 __all__ = ["StateOnDevice"]
 
 _KEYS = ("ipu_state", "ipu_param")
@@ -63,6 +65,11 @@ class StateOnDevice(torch.optim.Optimizer):
         """Use this function to read the device's state when it has changed and is needed."""
         self._read_device = read_device
 
+    def forget_device(self) -> None:
+        """Do not read the device's state."""
+        self._read_device = None
+        self.ipu_state_is_dirty = False
+
     def stop_following(self) -> None:
         """Read the device's state for the last time."""
         self._fetch()
@@ -82,3 +89,5 @@ class StateOnDevice(torch.optim.Optimizer):
         if self.ipu_state_is_dirty and self._read_device is not None:
             self.set_state_dict(self._read_device())
             self.ipu_state_is_dirty = False
+        elif self.has_state():
+            logger.debug("Using cached optimiser state dict")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pilotage.engine import Group, OptimizerPlan, SgdRule
 
-__all__ = ["from_ipu_param", "to_ipu_param"]
+__all__ = ["divided_like", "from_ipu_param", "grouping", "to_ipu_param"]
 
 _LOSS_SCALING = "lossScaling_FLOAT"
 
@@ -57,22 +57,66 @@ def to_ipu_param(plan: OptimizerPlan) -> dict[str, Tensor]:
     return named
 
 
-def from_ipu_param(plan: OptimizerPlan, named: Mapping[str, Tensor]) -> OptimizerPlan:
-    """A plan with every changed variable value replaced; constants stay."""
+def from_ipu_param(
+    plan: OptimizerPlan, named: Mapping[str, Tensor], present: OptimizerPlan | None = None
+) -> OptimizerPlan:
+    """A plan with every changed variable value replaced; constants stay, and values that are missing stay too.
+
+    Each parameter has its own values: groups are divided where these differ.
+    """
+    present = present or plan
     loss_scaling = plan.loss_scaling
     if "loss_scaling" not in plan.constants:
+        if _LOSS_SCALING not in named:
+            loss_scaling = present.loss_scaling
         loss_scaling = _Coding(_LOSS_SCALING).read(named.get(_LOSS_SCALING), loss_scaling)
-    groups = tuple(replace(group, values=_values_of(group, named, loss_scaling)) for group in plan.groups)
-    return replace(plan, loss_scaling=loss_scaling, groups=groups)
+    on_device = {name: group.values for group in present.groups for name in group.parameters}
+    groups = [part for group in plan.groups for part in _divided(group, named, loss_scaling, on_device)]
+    return replace(plan, loss_scaling=loss_scaling, groups=tuple(groups))
 
 
-def _values_of(group: Group, named: Mapping[str, Tensor], loss_scaling: float) -> dict[str, float]:
+def divided_like(plan: OptimizerPlan, like: OptimizerPlan) -> OptimizerPlan:
+    """A plan in the groups of another one, each of which is a part of one of its own."""
+    owners = {name: group for group in plan.groups for name in group.parameters}
+    groups = [replace(owners[part.parameters[0]], parameters=part.parameters) for part in like.groups]
+    return replace(plan, groups=tuple(groups))
+
+
+def grouping(plan: OptimizerPlan) -> list[tuple[str, ...]]:
+    """Which parameters share their values."""
+    return [group.parameters for group in plan.groups]
+
+
+def _divided(
+    group: Group,
+    named: Mapping[str, Tensor],
+    loss_scaling: float,
+    on_device: Mapping[str, Mapping[str, float]],
+) -> Iterator[Group]:
+    """The parts of a group that have the same values."""
+    parts: dict[tuple[float, ...], list[str]] = {}
+    for parameter in group.parameters:
+        values = _values_of(group, parameter, named, loss_scaling, on_device[parameter])
+        parts.setdefault(tuple(values[name] for name in group.values), []).append(parameter)
+    for numbers, parameters in parts.items():
+        values = dict(zip(group.values, numbers, strict=True))
+        yield replace(group, parameters=tuple(parameters), values=values)
+
+
+def _values_of(
+    group: Group,
+    parameter: str,
+    named: Mapping[str, Tensor],
+    loss_scaling: float,
+    on_device: Mapping[str, float],
+) -> dict[str, float]:
     values = dict(group.values)
     # The rate is written as a function of the dampening, and the weight decay as one of both.
     for value in sorted(values, key=_reading_order):
         if value not in group.constants:
             coding = _coding(value, group, values, loss_scaling)
-            values[value] = coding.read(named.get(_specific(coding, group.parameters[0])), values[value])
+            written = named.get(_specific(coding, parameter))
+            values[value] = on_device[value] if written is None else coding.read(written, values[value])
     return values
 
 

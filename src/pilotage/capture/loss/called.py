@@ -85,6 +85,9 @@ class CalledLoss(Marks):
                 "Couldn't find a loss in graph. The forward of a model that is trained has to call a loss: one of "
                 "torch.nn's, or your own wrapped in identity_loss(loss, reduction=...)."
             )
+        if not any(loss.edge is not None for loss in self.found):
+            # PopTorch runs such a model as well; it updates nothing.
+            return self.found[-1]
         final = final_losses(differentiable(self.found))
         if len(final) > 1:
             raise LossError(

@@ -10,6 +10,8 @@ from torch.fx import Node
 from pilotage.torch_private import get_proxy_mode, get_proxy_slot
 
 LOSS = "loss"
+LOSS_SCALE = "loss scale"
+"""What automatic loss scaling multiplies the loss by."""
 EXCEPTIONS = "floating-point exceptions"
 """A flag for each operation that can produce NaN or infinity; `Program.watched_operations` names them."""
 

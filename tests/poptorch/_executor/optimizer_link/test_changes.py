@@ -132,3 +132,24 @@ def test_a_narrow_accumulation_type_is_chosen_before_compiling(network, batch, t
     model(*batch)
     with pytest.raises(ValueError, match="already compiled"):
         model.setOptimizer(optim.SGD(module.parameters(), lr=0.1, accum_type=torch.float16))
+
+
+def test_a_narrow_accumulation_type_shows_in_the_options_of_the_model(network, batch, training):
+    running, post = poptorch.MeanReductionStrategy.Running, poptorch.MeanReductionStrategy.Post
+    options = poptorch.Options()
+    options.Training.setMeanAccumulationAndReplicationReductionStrategy(post)
+
+    def strategy(model):
+        return model.options.Training.meanAccumulationAndReplicationReductionStrategy
+
+    module = network()
+    model = training(module, optim.SGD(module.parameters(), lr=0.1, accum_type=torch.float16), options)
+    assert strategy(model) == running
+    model(*batch)
+    model.setOptimizer(optim.SGD(module.parameters(), lr=0.1, accum_type=torch.float16))
+    assert options.Training.meanAccumulationAndReplicationReductionStrategy == post
+    other = network()
+    model = training(other, optim.SGD(other.parameters(), lr=0.1), options)
+    assert strategy(model) == post
+    model.setOptimizer(optim.SGD(other.parameters(), lr=0.1, accum_type=torch.float16))
+    assert strategy(model) == running

@@ -11,6 +11,7 @@ import textwrap
 import pytest
 import torch
 
+import poptorch
 from poptorch import optim
 
 pytestmark = pytest.mark.slow
@@ -134,3 +135,89 @@ def test_missing_states_are_refused(network, batch, training):
         optimizer.load_state_dict({})
     with pytest.raises(RuntimeError, match=r"Only IPU optimizer states can be loaded onto the IPU\."):
         optimizer.load_state_dict(torch.optim.Adam(module.parameters()).state_dict())
+
+
+def test_an_incomplete_state_is_shown_as_loaded_and_completed_by_the_next_call(network, batch, training, caplog):
+    module = network()
+    optimizer = poptorch.optim.Adam(module.parameters(), lr=0.1, weight_decay=0.0)
+    model = training(module, optimizer)
+    model(*batch)
+    complete = optimizer.state_dict()
+    partial = {
+        **complete,
+        "ipu_state": {"Accl1___first.bias": torch.full((4,), 3.0)},
+        "ipu_param": {"lossScaling_FLOAT": complete["ipu_param"]["lossScaling_FLOAT"]},
+    }
+    optimizer.load_state_dict(partial)
+    shown = optimizer.state_dict()
+    assert list(shown["ipu_state"]) == ["Accl1___first.bias"]
+    assert list(shown["ipu_param"]) == ["lossScaling_FLOAT"]
+    model(*batch)
+    assert optimizer.state_dict()["ipu_state"].keys() == complete["ipu_state"].keys()
+    assert optimizer.state_dict()["ipu_param"].keys() == complete["ipu_param"].keys()
+    for missing in (
+        "state Accl2___first.bias",
+        "state Accl1___second.bias",
+        "parameter learningRate___specific___first.bias",
+    ):
+        assert caplog.messages.count(f"writeOptimizerState: ignoring missing {missing}") == 1
+    assert "ignoring missing state Accl1___first.bias" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_loaded_values_of_single_parameters_are_used_and_read_back(kind, network, batch, training):
+    module = network()
+    optimizer = getattr(poptorch.optim, kind)(module.parameters(), lr=0.1, weight_decay=0.01)
+    model = training(module, optimizer)
+    model(*batch)
+    state = optimizer.state_dict()
+    generator = torch.Generator().manual_seed(3)
+    values = {name: torch.rand((), generator=generator) for name in state["ipu_param"]}
+    still = [name for name in values if "earningRate" in name and name.endswith("second.weight")]
+    values[still[0]] = torch.zeros(())
+    values["lossScaling_FLOAT"] = torch.ones(())
+    optimizer.load_state_dict({**state, "ipu_param": values})
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    model(*batch)
+    after = optimizer.state_dict()["ipu_param"]
+    rates = [name for name in values if "earningRate" in name and name not in still]
+    assert all(torch.equal(after[name], values[name]) for name in (*rates, *still, "lossScaling_FLOAT"))
+    if kind == "Adam":
+        assert torch.equal(module.second.weight, before["second.weight"])
+    assert not torch.equal(module.first.weight, before["first.weight"])
+    # The optimizer's own settings count again once they are set.
+    optimizer.param_groups[0]["lr"] = 0.5
+    model.setOptimizer(optimizer)
+    model(*batch)
+    assert {round(value.item(), 6) for name, value in optimizer.state_dict()["ipu_param"].items() if name in rates} == {
+        0.5
+    }
+
+
+def test_reads_and_writes_of_the_state_are_logged(network, batch, training, caplog):
+    module = network()
+    optimizer = poptorch.optim.Adam(module.parameters(), lr=0.1)
+    model = training(module, optimizer)
+    with caplog.at_level("DEBUG", "poptorch::python"):
+        model(*batch)
+        state = optimizer.state_dict()
+        assert "Writing optimiser state tensors from IPU to host." in caplog.messages
+        optimizer.state_dict()
+        assert "Using cached optimiser state dict" in caplog.messages
+        optimizer.load_state_dict(state)
+        model(*batch)
+        assert "Writing optimiser state tensors from host to IPU memory" in caplog.messages
+        model.setOptimizer(optimizer)
+        assert "Updating group 0 optimizer" not in caplog.messages
+        optimizer.param_groups[0]["lr"] = 0.2
+        model.setOptimizer(optimizer)
+        assert "Updating group 0 optimizer" in caplog.messages
+
+
+def test_an_offline_compilation_has_no_state(network, batch, training):
+    module = network()
+    optimizer = poptorch.optim.Adam(module.parameters(), lr=0.1)
+    model = training(module, optimizer, poptorch.Options().connectionType(poptorch.ConnectionType.Never))
+    model.compile(*batch)
+    state = optimizer.state_dict()
+    assert state["ipu_state"] is state["ipu_param"] is None
