@@ -70,7 +70,7 @@ TABLES = (
                 "value is computed after it",
                 "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
-                "Implicit downloads call `copyWeightsToHost` of the wrapped model, once until the next training call": "",
+                "Implicit downloads call the wrapped model's `copyWeightsToHost`, once until the next training call": "",
                 "`copyWeightsToDevice` replaces newer weights of the device by those of the host": "with a warning",
                 "`torch.manual_seed` in forward seeds the host, once; the device's generator is not affected": "",
                 "uint8 masks select like boolean ones; `one_hot` and `bincount` need their sizes": "",
@@ -105,10 +105,8 @@ TABLES = (
                 "remedy, and methods that return the module return the wrapper",
                 "The user's module gets another class, with `destroy()`, `copyWeightsToHostIfNeeded()` and "
                 "`_host_weights_version`": "its class does not change, and it only gets `destroy()`; call the others "
-                "on "
-                "the wrapped model",
-                "A loss that depends on no parameter, or a model without trained parameters, runs without a word": "with "
-                "one warning",
+                "on the wrapped model",
+                "A model whose loss depends on no trained parameter runs": "with one warning",
                 "`dynamic_slice` only takes sizes that divide the dimension": "any size",
             },
         ),

@@ -19,7 +19,14 @@ from pilotage.engine import (
 )
 from poptorch.poptorch_core import Error
 
-__all__ = ["SHORT_TRACEBACKS", "DynamicShapeError", "createPoptorchError", "require", "translated", "translated_without"]
+__all__ = [
+    "SHORT_TRACEBACKS",
+    "DynamicShapeError",
+    "createPoptorchError",
+    "require",
+    "translated",
+    "translated_without",
+]
 
 SHORT_TRACEBACKS = ShortTracebacks(meant_for_users=Error)
 """Leaves only the user's frames in an error that leaves a wrapped model."""

@@ -285,8 +285,6 @@ class PoplarExecutor(Observing, WeightCopies, GuardedModel):
         with self.engine.turn, translated():
             set_random_state(self.engine, state)
 
-    # The wrapped module
-
     def train(self, mode: bool = True) -> Self:
         """Set the module's training mode; a compiled program is captured again at the next call."""
         with self.engine.turn:
