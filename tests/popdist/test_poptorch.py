@@ -44,6 +44,7 @@ def test_under_poprun_replicas_device_and_process_are_set(monkeypatch):
         ("Distributed.disable", ()),
         ("Distributed.setEnvVarNames", ("A", "B")),
         ("Distributed.configureProcessId", (0, 1)),
+        ("Distributed.configureProcessId", (1,)),
     ],
 )
 def test_settings_of_poprun_cannot_be_changed(method, arguments):

@@ -70,7 +70,7 @@ TABLES = (
                 "value is computed after it",
                 "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
-                "Implicit downloads call the wrapped model's `copyWeightsToHost`, once until the next training call": "",
+                "Implicit downloads call the wrapped model's `copyWeightsToHost`, once after each training": "",
                 "`copyWeightsToDevice` replaces newer weights of the device by those of the host": "with a warning",
                 "`torch.manual_seed` in forward seeds the host, once; the device's generator is not affected": "",
                 "uint8 masks select like boolean ones; `one_hot` and `bincount` need their sizes": "",

@@ -41,6 +41,7 @@ from poptorch._checks.options_without_effect import note_options_without_effect
 from poptorch._errors import SHORT_TRACEBACKS, createPoptorchError, translated, translated_without
 from poptorch._executor.calls import InputAdvice, as_output, warn_of_host_outputs
 from poptorch._executor.optimizer_link import OptimizerLink
+from poptorch._executor.pickling import Picklable
 from poptorch._executor.proxies import seen_through
 from poptorch._executor.random_state import random_state, set_random_state
 from poptorch._executor.snapshot import snapshot
@@ -73,7 +74,7 @@ _COMPILING = Turn()
 """One compilation at a time: libraries replace functions for the whole process meanwhile."""
 
 
-class PoplarExecutor(Observing, WeightCopies, GuardedModel):
+class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
     """What `trainingModel` and `inferenceModel` return; called like the module that it wraps.
 
     Large because it has the methods of PopTorch's class of this name.

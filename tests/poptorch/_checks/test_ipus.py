@@ -71,3 +71,8 @@ def test_more_ipus_than_a_machine_has_are_refused():
     assert check_ipu_count(Options().replicationFactor(32), [0, 1]) == 64
     with pytest.raises(Error, match=r"Too many IPUs requested \(128\). Experiments that need more"):
         check_ipu_count(Options().replicationFactor(64), [0, 1])
+
+
+@pytest.mark.parametrize("made", [Options().useIpuModel(True), Options().useOfflineIpuTarget()])
+def test_without_attached_hardware_any_number_of_ipus_is_accepted(made):
+    assert check_ipu_count(made, [0, 1, 2]) == 4

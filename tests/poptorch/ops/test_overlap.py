@@ -67,6 +67,14 @@ def test_overlap_applies_only_to_inputs(compiled):
         compiled(lambda x: overlapped(x + 1), options())(X)
 
 
+def test_overlap_of_outputs_applies_only_to_what_is_returned(compiled):
+    with pytest.raises(
+        Error, match="set_overlap_for_output applied on a node which is not a tensor output to the model"
+    ):
+        compiled(lambda x: poptorch.set_overlap_for_output(x + 1, MODE) * 2, options())(X)
+    assert torch.equal(compiled(lambda x: [poptorch.set_overlap_for_output(x + 1, MODE)], options())(X)[0], X + 1)
+
+
 def test_no_overlap_has_no_requirements(compiled):
     mode = poptorch.OverlapMode.NoOverlap
 

@@ -90,7 +90,7 @@ def test_integers_are_printed_without_decimals(capfd):
 
 def test_custom_separators_and_brackets_are_used(capfd):
     poptorch.ipu_print_tensor(X, "x", separator="; ", open_bracket="[", close_bracket="]", digits=1)
-    assert capfd.readouterr().err == "x: [\n [ 1.5; -2.2];\n [30.0;  0.0]\n]\n"
+    assert capfd.readouterr().err == "x: [\n [ 1.5; -2.2]\n [30.0;  0.0]\n]\n"
 
 
 def test_only_tensors_can_be_printed():

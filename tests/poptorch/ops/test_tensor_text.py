@@ -36,6 +36,19 @@ def test_the_number_of_digits_can_be_set_or_left_out():
     assert text([1.25, 10.0], digits=0) == "{1.25 10}"
 
 
+@pytest.mark.parametrize(
+    ("style", "expected"), [("fixed", "1.4962566"), ("auto", "1.4962566"), ("scientific", "1.4962566e+00")]
+)
+def test_no_more_digits_are_written_than_a_number_of_32_bits_has(style, expected):
+    assert text(torch.tensor(1.4962566), digits=8, float_format=style) == expected
+
+
+def test_rows_have_no_separator_between_them_and_wrapped_lines_are_indented():
+    form = {"separator": ", ", "open_bracket": "(", "close_bracket": ")"}
+    assert text([[1, 2], [3, 4]], **form) == "(\n (1, 2)\n (3, 4)\n)"
+    assert text([[100, 200, 300]], max_line_width=10) == "{\n {100 200\n   300}\n}"
+
+
 def test_nan_and_infinity_are_written():
     assert text([float("nan"), float("inf"), 1.0]) == "{   nan    inf 1.0000}"
 

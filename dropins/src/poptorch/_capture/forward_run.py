@@ -90,14 +90,14 @@ class ForwardRun(TorchDispatchMode):
 
     def check_overlaps(self, outputs: Any) -> None:
         """Raise if an input whose transfer overlaps is also used elsewhere, or if an output is not returned."""
-        returned = {id(leaf) for leaf in tree_leaves(outputs)}
-        if any(id(tensor) not in returned for tensor in self._overlapped_outputs):
-            raise Error("poptorch.set_overlap_for_output applied on a node which is not a tensor output to the model.")
         if self._overlapped & self._used:
             raise Error(
                 "poptorch.set_overlap_for_input is not the only operation applied to an input. Use its result, and not "
                 "the input itself, in the rest of the model."
             )
+        returned = {id(leaf) for leaf in tree_leaves(outputs)}
+        if any(id(tensor) not in returned for tensor in self._overlapped_outputs):
+            raise Error("poptorch.set_overlap_for_output applied on a node which is not a tensor output to the model.")
 
     def _notice(self, func: Any, args: tuple[Any, ...]) -> None:
         if self.blocks.is_outside:
