@@ -37,6 +37,9 @@ TABLES = (
                 "Each process gets its own part of the data set; shuffling needs `randomSeed`": "",
                 "Async without `drop_last` becomes AsyncRebatched": "",
                 "Items of an asynchronous loader are views of a ring buffer": "",
+                "Batches of types with a parser, tuples, dictionaries and data classes are combined in every mode": "",
+                "An asynchronous loader converts items to the types of the first one": "values that its type cannot "
+                "hold are refused",
                 "Errors in the worker are raised as PopTorch's, and an epoch can be left early": "",
             }
         ),
