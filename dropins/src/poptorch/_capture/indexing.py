@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from pilotage.engine import source_lines
 from poptorch.poptorch_core import Error
 
 __all__ = ["Indexing"]
@@ -32,7 +33,7 @@ def _one_hot(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if not isinstance(classes, int) or classes < 0:
         raise Error(
             "OneHot num classes must be specified and must be constant. Call "
-            "torch.nn.functional.one_hot(x, num_classes=n) with a plain number."
+            f"torch.nn.functional.one_hot(x, num_classes=n) with a plain number.{source_lines.called_from()}"
         )
     return func(*args, **kwargs)
 
@@ -43,6 +44,7 @@ def _bincount(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         raise Error(
             "Bincount `minlength` must be specified and must be a constant. On the IPU MK2 platform the minimum length "
             "is also the maximum length. Call torch.bincount(x, minlength=n) with a plain number."
+            f"{source_lines.called_from()}"
         )
     return func(*args, **kwargs)
 
