@@ -47,6 +47,8 @@ class Prefetcher:
     Items are views of a ring in shared memory: an item is valid until the next one is requested; clone it to keep it.
     ``iter()`` starts a new epoch, even in the middle of one. The other process starts with a copy of this process's
     random state, so that shuffling and augmentation draw the same numbers as they would here.
+
+    Large because it has both ends of an epoch, what is left of it, and the life of the other process.
     """
 
     def __init__(

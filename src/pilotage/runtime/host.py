@@ -99,7 +99,10 @@ class Ownership:
 
 
 class TrainedWeights:
-    """The host side of weights that a device trains."""
+    """The host side of weights that a device trains.
+
+    Large because whoever reads, writes, claims or releases these tensors goes through it.
+    """
 
     def __init__(
         self,

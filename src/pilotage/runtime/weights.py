@@ -21,6 +21,8 @@ class WeightKeeper:
 
     Weights go to the device when it is attached, when they are sent explicitly, and, for inference, when a training
     program has changed them. With ``sends_edits``, what the user writes to on the host goes there before the next call.
+
+    Large because every way of copying weights between a module and its device is here.
     """
 
     def __init__(self, module: nn.Module, tell: Listener, *, trains: bool, sends_edits: bool = False) -> None:

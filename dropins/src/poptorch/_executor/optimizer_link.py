@@ -35,7 +35,10 @@ _LOSS_SCALE = "lossScaleUpdateFactor"
 
 
 class OptimizerLink:
-    """Ties a model's optimizer to its program; values are read only when the optimizer is set."""
+    """Ties a model's optimizer to its program; values are read only when the optimizer is set.
+
+    Large because values, state, types and loaded files each go their own way between the two.
+    """
 
     def __init__(
         self,
