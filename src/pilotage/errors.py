@@ -23,6 +23,7 @@ PilotageError
 ├── DistributedError      instances cannot find, reach or keep up with each other
 ├── DatasetError          a data set is missing, truncated or corrupt
 ├── ProofError            a script that is to be proved does not run, or does not train
+├── PortingError          a script that is to be ported cannot be read or written
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered its first item
 """
@@ -49,6 +50,7 @@ __all__ = [
     "NotCompiledError",
     "OptionError",
     "PilotageError",
+    "PortingError",
     "ProgramFileError",
     "ProofError",
     "TorchVersionError",
@@ -148,6 +150,10 @@ class DatasetError(PilotageError, RuntimeError):
 
 class ProofError(PilotageError, RuntimeError):
     """A script that is to be proved does not run, or does not train."""
+
+
+class PortingError(PilotageError, RuntimeError):
+    """A script that is to be ported cannot be read or written."""
 
 
 class FetchError(PilotageError, RuntimeError):

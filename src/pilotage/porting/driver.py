@@ -1,0 +1,63 @@
+"""The port: read, plan by all rules, leave out what is refused, apply the edits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pilotage.errors import PortingError
+from pilotage.porting.finding import Severity
+from pilotage.porting.porting import Porting
+from pilotage.porting.project import Project
+from pilotage.porting.reading import paths_of_scripts, text_of
+from pilotage.porting.report import PortedFile, Report
+from pilotage.porting.rule import Rule
+from pilotage.porting.rules.registry import rules_for
+from pilotage.porting.sources.edits import apply_edits
+from pilotage.porting.sources.source import Source
+from pilotage.porting.target import Target
+
+__all__ = ["port_paths", "port_texts"]
+
+
+def port_paths(paths: Iterable[Path], target: Target) -> Report:
+    """Port files and packages; nothing is written."""
+    return port_texts({path: text_of(path) for path in paths_of_scripts(paths)}, target)
+
+
+def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = None) -> Report:
+    """Port scripts that are given as text; with ``only``, just the edits and findings of one rule are kept."""
+    sources = [Source(path, text) for path, text in texts.items()]
+    porting = Porting(Project(sources), target)
+    for rule in rules_for(target):
+        rule.apply(porting)
+    left = _left_as_they_are(porting)
+    files = [_ported(porting, source, only, is_left=source in left) for source in sources]
+    findings = [each for each in porting.findings if only is None or each.rule == only.name]
+    return Report(target=target, files=files, findings=findings)
+
+
+def _ported(porting: Porting, source: Source, only: Rule | None, *, is_left: bool) -> PortedFile:
+    edits = [] if is_left else [each for each in porting.edits(source) if only is None or each.rule == only.name]
+    after = apply_edits(source.text, edits)
+    if only is None:
+        _require_python(source, after)
+    rules = tuple(dict.fromkeys(each.rule for each in edits))
+    return PortedFile(path=source.path, before=source.text, after=after, rules=rules)
+
+
+def _require_python(source: Source, after: str) -> None:
+    try:
+        ast.parse(after)
+    except SyntaxError as error:
+        raise PortingError(
+            f"{source.path}: the port would not be Python ({error.msg} in line {error.lineno}), so nothing was "
+            "written; please report this."
+        ) from None
+
+
+def _left_as_they_are(porting: Porting) -> Sequence[Source]:
+    """The scripts with something that is refused; nothing is converted by half."""
+    refused = {each.path for each in porting.findings if each.severity is Severity.REFUSED}
+    return [source for source in porting.project.sources if source.name in refused]

@@ -1,0 +1,65 @@
+"""One port while it is planned: rules read the project here and add edits and findings."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from pilotage.porting.finding import Finding, Severity
+from pilotage.porting.project import Project
+from pilotage.porting.sources.edits import Edit
+from pilotage.porting.sources.layout import lines_of
+from pilotage.porting.sources.source import Source
+from pilotage.porting.target import Target
+
+__all__ = ["Porting"]
+
+
+class Porting:
+    """What the rules have planned so far."""
+
+    def __init__(self, project: Project, target: Target) -> None:
+        self.project = project
+        self.target = target
+        self.findings: list[Finding] = []
+        self._edits: defaultdict[Source, list[Edit]] = defaultdict(list)
+        self._removed: defaultdict[Source, set[ast.stmt]] = defaultdict(set)
+
+    def edits(self, source: Source) -> list[Edit]:
+        """The edits of one script."""
+        return self._edits[source]
+
+    def removed(self, source: Source) -> set[ast.stmt]:
+        """The statements of one script that go."""
+        return self._removed[source]
+
+    def edit(self, source: Source, start: int, end: int, text: str, rule: str) -> None:
+        """Replace a part of the text; equal positions insert."""
+        self._edits[source].append(Edit(start=start, end=end, text=text, rule=rule))
+
+    def replace(self, source: Source, node: ast.AST, text: str, rule: str) -> None:
+        """Replace a node by other code."""
+        self.edit(source, *source.span(node), text, rule)
+
+    def remove(self, source: Source, statement: ast.stmt, rule: str, *, with_comments: bool = True) -> None:
+        """Remove a statement with its lines, and the comment right above it."""
+        if statement not in self._removed[source]:
+            self._removed[source].add(statement)
+            self.edit(source, *lines_of(source, statement, with_comments=with_comments), "", rule)
+
+    def find(
+        self, source: Source, node: ast.AST, rule: str, severity: Severity, message: str, remedy: str = ""
+    ) -> None:
+        """Report something about a place; each place and rule once."""
+        line, column = source.place(node)
+        finding = Finding(
+            rule=rule,
+            severity=severity,
+            path=source.name,
+            line=line,
+            column=column,
+            message=message,
+            remedy=remedy,
+        )
+        if finding not in self.findings:
+            self.findings.append(finding)

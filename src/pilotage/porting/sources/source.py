@@ -1,0 +1,110 @@
+"""A script: its text, its tree, and where each node stands in the text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from pilotage.errors import PortingError
+
+__all__ = ["Source"]
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""A line as Python counts them; `splitlines` also ends lines at form feeds and the like."""
+
+
+class Source:
+    """One script, parsed; nothing changes it."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+        try:
+            self.tree = ast.parse(text)
+        except SyntaxError as error:
+            place = f"{path}:{error.lineno or 1}:{error.offset or 1}"
+            raise PortingError(f"{place}: this is not Python: {error.msg}.") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise PortingError(f"{path}: this cannot be read as Python: {error}.") from None
+        self._lines: list[str] = _LINE.findall(text)
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+        self.parents: dict[ast.AST, ast.AST] = {
+            child: parent for parent in ast.walk(self.tree) for child in ast.iter_child_nodes(parent)
+        }
+
+    @property
+    def name(self) -> str:
+        """The path as findings show it."""
+        return str(self.path)
+
+    def offset(self, line: int, column: int) -> int:
+        """Where a line (from 1) and a column in UTF-8 bytes (from 0), as in nodes, are in the text."""
+        return self._starts[line - 1] + self._characters(line, column)
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends in the text; decorators belong to it."""
+        assert isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg | ast.excepthandler | ast.alias)
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        first: ast.expr | ast.stmt | ast.keyword | ast.arg | ast.excepthandler | ast.alias = node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.decorator_list:
+            first = node.decorator_list[0]
+            start = self.text.rindex("@", 0, self.offset(first.lineno, first.col_offset))
+        else:
+            start = self.offset(first.lineno, first.col_offset)
+        return start, self.offset(node.end_lineno, node.end_col_offset)
+
+    def segment(self, node: ast.AST) -> str:
+        """The text of a node."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def place(self, node: ast.AST) -> tuple[int, int]:
+        """Line and column of a node, both from 1."""
+        line: int = getattr(node, "lineno", 1)
+        return line, self._characters(line, getattr(node, "col_offset", 0)) + 1
+
+    def line(self, number: int) -> str:
+        """A line (from 1) with its end."""
+        return self._lines[number - 1]
+
+    def line_start(self, number: int) -> int:
+        """Where a line (from 1) begins; the number after the last line gives the end of the text."""
+        return self._starts[number - 1]
+
+    @property
+    def line_count(self) -> int:
+        """How many lines there are."""
+        return len(self._lines)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that a node is part of."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The list of statements that a statement is in."""
+        parent = self.parents[statement]
+        for name in ("body", "orelse", "finalbody"):
+            found = getattr(parent, name, None)
+            if isinstance(found, list) and any(each is statement for each in found):
+                return found
+        raise AssertionError(f"{ast.dump(statement)} is in no block")
+
+    def ancestors(self, node: ast.AST) -> list[ast.AST]:
+        """The nodes around a node, from the innermost to the module."""
+        found = []
+        while node in self.parents:
+            node = self.parents[node]
+            found.append(node)
+        return found
+
+    def _characters(self, line: int, column: int) -> int:
+        if line > len(self._lines):
+            return 0
+        text = self._lines[line - 1]
+        return column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
