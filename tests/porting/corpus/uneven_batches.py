@@ -1,0 +1,20 @@
+"""The data set is not a multiple of the batch: the last batch is smaller."""
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(73)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+x = torch.randn(70, 4)
+loader = DataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=16, shuffle=True)
+model = nn.Linear(4, 1).to(device)
+criterion = nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for epoch in range(2):
+    for inputs, targets in loader:
+        inputs, targets = inputs.to(device), targets.to(device)
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+    print(epoch, loss.item())
