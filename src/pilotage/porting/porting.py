@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cached_property
 
 from pilotage.porting.finding import Finding, Severity
+from pilotage.porting.plan import Plan
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
 from pilotage.porting.sources.layout import lines_of
@@ -24,6 +26,11 @@ class Porting:
         self.findings: list[Finding] = []
         self._edits: defaultdict[Source, list[Edit]] = defaultdict(list)
         self._removed: defaultdict[Source, set[ast.stmt]] = defaultdict(set)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What has to change for a target that runs a step as one call."""
+        return Plan(self.project)
 
     def edits(self, source: Source) -> list[Edit]:
         """The edits of one script."""

@@ -1,0 +1,175 @@
+"""Finds the loops that evaluate a model on batches of a loader."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.kinds import Kind, is_module_class, kind_of
+from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.scopes import Function, Scope
+from pilotage.porting.analysis.step import TrainingStep
+from pilotage.porting.analysis.trained import Trained
+from pilotage.porting.project import Project
+from pilotage.porting.sources.source import Source
+
+__all__ = ["Evaluation", "find_evaluations", "loader_of"]
+
+_WITHOUT_GRADIENTS = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.set_grad_enabled"}
+_MADE_BY_A_PORT = ("inference_model", "training_model")
+_AROUND = {"enumerate", "tqdm", "iter", "islice", "track", "trange", "auto", "std"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Evaluation:
+    """Calls of one model in one loop without gradients, or in a function that such a loop calls."""
+
+    source: Source
+    scope: Scope
+    loop: ast.For | None
+    anchor: ast.stmt
+    """The statement before which the wrapped model has to be there."""
+
+    model: str
+    calls: tuple[ast.Call, ...]
+    modes: tuple[ast.Call, ...]
+    """The calls of ``model.eval()`` in the same scope."""
+
+    loader: ast.expr | None
+
+
+def find_evaluations(project: Project, steps: Iterable[TrainingStep]) -> list[Evaluation]:
+    """Every evaluation of a model that is trained here, or put in evaluation mode."""
+    makers: set[ast.AST] = set()
+    regions: set[ast.AST] = set()
+    for step in steps:
+        makers |= Trained(project, step.source, step.optimizer).makers
+        regions |= {each for node in (*step.region, step.loss) for each in ast.walk(node)}
+    found: list[Evaluation] = []
+    for source in project.sources:
+        for scope in project.scopes[source]:
+            if not scope.is_class and not _is_module_method(project, scope):
+                found += _in_scope(project, scope, makers, regions)
+    return found
+
+
+def loader_of(loop: ast.For) -> ast.expr:
+    """What a loop goes through, without enumerate and progress bars."""
+    node: ast.expr = loop.iter
+    while isinstance(node, ast.Call) and node.args:
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if last not in _AROUND:
+            break
+        node = node.args[0]
+    return node
+
+
+def _is_module_method(project: Project, scope: Scope) -> bool:
+    owner = scope.method_of
+    return (
+        owner is not None
+        and isinstance(owner.node, ast.ClassDef)
+        and is_module_class(project, scope.source, owner.node)
+    )
+
+
+def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set[ast.AST]) -> list[Evaluation]:
+    source = scope.source
+    modes: dict[str, list[ast.Call]] = {}
+    calls: dict[tuple[str, ast.For | None], list[ast.Call]] = {}
+    for node in ast.walk(scope.node):
+        if not isinstance(node, ast.Call) or project.scope_of(source, node) is not scope:
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "eval" and not node.args:
+            path = path_of(node.func.value)
+            if path is not None:
+                modes.setdefault(path, []).append(node)
+        path = path_of(node.func)
+        if path is None or node in regions or path.endswith(_MADE_BY_A_PORT):
+            continue
+        loop = next((each for each in _within(source, node, scope) if isinstance(each, ast.For)), None)
+        is_of_batches = _is_batch_loop(project, source, loop) or (
+            loop is None and _is_called_for_batches(project, scope)
+        )
+        if is_of_batches and (_is_without_gradients(project, source, scope, node) or path in modes):
+            calls.setdefault((path, loop), []).append(node)
+    found = []
+    for (path, loop), nodes in calls.items():
+        owner = scope.resolve(path)
+        if owner is None or any(
+            isinstance(each, Function | ast.ClassDef | ast.alias) for each in owner.bindings.get(path, ())
+        ):
+            continue
+        made = {each.node for each in origins(project, source, nodes[0].func)}
+        if path in modes or made & makers:
+            found.append(
+                Evaluation(
+                    source=source,
+                    scope=scope,
+                    loop=loop,
+                    anchor=loop if loop is not None else source.statement(nodes[0]),
+                    model=path,
+                    calls=tuple(nodes),
+                    modes=tuple(modes.get(path, ())),
+                    loader=None if loop is None else loader_of(loop),
+                )
+            )
+    return found
+
+
+def _within(source: Source, node: ast.AST, scope: Scope) -> list[ast.AST]:
+    found = []
+    for each in source.ancestors(node):
+        if each is scope.node:
+            break
+        found.append(each)
+    return found
+
+
+def _is_batch_loop(project: Project, source: Source, loop: ast.AST | None) -> bool:
+    if not isinstance(loop, ast.For):
+        return False
+    if any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "backward" for each in ast.walk(loop)):
+        return False
+    return kind_of(project, source, loader_of(loop)) is Kind.LOADER or _is_subscript_of_loaders(loader_of(loop))
+
+
+def _is_subscript_of_loaders(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and "loader" in ast.unparse(node.value).lower()
+
+
+def _is_called_for_batches(project: Project, scope: Scope) -> bool:
+    """Whether a function is called in loops over batches only, and not for training."""
+    if not isinstance(scope.node, Function):
+        return False
+    callers = project.callers(scope.node)
+    for call in callers:
+        around = _within(call.source, call.call, call.scope)
+        loop = next((each for each in around if isinstance(each, ast.For)), None)
+        if not _is_batch_loop(project, call.source, loop):
+            return False
+        if not _is_without_gradients(project, call.source, call.scope, call.call):
+            return False
+    return bool(callers)
+
+
+def _is_without_gradients(project: Project, source: Source, scope: Scope, node: ast.AST) -> bool:
+    names = project.names[source]
+    for each in _within(source, node, scope):
+        if isinstance(each, ast.With):
+            for item in each.items:
+                if names.calls(item.context_expr) in _WITHOUT_GRADIENTS:
+                    return True
+    if isinstance(scope.node, Function):
+        for decorator in scope.node.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if names.dotted(called) in _WITHOUT_GRADIENTS:
+                return True
+        return any(
+            _is_without_gradients(project, call.source, call.scope, call.call)
+            for call in project.callers(scope.node)
+            if call.scope is not scope
+        )
+    return False

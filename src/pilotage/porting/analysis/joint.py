@@ -1,0 +1,403 @@
+"""What a module that joins a model and its loss needs: what it is made from, what it is given, what it returns."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from dataclasses import dataclass, field
+
+from pilotage.porting.analysis.accumulation import division_by
+from pilotage.porting.analysis.flow import assigned, path_of, uses
+from pilotage.porting.analysis.kinds import Kind, kind_of, torch_name
+from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.refusal import Refused
+from pilotage.porting.analysis.scopes import Function, Scope
+from pilotage.porting.analysis.step import TrainingStep
+from pilotage.porting.project import Project
+
+__all__ = ["Input", "Joint", "joint_of"]
+
+_TAKEN = {
+    "training",
+    "forward",
+    "train",
+    "eval",
+    "type",
+    "float",
+    "half",
+    "double",
+    "to",
+    "apply",
+    "parameters",
+    "name",
+}
+"""Attributes of a module that must not be hidden."""
+_OF_TENSORS = {"shape", "dtype", "device", "T", "grad", "data", "ndim", "requires_grad", "size"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Input:
+    """One argument of forward."""
+
+    name: str
+    given: str
+    """The code that the call gives for it."""
+
+    stars: str = ""
+    replaces: tuple[ast.expr, ...] = ()
+    """The expressions in the region that the argument stands for, if it has another name there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Joint:
+    """The parts of the joined module."""
+
+    step: TrainingStep
+    dependencies: dict[str, str]
+    """Variables that the module is made from, and the attributes that hold them."""
+
+    inputs: tuple[Input, ...]
+    outputs: tuple[str, ...]
+    """What a call returns; the loss is the last."""
+
+    is_torch_loss: bool
+    """Whether the loss is the result of a loss function of torch, which is found without a mark."""
+
+    is_divided: bool
+    """Whether the loss is divided by the number of accumulated passes."""
+
+    criterion: str | None
+    """The criterion, if the region is just ``output = model(inputs); loss = criterion(output, target)``."""
+
+    divisions: tuple[ast.AST, ...] = field(default=())
+    """Divisions by that number: statements to leave out, or quotients of which the dividend is kept."""
+
+
+def joint_of(project: Project, step: TrainingStep) -> Joint:
+    """Plan the module for a step."""
+    return _Planning(project, step).joint()
+
+
+class _Planning:
+    def __init__(self, project: Project, step: TrainingStep) -> None:
+        self._project = project
+        self._step = step
+        self._scope = step.scope
+        self._source = step.source
+        self._nodes: list[ast.AST] = [*step.region]
+        if path_of(step.loss) is None:
+            self._nodes.append(step.loss)
+
+    def joint(self) -> Joint:
+        dependencies: dict[str, str] = {}
+        inputs: list[str] = []
+        for path, node in self._free():
+            role = self._role(path, node)
+            if role == "dependency":
+                dependencies.setdefault(path, "")
+            elif role == "input" and path not in inputs:
+                inputs.append(path)
+        if not self._step.models:
+            for path in self._hidden_models():
+                dependencies.setdefault(path, "")
+        in_order = sorted(
+            dependencies, key=lambda path: (path not in self._step.models, list(dependencies).index(path))
+        )
+        divisions = self._divisions()
+        return Joint(
+            step=self._step,
+            dependencies=_attributes(in_order),
+            inputs=tuple(self._inputs(inputs)),
+            outputs=self._outputs(),
+            is_torch_loss=self._is_torch_loss(),
+            is_divided=bool(divisions),
+            criterion=self._criterion(inputs),
+            divisions=divisions,
+        )
+
+    def _free(self) -> list[tuple[str, ast.expr]]:
+        """The variables that the region takes from outside, in order."""
+        known: set[str] = set()
+        found: list[tuple[str, ast.expr]] = []
+        for node in self._nodes:
+            bound_inside = assigned(node) if isinstance(node, ast.With | ast.If | ast.For) else set()
+            first_bound: set[str] = set()
+            for path, each, is_written in uses(node):
+                if is_written:
+                    first_bound.add(path)
+                elif path not in known and not (path in bound_inside and path in first_bound):
+                    found.append((path, each))
+            if isinstance(node, ast.AugAssign):
+                target = path_of(node.target)
+                if target is not None and target not in known:
+                    found.append((target, node.target))
+            known |= assigned(node)
+        return found
+
+    def _role(self, path: str, node: ast.expr) -> str:
+        """Whether a variable becomes an argument of forward, an attribute, or stays what it is."""
+        step, scope = self._step, self._scope
+        if path in step.models:
+            return "dependency"
+        if path == "self":
+            raise Refused(self._source, node, "loss-from-elsewhere", "self")
+        if path.startswith("self."):
+            return self._role_of_attribute(path, node)
+        owner = scope.resolve(path)
+        if owner is None or self._is_definition(owner, path):
+            if owner is not None and owner.is_function:
+                return "dependency"
+            return "global"
+        if owner is scope and self._is_bound_in_step(path):
+            self._refuse_counters(path, node)
+            return "input"
+        is_called = self._is_called(path)
+        if is_called or kind_of(self._project, self._source, node) is Kind.MODULE:
+            return "dependency"
+        if step.loop is None and owner is scope:
+            return "input"
+        self._refuse_changing(path, node, owner)
+        if self._is_positional_argument(path) and not self._is_plain(node):
+            return "input"
+        return "global" if owner.node is scope.source.tree else "dependency"
+
+    def _role_of_attribute(self, path: str, node: ast.expr) -> str:
+        owner = self._scope.method_of
+        is_stored = owner is not None and any(
+            path in each.bindings for _, each in self._project.classes(self._source, owner)
+        )
+        if is_stored:
+            for each in ast.walk(self._step.loop or self._scope.node):
+                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and path_of(each) == path:
+                    raise Refused(self._source, node, "changing-value", path)
+        return "dependency"
+
+    def _is_definition(self, owner: Scope, path: str) -> bool:
+        return any(isinstance(each, Function | ast.ClassDef | ast.alias) for each in owner.bindings.get(path, ()))
+
+    def _is_bound_in_step(self, path: str) -> bool:
+        """Whether each step binds the variable anew."""
+        if self._step.loop is not None:
+            return path in assigned(self._step.loop)
+        if self._scope.is_parameter(path):
+            return not self._is_called(path) and path not in self._step.models
+        return path in {each for node in self._scope.body for each in assigned(node)} and not self._is_called(path)
+
+    def _is_called(self, path: str) -> bool:
+        return any(
+            isinstance(each, ast.Call) and path_of(each.func) == path for node in self._nodes for each in ast.walk(node)
+        )
+
+    def _is_positional_argument(self, path: str) -> bool:
+        return any(
+            path_of(given) == path
+            for node in self._nodes
+            for each in ast.walk(node)
+            if isinstance(each, ast.Call)
+            for given in each.args
+        )
+
+    def _is_plain(self, node: ast.expr) -> bool:
+        """Whether a variable is a number or a text."""
+        found = [each.node for each in origins(self._project, self._source, node)]
+        return bool(found) and all(isinstance(each, ast.Constant | ast.Attribute | ast.UnaryOp) for each in found)
+
+    def _refuse_counters(self, path: str, node: ast.expr) -> None:
+        """Numbers that count steps are no tensors, and each value would be another program."""
+        loop = self._step.loop
+        if not isinstance(loop, ast.For):
+            return
+        counts = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name)
+        name = loop.iter.func.id if counts and isinstance(loop.iter, ast.Call) else ""  # type: ignore[attr-defined]
+        target = loop.target
+        if name == "range" and path_of(target) == path:
+            raise Refused(self._source, node, "changing-value", path)
+        if isinstance(target, ast.Tuple) and path_of(target.elts[0]) == path and "enumerate" in ast.unparse(loop.iter):
+            raise Refused(self._source, node, "changing-value", path)
+
+    def _refuse_changing(self, path: str, node: ast.expr, owner: Scope) -> None:
+        """A number that an outer loop changes would be fixed when the program is made."""
+        for loop in self._source.ancestors(self._step.anchor):
+            if isinstance(loop, ast.For | ast.While) and loop is not self._step.loop and path in assigned(loop):
+                raise Refused(self._source, node, "changing-value", path)
+        if owner.node is self._source.tree and owner is not self._scope:
+            names = [
+                each for each in ast.walk(self._source.tree) if isinstance(each, ast.Global) and path in each.names
+            ]
+            if names:
+                raise Refused(self._source, node, "changing-value", path)
+
+    def _hidden_models(self) -> list[str]:
+        from pilotage.porting.analysis.trained import Trained
+
+        found = []
+        for place, path in Trained(self._project, self._source, self._step.optimizer).paths:
+            if place is self._source and self._scope.resolve(path) is not None and path not in found:
+                found.append(path)
+        if not found:
+            raise Refused(self._source, self._step.anchor, "model-not-found", self._step.loss_name)
+        return found
+
+    def _inputs(self, paths: list[str]) -> list[Input]:
+        found: list[Input] = []
+        names = set(paths)
+        for path in paths:
+            parts = self._parts(path)
+            if parts is None:
+                found.append(Input(name=path.removeprefix("self."), given=path, stars=self._stars(path)))
+                continue
+            for text, nodes in parts.items():
+                name = _name_of_part(nodes[0])
+                while not name.isidentifier() or keyword.iskeyword(name) or name in names:
+                    name = f"{path.removeprefix('self.')}_{name}" if name.isidentifier() else f"{path}_part"
+                names.add(name)
+                found.append(Input(name=name, given=text, replaces=tuple(nodes)))
+        return sorted(found, key=lambda each: len(each.stars))
+
+    def _parts(self, path: str) -> dict[str, list[ast.expr]] | None:
+        """The parts of a batch, such as ``batch["image"]``, if only parts of it are used."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in self._nodes:
+            for each, use, is_written in uses(node):
+                if each != path:
+                    continue
+                part = self._source.parents[use]
+                is_part = isinstance(part, ast.Subscript) and part.value is use and isinstance(part.slice, ast.Constant)
+                is_field = (
+                    isinstance(part, ast.Attribute)
+                    and part.attr not in _OF_TENSORS
+                    and not isinstance(self._source.parents[part], ast.Call)
+                )
+                if is_written or not (is_part or is_field) or not isinstance(part, ast.expr):
+                    return None
+                found.setdefault(self._source.segment(part), []).append(part)
+        return found or None
+
+    def _stars(self, path: str) -> str:
+        for node in self._nodes:
+            for each in ast.walk(node):
+                if isinstance(each, ast.keyword) and each.arg is None and path_of(each.value) == path:
+                    return "**"
+                if isinstance(each, ast.Starred) and path_of(each.value) == path:
+                    return "*"
+        return ""
+
+    def _outputs(self) -> tuple[str, ...]:
+        step = self._step
+        made: dict[str, None] = {}
+        for node in step.region:
+            for path, _, is_written in uses(node):
+                if is_written:
+                    made.setdefault(path)
+        inside = {each for node in (*step.region, *step.removed) for each in ast.walk(node)}
+        read = {
+            path
+            for path, node, is_written in _uses_everywhere(self._scope.node)
+            if not is_written and node not in inside
+        }
+        output = self._model_output()
+        found = [path for path in made if (path in read or path == output) and path != step.loss_name]
+        return (*found, step.loss_name)
+
+    def _model_output(self) -> str | None:
+        for node in self._nodes:
+            for each in ast.walk(node):
+                if not isinstance(each, ast.Assign) or not isinstance(each.value, ast.Call):
+                    continue
+                if path_of(each.value.func) in set(self._step.models):
+                    return path_of(each.targets[0])
+        return None
+
+    def _loss_value(self) -> ast.expr | None:
+        """The expression that computes the loss, without a division by the number of passes."""
+        value: ast.expr | None = self._step.loss if path_of(self._step.loss) is None else None
+        for node in self._step.region:
+            for each in ast.walk(node):
+                if isinstance(each, ast.AugAssign) and path_of(each.target) == self._step.loss_name:
+                    value = value if each in self._divisions() else None
+                if isinstance(each, ast.Assign) and path_of(each.targets[0]) == self._step.loss_name:
+                    value = value if each in self._divisions() else each.value
+        accumulation = self._step.accumulation
+        if value is not None and accumulation is not None:
+            value = division_by(value, accumulation.count) or value
+        return value
+
+    def _is_torch_loss(self) -> bool:
+        value = self._loss_value()
+        calls = [each for node in self._nodes for each in ast.walk(node) if self._is_loss_call(each)]
+        return len(calls) == 1 and calls[0] is value
+
+    def _is_loss_call(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        name = self._project.names[self._source].dotted(node.func)
+        if name is not None:
+            return name.startswith("torch.nn.functional.") and name.endswith(("loss", "cross_entropy", "kl_div"))
+        found = origins(self._project, self._source, node.func)
+        names = [torch_name(self._project, each) or "" for each in found]
+        return bool(names) and all(each.startswith("torch.nn.") and each.endswith("Loss") for each in names)
+
+    def _divisions(self) -> tuple[ast.AST, ...]:
+        accumulation = self._step.accumulation
+        if accumulation is None:
+            return ()
+        found: list[ast.AST] = []
+        for node in self._nodes:
+            for each in ast.walk(node):
+                if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Div):
+                    if ast.dump(each.value) == ast.dump(accumulation.count):
+                        found.append(each)
+                elif isinstance(each, ast.BinOp) and division_by(each, accumulation.count) is not None:
+                    parent = self._source.parents[each]
+                    is_own = isinstance(parent, ast.Assign) and path_of(each.left) == path_of(parent.targets[0])
+                    found.append(parent if is_own else each)
+        return tuple(found)
+
+    def _criterion(self, inputs: list[str]) -> str | None:
+        """The criterion of the plainest step; None for any other."""
+        step = self._step
+        if len(step.region) != 2 or len(step.models) != 1:
+            return None
+        first, second = step.region
+        if not isinstance(first, ast.Assign) or not isinstance(second, ast.Assign):
+            return None
+        call, loss = first.value, second.value
+        if not isinstance(call, ast.Call) or not isinstance(loss, ast.Call) or call.keywords or loss.keywords:
+            return None
+        is_plain = (
+            path_of(call.func) == step.models[0]
+            and path_of(second.targets[0]) == path_of(step.loss)
+            and len(loss.args) == 2
+            and path_of(loss.args[0]) == path_of(first.targets[0]) is not None
+            and [path_of(each) for each in (*call.args, loss.args[1])] == inputs
+        )
+        return ast.unparse(loss.func) if is_plain else None
+
+
+def _uses_everywhere(scope: ast.AST) -> list[tuple[str, ast.expr, bool]]:
+    """Uses in a scope and in the functions inside of it."""
+    found = []
+    for each in ast.walk(scope):
+        path = path_of(each)
+        if path is not None and isinstance(each, ast.Name | ast.Attribute):
+            found.append((path, each, not isinstance(each.ctx, ast.Load)))
+    return found  # type: ignore[return-value]
+
+
+def _name_of_part(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    assert isinstance(node, ast.Subscript)
+    assert isinstance(node.slice, ast.Constant)
+    value = node.slice.value
+    return value if isinstance(value, str) else f"item_{value!r}"
+
+
+def _attributes(paths: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in paths:
+        name = path.removeprefix("self.").lstrip("_") or "part"
+        while name in _TAKEN or name in found.values():
+            name += "_"
+        found[path] = name
+    return found

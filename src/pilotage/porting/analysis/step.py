@@ -1,0 +1,55 @@
+"""A training step as it is written in a script."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from pilotage.porting.analysis.accumulation import Accumulation
+from pilotage.porting.analysis.scopes import Scope
+from pilotage.porting.analysis.training_calls import TrainingCall
+from pilotage.porting.sources.source import Source
+
+__all__ = ["TrainingStep"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TrainingStep:
+    """From zero_grad to step, with the statements in between.
+
+    Large because each part of a step becomes something else.
+    """
+
+    source: Source
+    scope: Scope
+    """The function or module that it is in."""
+
+    loop: ast.For | ast.While | None
+    """The loop around it; None in a function that makes one step."""
+
+    block: list[ast.stmt]
+    anchor: ast.stmt
+    """The statement of the block that goes backward."""
+
+    condition: ast.If | None
+    """A condition that decides whether the step is made, such as ``if phase == "train"``."""
+
+    loss: ast.expr
+    """What goes backward."""
+
+    loss_name: str
+    region: tuple[ast.stmt, ...]
+    """The statements of the block from the model's call to the loss."""
+
+    later: tuple[ast.stmt, ...]
+    """The statements between them that the loss does not need."""
+
+    removed: tuple[ast.stmt, ...]
+    """The statements that the compiled step makes unnecessary."""
+
+    calls: tuple[TrainingCall, ...]
+    optimizer: ast.expr
+    models: tuple[str, ...]
+    """The variables whose parameters are trained, as they are called here."""
+
+    accumulation: Accumulation | None

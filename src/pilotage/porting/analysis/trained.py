@@ -1,0 +1,73 @@
+"""Which variables are trained: those whose parameters an optimizer was given."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from pilotage.porting.analysis.flow import path_of, uses
+from pilotage.porting.analysis.kinds import Kind, kind_of, torch_name
+from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.scopes import Scope
+from pilotage.porting.project import Project
+from pilotage.porting.sources.source import Source
+
+__all__ = ["Trained", "trained_by"]
+
+
+class Trained:
+    """The modules of an optimizer, by what makes them."""
+
+    def __init__(self, project: Project, source: Source, optimizer: ast.expr) -> None:
+        self._project = project
+        self.makers: set[ast.AST] = set()
+        """What makes the trained modules."""
+        self.paths: list[tuple[Source, str]] = []
+        """How they are called where the optimizer is made."""
+        for origin in origins(project, source, optimizer):
+            if isinstance(origin.node, ast.Call) and origin.node.args and torch_name(project, origin) is not None:
+                self._note(origin.source, origin.node.args[0], 0)
+
+    def is_one(self, source: Source, node: ast.expr) -> bool:
+        """Whether a variable is one of them."""
+        if not self.makers:
+            return kind_of(self._project, source, node) is Kind.MODULE
+        found = {each.node for each in origins(self._project, source, node)}
+        return bool(found & self.makers)
+
+    def hidden_in(self, source: Source, function: Scope, depth: int = 0) -> bool:
+        """Whether a function of the project uses one of them."""
+        for node in ast.walk(function.node):
+            if isinstance(node, ast.Name | ast.Attribute) and path_of(node) is not None and self.is_one(source, node):
+                return True
+            if isinstance(node, ast.Call) and depth < 3:
+                known = self._project.callee(source, node)
+                is_other = known is not None and known[1].is_function and known[1] is not function
+                if is_other and known is not None and self.hidden_in(*known, depth + 1):
+                    return True
+        return False
+
+    def _note(self, source: Source, node: ast.expr, depth: int) -> None:
+        for path, each, is_written in uses(node):
+            if is_written or self._project.names[source].dotted(each) is not None:
+                continue
+            scope = self._project.scope_of(source, each)
+            if scope.resolve(path) is None:
+                continue
+            kind = kind_of(self._project, source, each)
+            if kind is Kind.FUNCTION:
+                continue
+            made = origins(self._project, source, each)
+            if kind is not Kind.MODULE and depth < 2:
+                # A list of parameters, or of groups: what it is made from counts.
+                for origin in made:
+                    if isinstance(origin.node, ast.expr) and origin.node is not each:
+                        self._note(origin.source, origin.node, depth + 1)
+            self.makers |= {origin.node for origin in made}
+            self.paths.append((source, path))
+
+
+def trained_by(project: Project, source: Source, optimizer: ast.expr, called: Iterable[ast.expr]) -> set[str]:
+    """Those of the called variables that an optimizer trains."""
+    trained = Trained(project, source, optimizer)
+    return {path_of(each) or "" for each in called if trained.is_one(source, each)}

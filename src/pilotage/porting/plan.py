@@ -1,0 +1,138 @@
+"""The plan for targets that run a training step as one call: steps, where wrapped models are made, loaders."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from pilotage.porting.analysis.evaluations import Evaluation, find_evaluations
+from pilotage.porting.analysis.joint import Joint, joint_of
+from pilotage.porting.analysis.kinds import torch_name
+from pilotage.porting.analysis.loaders import Loader, find_loaders
+from pilotage.porting.analysis.origins import Origin, origins
+from pilotage.porting.analysis.placing import Needs, Placing, Site
+from pilotage.porting.analysis.refusal import Refused
+from pilotage.porting.analysis.step import TrainingStep
+from pilotage.porting.analysis.steps import find_steps
+from pilotage.porting.project import Project
+
+__all__ = ["OPTIMIZER", "Plan", "PlannedEvaluation", "PlannedStep"]
+
+OPTIMIZER = "(optimizer)"
+"""The key of the optimizer among the expressions of a site."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PlannedStep:
+    """A training step, the module that joins model and loss, and the wrapped model that replaces it."""
+
+    step: TrainingStep
+    joint: Joint
+    needs: Needs
+    name: str
+    """What the wrapped model is called where the step is."""
+
+    class_name: str
+    optimizers: tuple[Origin, ...]
+    """The calls that make the optimizer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PlannedEvaluation:
+    """An evaluation, and the wrapped model that it uses."""
+
+    evaluation: Evaluation
+    name: str
+
+
+class Plan:
+    """What has to change, before any target writes it."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        found, self.refusals = find_steps(project)
+        self.training = Placing(project)
+        self.inference = Placing(project)
+        self.steps: list[PlannedStep] = []
+        for step in found:
+            try:
+                self.steps.append(self._planned(step))
+            except Refused as refused:
+                self.refusals.append(refused.refusal)
+        self.evaluations: list[PlannedEvaluation] = []
+        self._conditional: dict[TrainingStep, str] = {}
+        kept = [each.step for each in self.steps]
+        self._plan_evaluations(find_evaluations(project, kept))
+        self.loaders: list[Loader] = find_loaders(project, kept, [each.evaluation for each in self.evaluations])
+
+    def site_of(self, planned: PlannedStep) -> list[Site]:
+        """Where the wrapped model of a step is made."""
+        return [site for site in self.training.sites if planned.needs in site.needs]
+
+    def other_branch(self, step: TrainingStep) -> str | None:
+        """What the wrapped model is called that runs when a conditional step is not made."""
+        return self._conditional.get(step)
+
+    def _planned(self, step: TrainingStep) -> PlannedStep:
+        joint = joint_of(self.project, step)
+        optimizer = ast.unparse(step.optimizer)
+        paths = (*joint.dependencies, *((optimizer,) if optimizer not in joint.dependencies else ()))
+        needs = Needs(source=step.source, scope=step.scope, anchor=step.anchor, paths=paths, name="training_model")
+        made = [
+            each for each in origins(self.project, step.source, step.optimizer) if _is_optimizer(self.project, each)
+        ]
+        if not made:
+            raise Refused(step.source, step.optimizer, "optimizer-not-found", optimizer)
+        name = self.training.place(needs)
+        return PlannedStep(
+            step=step,
+            joint=joint,
+            needs=needs,
+            name=name,
+            class_name=self._class_name(step),
+            optimizers=tuple(made),
+        )
+
+    def _class_name(self, step: TrainingStep) -> str:
+        taken = {
+            node.name
+            for source in self.project.sources
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.ClassDef)
+        }
+        taken |= {each.class_name for each in self.steps}
+        name, number = "ModelWithLoss", 2
+        while name in taken:
+            name, number = f"ModelWithLoss{number}", number + 1
+        return name
+
+    def _plan_evaluations(self, found: list[Evaluation]) -> None:
+        for evaluation in found:
+            needs = Needs(
+                source=evaluation.source,
+                scope=evaluation.scope,
+                anchor=evaluation.anchor,
+                paths=(evaluation.model,),
+                name="inference_model",
+            )
+            try:
+                self.evaluations.append(PlannedEvaluation(evaluation=evaluation, name=self.inference.place(needs)))
+            except Refused:
+                # The module itself has the trained weights, so an evaluation that stays on the host is right too.
+                continue
+        for planned in self.steps:
+            step = planned.step
+            if step.condition is None or len(step.models) != 1:
+                continue
+            needs = Needs(
+                source=step.source, scope=step.scope, anchor=step.anchor, paths=step.models, name="inference_model"
+            )
+            try:
+                self._conditional[step] = self.inference.place(needs)
+            except Refused:
+                continue
+
+
+def _is_optimizer(project: Project, origin: Origin) -> bool:
+    name = torch_name(project, origin) or ""
+    return name.startswith("torch.optim.") and "lr_scheduler" not in name

@@ -1,0 +1,53 @@
+"""Another parameter for a function, and another argument for a call."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.scopes import Function
+from pilotage.porting.sources.source import Source
+
+__all__ = ["argument_place", "parameter_place"]
+
+
+def parameter_place(source: Source, function: Function, name: str) -> tuple[int, str]:
+    """Where a keyword-only parameter is inserted, and the text."""
+    given = function.args
+    nodes: list[ast.AST] = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    nodes += [each for each in (*given.defaults, *given.kw_defaults) if each is not None]
+    if given.vararg is not None:
+        nodes.append(given.vararg)
+    star = "" if given.vararg is not None or given.kwonlyargs else "*, "
+    if given.kwarg is not None:
+        stars = source.text.rindex("**", 0, source.span(given.kwarg)[0])
+        return stars, f"{star}{name}, "
+    if not nodes:
+        start = source.offset(function.lineno, function.col_offset)
+        return source.text.index("(", source.text.index(function.name, start)) + 1, f"{star}{name}"
+    end = max(source.span(each)[1] for each in nodes)
+    return _after_brackets(source.text, end), f", {star}{name}"
+
+
+def argument_place(source: Source, call: ast.Call, text: str) -> tuple[int, str]:
+    """Where a keyword argument is inserted, and the text."""
+    nodes: list[ast.AST] = [*call.args, *call.keywords]
+    close = source.span(call)[1] - 1
+    if not nodes:
+        return close, text
+    end = max(source.span(each)[1] for each in nodes)
+    tail = source.text[end:close]
+    if "#" not in tail and ")" in tail:
+        end += tail.rindex(")") + 1
+    return end, f", {text}"
+
+
+def _after_brackets(text: str, end: int) -> int:
+    """After brackets around a default, which are not part of its node."""
+    depth = 0
+    position = end
+    while position < len(text) and text[position] in " \t)":
+        if text[position] == ")":
+            depth += 1
+        position += 1
+    # The last bracket closes the signature.
+    return end if depth < 2 else end + text[end:position].rindex(")")
