@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pilotage.errors import PortingError
@@ -14,6 +14,7 @@ from pilotage.porting.reading import paths_of_scripts, text_of
 from pilotage.porting.report import PortedFile, Report
 from pilotage.porting.rule import Rule
 from pilotage.porting.rules.registry import rules_for
+from pilotage.porting.sources.blocks import fill_empty_blocks
 from pilotage.porting.sources.edits import apply_edits
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
@@ -32,6 +33,8 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
     porting = Porting(Project(sources), target)
     for rule in rules_for(target):
         rule.apply(porting)
+    for source in sources:
+        fill_empty_blocks(porting, source)
     left = _left_as_they_are(porting)
     files = [_ported(porting, source, only, is_left=source in left) for source in sources]
     findings = [each for each in porting.findings if only is None or each.rule == only.name]
@@ -57,7 +60,19 @@ def _require_python(source: Source, after: str) -> None:
         ) from None
 
 
-def _left_as_they_are(porting: Porting) -> Sequence[Source]:
-    """The scripts with something that is refused; nothing is converted by half."""
+def _left_as_they_are(porting: Porting) -> set[Source]:
+    """The scripts with something that is refused, and those that they work with: nothing is converted by half."""
+    project = porting.project
     refused = {each.path for each in porting.findings if each.severity is Severity.REFUSED}
-    return [source for source in porting.project.sources if source.name in refused]
+    left = {source for source in project.sources if source.name in refused}
+    linked: dict[Source, set[Source]] = {source: set() for source in project.sources}
+    for source in project.sources:
+        for other in project.imports(source):
+            linked[source].add(other)
+            linked[other].add(source)
+    waiting = list(left)
+    while waiting:
+        for other in linked[waiting.pop()] - left:
+            left.add(other)
+            waiting.append(other)
+    return left

@@ -32,6 +32,11 @@ class Porting:
         """What has to change for a target that runs a step as one call."""
         return Plan(self.project)
 
+    @cached_property
+    def has_work(self) -> bool:
+        """Whether there is anything to convert: a training step, or an evaluation."""
+        return bool(self.plan.steps or self.plan.evaluations)
+
     def edits(self, source: Source) -> list[Edit]:
         """The edits of one script."""
         return self._edits[source]

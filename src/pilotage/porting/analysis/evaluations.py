@@ -30,7 +30,7 @@ class Evaluation:
     scope: Scope
     loop: ast.For | None
     anchor: ast.stmt
-    """The statement before which the wrapped model has to be there."""
+    """The first statement that uses the wrapped model."""
 
     model: str
     calls: tuple[ast.Call, ...]
@@ -109,7 +109,7 @@ def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set
                     source=source,
                     scope=scope,
                     loop=loop,
-                    anchor=loop if loop is not None else source.statement(nodes[0]),
+                    anchor=_first(source, [*modes.get(path, ()), loop if loop is not None else nodes[0]]),
                     model=path,
                     calls=tuple(nodes),
                     modes=tuple(modes.get(path, ())),
@@ -117,6 +117,10 @@ def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set
                 )
             )
     return found
+
+
+def _first(source: Source, nodes: list[ast.AST]) -> ast.stmt:
+    return source.statement(min(nodes, key=source.place))
 
 
 def _within(source: Source, node: ast.AST, scope: Scope) -> list[ast.AST]:

@@ -71,7 +71,7 @@ class _Trace:
             yield from self.value(source, scope, node.orelse)
         elif isinstance(node, ast.Subscript):
             for each in self.value(source, scope, node.value):
-                yield from self._members(each)
+                yield from self._members(each, Origin(source=source, scope=scope, node=node))
         elif isinstance(node, ast.Call):
             yield from self._call(source, scope, node)
         else:
@@ -151,8 +151,8 @@ class _Trace:
         if not is_known:
             yield Origin(source=source, scope=scope, node=node)
 
-    def _members(self, origin: Origin) -> Iterator[Origin]:
-        """The values of a dictionary or list."""
+    def _members(self, origin: Origin, part: Origin) -> Iterator[Origin]:
+        """The values of a dictionary or list; the part itself if it is a part of something else."""
         node = origin.node
         values: list[ast.expr] = []
         if isinstance(node, ast.Dict):
@@ -162,7 +162,7 @@ class _Trace:
         elif isinstance(node, ast.List | ast.Tuple):
             values = list(node.elts)
         if not values:
-            yield origin
+            yield part
         for value in values:
             yield from self.value(origin.source, origin.scope, value)
 

@@ -4,11 +4,75 @@ from __future__ import annotations
 
 from pilotage.errors import PortingError
 from pilotage.porting.rule import Rule
+from pilotage.porting.rules.devices import choices, cuda_calls, moves
+from pilotage.porting.rules.program import (
+    accumulation,
+    clipping,
+    detaching,
+    identity_loss,
+    imports,
+    inference_model,
+    loaders,
+    model_with_loss,
+    one_call,
+    optimizers,
+    options,
+    schedulers,
+    training_model,
+)
+from pilotage.porting.rules.refusals import (
+    changing_value,
+    data_dependent,
+    gradient_hooks,
+    loss_from_elsewhere,
+    loss_from_item,
+    manual_gradients,
+    model_not_found,
+    no_update,
+    not_placeable,
+    optimizer_closure,
+    optimizer_not_found,
+    second_backward,
+    shifted_accumulation,
+    two_optimizers,
+)
 from pilotage.porting.target import Target
 
 __all__ = ["RULES", "rule_named", "rules_for"]
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    two_optimizers.RULE,
+    second_backward.RULE,
+    no_update.RULE,
+    optimizer_closure.RULE,
+    optimizer_not_found.RULE,
+    model_not_found.RULE,
+    loss_from_elsewhere.RULE,
+    loss_from_item.RULE,
+    changing_value.RULE,
+    data_dependent.RULE,
+    manual_gradients.RULE,
+    gradient_hooks.RULE,
+    shifted_accumulation.RULE,
+    not_placeable.RULE,
+    one_call.RULE,
+    model_with_loss.RULE,
+    identity_loss.RULE,
+    options.RULE,
+    optimizers.RULE,
+    clipping.RULE,
+    accumulation.RULE,
+    loaders.RULE,
+    training_model.RULE,
+    inference_model.RULE,
+    schedulers.RULE,
+    detaching.RULE,
+    moves.RULE,
+    choices.RULE,
+    cuda_calls.RULE,
+    imports.RULE,
+)
+"""Imports come last: they look at what the others wrote."""
 
 
 def rules_for(target: Target) -> tuple[Rule, ...]:

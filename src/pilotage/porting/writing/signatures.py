@@ -7,7 +7,7 @@ import ast
 from pilotage.porting.analysis.scopes import Function
 from pilotage.porting.sources.source import Source
 
-__all__ = ["argument_place", "parameter_place"]
+__all__ = ["argument_place", "keyword_span", "parameter_place"]
 
 
 def parameter_place(source: Source, function: Function, name: str) -> tuple[int, str]:
@@ -51,3 +51,13 @@ def _after_brackets(text: str, end: int) -> int:
         position += 1
     # The last bracket closes the signature.
     return end if depth < 2 else end + text[end:position].rindex(")")
+
+
+def keyword_span(source: Source, call: ast.Call, keyword: ast.keyword) -> tuple[int, int]:
+    """The text of a keyword argument with the comma before it, or after it if it is the first."""
+    start, end = source.span(keyword)
+    before = [source.span(each)[1] for each in (*call.args, *call.keywords) if source.span(each)[1] <= start]
+    if before:
+        return max(before), end
+    after = [source.span(each)[0] for each in call.keywords if source.span(each)[0] >= end]
+    return start, min(after) if after else end

@@ -1,0 +1,108 @@
+"""Variables that hold a device go, or become the host."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.devices import is_device, moves
+from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.porting import Porting
+from pilotage.porting.rule import Example, Rule
+from pilotage.porting.sources.source import Source
+from pilotage.porting.writing.dialect import PROGRAMS
+
+__all__ = ["RULE"]
+
+NAME = "device-choice"
+
+
+def apply(porting: Porting) -> None:
+    """Remove devices that nobody uses any more, and let the others be the host."""
+    if not porting.has_work:
+        return
+    for source in porting.project.sources:
+        moved = {each for call, _ in moves(porting.project, source, source.tree) for each in ast.walk(call)}
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and _chooses(porting, source, node.value):
+                path = path_of(node.targets[0])
+                if path is not None:
+                    _convert(porting, source, node, path, moved)
+
+
+def _chooses(porting: Porting, source: Source, value: ast.expr) -> bool:
+    """Whether an expression chooses a device."""
+    names = porting.project.names[source]
+    if isinstance(value, ast.IfExp):
+        return _chooses(porting, source, value.body) and _chooses(porting, source, value.orelse)
+    if isinstance(value, ast.Call):
+        dotted = names.calls(value) or ""
+        return dotted in ("torch.device", "torch.cuda.current_device", "torch.accelerator.current_accelerator")
+    return isinstance(value, ast.Constant | ast.JoinedStr) and is_device(porting.project, source, value)
+
+
+def _convert(porting: Porting, source: Source, statement: ast.Assign, path: str, moved: set[ast.AST]) -> None:
+    scope = porting.project.scope_of(source, statement)
+    owner = scope.resolve(path)
+    removed = {each for each_statement in porting.removed(source) for each in ast.walk(each_statement)}
+    is_used = any(
+        path_of(node) == path
+        and isinstance(getattr(node, "ctx", None), ast.Load)
+        and node not in moved
+        and node not in removed
+        and not _defines(source, node, path)
+        and porting.project.scope_of(source, node).resolve(path) is owner
+        for node in ast.walk(source.tree)
+    )
+    if not is_used:
+        porting.remove(source, statement, NAME)
+    elif ast.unparse(statement.value) not in ("torch.device('cpu')", "'cpu'"):
+        is_text = not isinstance(statement.value, ast.Call) and "torch.device" not in source.segment(statement.value)
+        device = porting.project.names[source].local("torch.device") or "torch.device"
+        porting.replace(source, statement.value, '"cpu"' if is_text else f'{device}("cpu")', NAME)
+
+
+def _defines(source: Source, node: ast.AST, path: str) -> bool:
+    """Whether a use is inside of a definition of the same variable."""
+    statement = source.statement(node)
+    return isinstance(statement, ast.Assign) and any(path_of(each) == path for each in statement.targets)
+
+
+RULE = Rule(
+    name=NAME,
+    targets=PROGRAMS,
+    what="A variable that holds a device goes if nothing uses it any more; otherwise it becomes the processor.",
+    why="The script's own tensors stay on the host, so whatever else asks for the device has to get the host.",
+    example=Example(
+        before="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(8, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+offset = torch.zeros(1, device=device)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        after="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+device = torch.device("cpu")
+model = nn.Linear(8, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+offset = torch.zeros(1, device=device)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+    apply=apply,
+)

@@ -1,0 +1,121 @@
+"""Calls of torch.cuda go, and questions about CUDA are answered with no."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.finding import Severity
+from pilotage.porting.porting import Porting
+from pilotage.porting.rule import Example, Rule
+from pilotage.porting.sources.source import Source
+from pilotage.porting.writing.dialect import PROGRAMS
+
+__all__ = ["RULE"]
+
+NAME = "cuda-calls"
+_ANSWERS = {
+    "torch.cuda.is_available": "False",
+    "torch.cuda.device_count": "0",
+    "torch.cuda.memory_allocated": "0",
+    "torch.cuda.memory_reserved": "0",
+    "torch.cuda.max_memory_allocated": "0",
+    "torch.backends.mps.is_available": "False",
+}
+_WITHOUT_EFFECT = (
+    "torch.cuda.manual_seed",
+    "torch.cuda.manual_seed_all",
+    "torch.cuda.set_device",
+    "torch.cuda.empty_cache",
+    "torch.cuda.synchronize",
+    "torch.cuda.reset_peak_memory_stats",
+    "torch.cuda.reset_max_memory_allocated",
+)
+_CUDNN = ("torch.backends.cudnn", "torch.backends.cuda")
+_ELSEWHERE = ("torch.cuda.amp",)
+"""Other rules convert these."""
+
+
+def apply(porting: Porting) -> None:
+    """Remove or answer calls of torch.cuda."""
+    if not porting.has_work:
+        return
+    for source in porting.project.sources:
+        names = porting.project.names[source]
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call):
+                _call(porting, source, node, names.dotted(node.func) or "")
+            elif isinstance(node, ast.Assign) and _is_setting(porting, source, node):
+                porting.remove(source, node, NAME)
+
+
+def _call(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
+    statement = source.parents[call]
+    if name in _WITHOUT_EFFECT and isinstance(statement, ast.Expr):
+        porting.remove(source, statement, NAME)
+    elif name in _ANSWERS:
+        porting.replace(source, call, _ANSWERS[name], NAME)
+    elif name.startswith("torch.cuda.") and not name.startswith(_ELSEWHERE) and name not in _WITHOUT_EFFECT:
+        porting.find(
+            source,
+            call,
+            NAME,
+            Severity.BY_HAND,
+            f"{name} has no counterpart here.",
+            "Remove it, or ask the wrapped model for what you need.",
+        )
+
+
+def _is_setting(porting: Porting, source: Source, node: ast.Assign) -> bool:
+    """Whether an assignment sets something that only matters for CUDA."""
+    target = node.targets[0]
+    name = porting.project.names[source].dotted(target) or ""
+    if name.startswith(_CUDNN):
+        return True
+    return (
+        isinstance(target, ast.Subscript)
+        and porting.project.names[source].dotted(target.value) == "os.environ"
+        and isinstance(target.slice, ast.Constant)
+        and str(target.slice.value).startswith("CUDA_")
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    targets=PROGRAMS,
+    what="Calls of torch.cuda without a result go, as do settings of cuDNN and CUDA's variables. Whether there is CUDA is "
+    "answered with no.",
+    why="The script's own code runs on the host, whatever device the wrapped model uses.",
+    example=Example(
+        before="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.backends.cudnn.benchmark = True
+torch.cuda.manual_seed(1)
+workers = 4 if torch.cuda.is_available() else 0
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        after="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+workers = 4 if False else 0
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+    apply=apply,
+)

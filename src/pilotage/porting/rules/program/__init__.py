@@ -1,0 +1,1 @@
+"""Rules for targets that run a training step as one call."""

@@ -1,0 +1,176 @@
+"""Loaders become PopTorch's, and training gets whole batches only."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.lengths import leaves_a_remainder
+from pilotage.porting.analysis.loaders import Loader
+from pilotage.porting.analysis.origins import origins
+from pilotage.porting.finding import Severity
+from pilotage.porting.porting import Porting
+from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.program.option_names import options_of_loader
+from pilotage.porting.target import Target
+from pilotage.porting.writing.dialect import PROGRAMS
+from pilotage.porting.writing.signatures import argument_place, keyword_span
+
+__all__ = ["RULE"]
+
+NAME = "loader"
+
+
+def apply(porting: Porting) -> None:
+    """Convert the loaders that feed a step or an evaluation."""
+    if not porting.plan.steps and not porting.plan.evaluations:
+        return
+    for loader in porting.plan.loaders:
+        if loader.steps:
+            _feed_whole_batches(porting, loader)
+        elif porting.target is Target.POPTORCH:
+            _give_drop_last(porting, loader, "False")
+        if porting.target is Target.POPTORCH or (porting.target is Target.POPDIST and loader.steps):
+            _rename(porting, loader)
+        if porting.target is Target.PILOTAGE:
+            _enlarge(porting, loader)
+
+
+def drop_last_of(porting: Porting, loader: Loader) -> tuple[ast.keyword | None, bool | None]:
+    """The argument ``drop_last``, and its value if it is known; also one that a dictionary gives."""
+    for keyword in loader.call.keywords:
+        if keyword.arg == "drop_last":
+            value = keyword.value
+            return keyword, bool(value.value) if isinstance(value, ast.Constant) else None
+        if keyword.arg is None:
+            for origin in origins(porting.project, loader.source, keyword.value):
+                node = origin.node
+                keys = (
+                    [each.value for each in node.keys if isinstance(each, ast.Constant)]
+                    if isinstance(node, ast.Dict)
+                    else []
+                )
+                if "drop_last" in keys:
+                    return keyword, None
+    return None, False
+
+
+def _feed_whole_batches(porting: Porting, loader: Loader) -> None:
+    keyword, value = drop_last_of(porting, loader)
+    if value is True or any(each.arg == "batch_sampler" for each in loader.call.keywords):
+        return
+    remains = leaves_a_remainder(porting.project, loader)
+    if keyword is not None and keyword.arg is None:
+        porting.find(
+            loader.source,
+            loader.call,
+            NAME,
+            Severity.BY_HAND,
+            "drop_last comes from a dictionary, and a program takes batches of one size only.",
+            "Set drop_last to True there.",
+        )
+        return
+    _give_drop_last(porting, loader, "True")
+    if remains is not False:
+        what = (
+            "The last batch of an epoch is incomplete" if remains else "If the last batch of an epoch is incomplete, it"
+        )
+        verb = ", and is" if remains else " is"
+        porting.find(
+            loader.source,
+            loader.call,
+            NAME,
+            Severity.WARNING,
+            f"{what}{verb} left out: a program takes batches of one size only, so the loader gets drop_last=True.",
+            "Choose a batch size that divides the data set to train on all of it.",
+        )
+
+
+def _give_drop_last(porting: Porting, loader: Loader, value: str) -> None:
+    keyword, _ = drop_last_of(porting, loader)
+    if keyword is None:
+        offset, text = argument_place(loader.source, loader.call, f"drop_last={value}")
+        porting.edit(loader.source, offset, offset, text, NAME)
+    elif keyword.arg is not None and value == "True":
+        porting.replace(loader.source, keyword.value, value, NAME)
+
+
+def _rename(porting: Porting, loader: Loader) -> None:
+    source, call = loader.source, loader.call
+    porting.replace(source, call.func, "poptorch.DataLoader", NAME)
+    options = options_of_loader(porting, loader)
+    if options is None:
+        options = "popdist.poptorch.Options()" if porting.target is Target.POPDIST else "poptorch.Options()"
+        if any(step.accumulation is not None for step in loader.steps):
+            porting.find(
+                source,
+                call,
+                NAME,
+                Severity.REFUSED,
+                "The options with the gradient accumulation are not known where this loader is made.",
+                "Make the loader in the function that makes the optimizer.",
+            )
+    start = source.text.index("(", source.span(call.func)[1]) + 1
+    porting.edit(source, start, start, f"{options}, " if call.args or call.keywords else options, NAME)
+    for keyword in call.keywords:
+        if keyword.arg in ("pin_memory", "pin_memory_device"):
+            porting.edit(source, *keyword_span(source, call, keyword), "", NAME)
+
+
+def _enlarge(porting: Porting, loader: Loader) -> None:
+    """A call of `pilotage.training` takes all batches of an update at once."""
+    count = next((each.accumulation.count for each in loader.steps if each.accumulation is not None), None)
+    if count is None:
+        return
+    step = next(each for each in loader.steps if each.accumulation is not None)
+    text = step.source.segment(count)
+    given = next((each.value for each in loader.call.keywords if each.arg == "batch_size"), None)
+    given = given if given is not None else (loader.call.args[1] if len(loader.call.args) > 1 else None)
+    if given is None:
+        offset, added = argument_place(loader.source, loader.call, f"batch_size={text}")
+        porting.edit(loader.source, offset, offset, added, NAME)
+    else:
+        porting.replace(loader.source, given, f"{loader.source.segment(given)} * {text}", NAME)
+
+
+RULE = Rule(
+    name=NAME,
+    targets=PROGRAMS,
+    what="DataLoader becomes poptorch.DataLoader with the options, and a loader for training gets drop_last=True. Loaders for "
+    "evaluation keep their last batch.",
+    why="The loader has to deliver what one call takes. A program is compiled for one size of batch, so an incomplete one "
+    "cannot be trained on; you are warned unless the batch size is known to divide the data set.",
+    example=Example(
+        before="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+model = nn.Linear(8, 1)
+loader = DataLoader(dataset, batch_size=16, shuffle=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        after="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+model = nn.Linear(8, 1)
+loader = poptorch.DataLoader(options, dataset, batch_size=16, shuffle=True, drop_last=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        finds="it is left out",
+    ),
+    apply=apply,
+)

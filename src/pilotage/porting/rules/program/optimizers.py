@@ -1,0 +1,115 @@
+"""Optimizers become PopTorch's."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.kinds import torch_name
+from pilotage.porting.finding import Severity
+from pilotage.porting.porting import Porting
+from pilotage.porting.rule import Example, Rule
+from pilotage.porting.target import Target
+from pilotage.porting.writing.dialect import PROGRAMS
+from pilotage.porting.writing.signatures import argument_place, keyword_span
+
+__all__ = ["RULE"]
+
+NAME = "optimizer"
+SUPPORTED = ("SGD", "Adam", "AdamW", "RMSprop")
+_ONLY_SPEED = ("fused", "capturable", "differentiable", "foreach")
+_CYCLING = ("OneCycleLR", "CyclicLR")
+
+
+def apply(porting: Porting) -> None:
+    """Convert the optimizers of all steps; refuse those that no program can contain."""
+    for planned in porting.plan.steps:
+        for origin in planned.optimizers:
+            assert isinstance(origin.node, ast.Call)
+            name = (torch_name(porting.project, origin) or "").rpartition(".")[2]
+            source, call = origin.source, origin.node
+            if name not in SUPPORTED:
+                porting.find(
+                    source,
+                    call,
+                    NAME,
+                    Severity.REFUSED,
+                    f"{name} cannot become part of a program.",
+                    f"Use one of {', '.join(SUPPORTED)}, and check that the model still learns.",
+                )
+                continue
+            if _refuse_arguments(porting, origin.source, call):
+                continue
+            if porting.target is not Target.PILOTAGE:
+                porting.replace(source, call.func, f"poptorch.optim.{name}", NAME)
+                for keyword in call.keywords:
+                    if keyword.arg in _ONLY_SPEED:
+                        porting.edit(source, *keyword_span(source, call, keyword), "", NAME)
+                _keep_betas_variable(porting, name, call, origin.source)
+
+
+def _refuse_arguments(porting: Porting, source: object, call: ast.Call) -> bool:
+    for keyword in call.keywords:
+        is_off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+        if keyword.arg in ("amsgrad", "maximize") and not is_off:
+            porting.find(
+                source,  # type: ignore[arg-type]
+                keyword.value,
+                NAME,
+                Severity.REFUSED,
+                f"{keyword.arg} is not supported in a program.",
+                f"Leave out {keyword.arg}, and check that the model still learns.",
+            )
+            return True
+    return False
+
+
+def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: object) -> None:
+    """Schedules that cycle the momentum change betas, which are constants unless they are given."""
+    if not name.startswith("Adam") or any(each.arg == "betas" for each in call.keywords) or len(call.args) > 2:
+        return
+    for each in porting.project.sources:
+        for node in ast.walk(each.tree):
+            called = porting.project.names[each].calls(node) or ""
+            if isinstance(node, ast.Call) and called.endswith(_CYCLING):
+                offset, text = argument_place(source, call, "betas=(0.9, 0.999)")  # type: ignore[arg-type]
+                porting.edit(source, offset, offset, text, NAME)  # type: ignore[arg-type]
+                return
+
+
+RULE = Rule(
+    name=NAME,
+    targets=PROGRAMS,
+    what="torch.optim's SGD, Adam, AdamW and RMSprop become those of poptorch.optim; arguments that only matter for speed on "
+    "a GPU go. Other optimizers are refused.",
+    why="The update is part of the program, so it has to be one that the engine knows. poptorch's classes take "
+    "values that may change, such as the learning rate, as inputs of the program.",
+    example=Example(
+        before="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(8, 1)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        after="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(8, 1)
+optimizer = poptorch.optim.AdamW(model.parameters(), lr=1e-3)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+    apply=apply,
+)

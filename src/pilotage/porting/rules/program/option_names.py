@@ -1,0 +1,98 @@
+"""Which variable holds the options in which scope."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from pilotage.porting.analysis.flow import root_of
+from pilotage.porting.analysis.insertion import Insertion, before_statement
+from pilotage.porting.analysis.loaders import Loader
+from pilotage.porting.analysis.placing import Site
+from pilotage.porting.plan import PlannedStep
+from pilotage.porting.porting import Porting
+from pilotage.porting.sources.source import Source
+
+__all__ = ["ScopeOptions", "all_options", "options_at", "options_of_loader"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ScopeOptions:
+    """The options of one scope."""
+
+    name: str
+    site: Site
+    steps: tuple[PlannedStep, ...]
+    place: Insertion
+    loaders: tuple[Loader, ...]
+    """The loaders that use the variable."""
+
+
+def all_options(porting: Porting) -> list[ScopeOptions]:
+    """The options of every scope in which a training model is made."""
+    found: dict[object, ScopeOptions] = {}
+    for site in porting.plan.training.sites:
+        if site.scope in found:
+            continue
+        steps = tuple(each for each in porting.plan.steps if site in porting.plan.site_of(each))
+        loaders = [
+            each
+            for each in porting.plan.loaders
+            if each.scope is site.scope and each.source is site.source and not _only_evaluates(each, steps)
+        ]
+        place = site.insertion
+        kept: list[Loader] = []
+        for loader in loaders:
+            before = _common_place(site.source, loader.source.statement(loader.call), site.insertion.offset, steps)
+            if before is not None:
+                kept.append(loader)
+                place = before if before.offset < place.offset else place
+        name = "options" if site.scope.resolve("options") is None else "poptorch_options"
+        found[site.scope] = ScopeOptions(name=name, site=site, steps=steps, place=place, loaders=tuple(kept))
+    return list(found.values())
+
+
+def options_at(porting: Porting, site: Site) -> str:
+    """The variable at a site."""
+    return next(each.name for each in all_options(porting) if each.site.scope is site.scope)
+
+
+def options_of_loader(porting: Porting, loader: Loader) -> str | None:
+    """The variable that a loader can use; None if it has to make options of its own."""
+    return next((each.name for each in all_options(porting) if loader in each.loaders), None)
+
+
+def _only_evaluates(loader: Loader, steps: tuple[PlannedStep, ...]) -> bool:
+    """Whether a loader must not get the options of training, because they accumulate gradients."""
+    accumulates = any(each.step.accumulation is not None for each in steps)
+    return accumulates and not loader.steps
+
+
+def _common_place(source: Source, statement: ast.stmt, offset: int, steps: tuple[PlannedStep, ...]) -> Insertion | None:
+    """Before a statement, or the statement around it, that is in the same block as the site; None if there is none."""
+    counts = [root_of(each.step.accumulation.count) for each in steps if each.step.accumulation is not None]
+    node: ast.AST = statement
+    while isinstance(node, ast.stmt):
+        block = source.block(node)
+        start, end = source.span(block[0])[0], source.span(block[-1])[1]
+        if source.line_start(block[0].lineno) <= offset <= end + 2 and start <= source.span(node)[0] < offset:
+            place = before_statement(source, node)
+            return place if _are_bound(source, block, node, [each for each in counts if each]) else None
+        node = source.parents[node]
+        while not isinstance(node, ast.stmt | ast.Module):
+            node = source.parents[node]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return None
+    return None
+
+
+def _are_bound(source: Source, block: list[ast.stmt], statement: ast.stmt, names: list[str]) -> bool:
+    """Whether variables are not bound after a statement of a block."""
+    index = next(i for i, each in enumerate(block) if each is statement)
+    later = {
+        each.id
+        for node in block[index:]
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+    return not any(name in later for name in names)

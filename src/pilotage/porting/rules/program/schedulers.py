@@ -1,0 +1,128 @@
+"""Schedules are followed by setOptimizer."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.insertion import after_statement, before_statement
+from pilotage.porting.analysis.kinds import Kind, kind_of
+from pilotage.porting.analysis.scopes import Scope
+from pilotage.porting.plan import PlannedStep
+from pilotage.porting.porting import Porting
+from pilotage.porting.rule import Example, Rule
+from pilotage.porting.sources.source import Source
+from pilotage.porting.writing.dialect import POPTORCH
+
+__all__ = ["RULE"]
+
+NAME = "scheduler"
+
+
+def apply(porting: Porting) -> None:
+    """Send new values to the device after each change of them."""
+    changes = [each for source in porting.project.sources for each in _changes(porting, source)]
+    if not changes:
+        return
+    for planned in porting.plan.steps:
+        known = _known_in(porting, planned)
+        late = False
+        for source, scope, statement in changes:
+            names = known.get(scope)
+            if names is None:
+                late = True
+                continue
+            place = after_statement(source, statement)
+            text = f"{place.indent}{names[0]}.setOptimizer({names[1]})\n"
+            porting.edit(source, place.offset, place.offset, text, NAME)
+        if late:
+            _before_the_loop(porting, planned)
+
+
+def _known_in(porting: Porting, planned: PlannedStep) -> dict[Scope, tuple[str, str]]:
+    """The scopes that see the wrapped model, with its name and the optimizer's."""
+    optimizer = ast.unparse(planned.step.optimizer)
+    found: dict[Scope, tuple[str, str]] = {planned.step.scope: (planned.name, optimizer)}
+    for site in porting.plan.site_of(planned):
+        names = (site.name, site.expressions.get(optimizer, optimizer))
+        found[site.scope] = names
+        if site.scope.is_class:
+            for node in site.scope.body:
+                if isinstance(node, ast.FunctionDef):
+                    found[porting.project.scopes[site.source].inside(node)] = names
+    return found
+
+
+def _changes(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.stmt]]:
+    """The statements that change values of an optimizer: steps of schedules, and assignments to groups."""
+    found: dict[ast.stmt, Scope] = {}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step":
+            if kind_of(porting.project, source, node.func.value) is Kind.SCHEDULER:
+                found[source.statement(node)] = porting.project.scope_of(source, node)
+        elif isinstance(node, ast.For) and "param_groups" in ast.unparse(node.iter):
+            if any(isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) for each in ast.walk(node)):
+                found[node] = porting.project.scope_of(source, node)
+        elif isinstance(node, ast.Assign) and any("param_groups" in ast.unparse(each) for each in node.targets):
+            if not any(isinstance(each, ast.For) and each in found for each in source.ancestors(node)):
+                found[node] = porting.project.scope_of(source, node)
+    return [(source, scope, _outermost(statement, source)) for statement, scope in found.items()]
+
+
+def _outermost(statement: ast.stmt, source: Source) -> ast.stmt:
+    """A simple condition around a change belongs to it."""
+    parent = source.parents[statement]
+    is_simple = isinstance(parent, ast.If) and len(parent.body) == 1 and not parent.orelse
+    return parent if is_simple and isinstance(parent, ast.stmt) else statement
+
+
+def _before_the_loop(porting: Porting, planned: PlannedStep) -> None:
+    """Where a change is made out of sight of the wrapped model, read the values before training goes on."""
+    step = planned.step
+    place = before_statement(step.source, step.loop if step.loop is not None else step.anchor)
+    text = f"{place.indent}{planned.name}.setOptimizer({path_of(step.optimizer)})\n"
+    porting.edit(step.source, place.offset, place.offset, text, NAME)
+
+
+RULE = Rule(
+    name=NAME,
+    targets=POPTORCH,
+    what="A step of a schedule, and an assignment to param_groups, is followed by setOptimizer.",
+    why="PopTorch reads the values of an optimizer only in setOptimizer; without it the schedule would have no effect.",
+    example=Example(
+        before="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+for epoch in range(30):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+""",
+        after="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+for epoch in range(30):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+    scheduler.step()
+    training_model.setOptimizer(optimizer)
+""",
+    ),
+    apply=apply,
+)

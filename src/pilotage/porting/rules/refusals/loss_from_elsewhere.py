@@ -1,0 +1,28 @@
+"""A loss that is not computed beside its backward pass."""
+
+from __future__ import annotations
+
+from pilotage.porting.rule import Example
+from pilotage.porting.rules.refusals.refusing import PLAIN_STEP, refusing
+
+__all__ = ["RULE"]
+
+RULE = refusing(
+    name="loss-from-elsewhere",
+    what="A backward pass from a loss that is computed in another function or block is refused.",
+    why="Forward, loss and backward have to be moved together into one module.",
+    message="{} goes backward here, but it is computed somewhere else.",
+    remedy="Compute the loss in the same block as backward().",
+    example=Example(
+        before=PLAIN_STEP
+        + """\
+
+
+def update(loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        finds="computed somewhere else",
+    ),
+)

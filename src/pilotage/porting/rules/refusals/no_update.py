@@ -1,0 +1,30 @@
+"""A backward pass without an optimizer."""
+
+from __future__ import annotations
+
+from pilotage.porting.rule import Example
+from pilotage.porting.rules.refusals.refusing import PLAIN_STEP, refusing
+
+__all__ = ["RULE"]
+
+RULE = refusing(
+    name="no-update",
+    what="A loop that goes backward without a step of an optimizer in the same loop is refused.",
+    why="The update is part of the program. Weights that are changed by hand, or gradients that are collected by "
+    "an inner loop, are not.",
+    message="backward() is called on {}, but no optimizer makes a step in the same loop.",
+    remedy="Use an optimizer instead of changing weights by hand; move step() into the loop with backward().",
+    example=Example(
+        before=PLAIN_STEP
+        + """\
+for x, y in loader:
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= 0.1 * p.grad
+            p.grad = None
+""",
+        finds="no optimizer makes a step",
+    ),
+)

@@ -1,0 +1,29 @@
+"""No place to make the wrapped model."""
+
+from __future__ import annotations
+
+from pilotage.porting.rule import Example
+from pilotage.porting.rules.refusals.refusing import PLAIN_STEP, refusing
+
+__all__ = ["RULE"]
+
+RULE = refusing(
+    name="not-placeable",
+    what="A step is refused if there is no place where model, criterion and optimizer are all known and that runs "
+    "once.",
+    why="The wrapped model has to be made once, from the model, its criterion and the optimizer.",
+    message="There is no place before the training loop where everything the step needs is known ({}).",
+    remedy="Make model, criterion and optimizer in one function, or pass them together.",
+    example=Example(
+        before=PLAIN_STEP
+        + """\
+for x, y in loader:
+    criterion = nn.MSELoss()
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        finds="There is no place before the training loop",
+    ),
+)
