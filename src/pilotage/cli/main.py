@@ -7,13 +7,20 @@ import sys
 from collections.abc import Sequence
 
 import pilotage
-from pilotage.cli import cache, doctor, monitor, prove, run
+from pilotage.cli import cache, doctor, monitor, port, prove, run
 from pilotage.cli.command import Command
 from pilotage.errors import PilotageError
 
 __all__ = ["COMMANDS", "main"]
 
-COMMANDS: tuple[Command, ...] = (cache.COMMAND, doctor.COMMAND, monitor.COMMAND, prove.COMMAND, run.COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    cache.COMMAND,
+    doctor.COMMAND,
+    monitor.COMMAND,
+    port.COMMAND,
+    prove.COMMAND,
+    run.COMMAND,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from pilotage.errors import PortingError
@@ -43,6 +44,8 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
 
 def _ported(porting: Porting, source: Source, only: Rule | None, *, is_left: bool) -> PortedFile:
     edits = [] if is_left else [each for each in porting.edits(source) if only is None or each.rule == only.name]
+    if "\r\n" in source.text:
+        edits = [replace(each, text=each.text.replace("\r\n", "\n").replace("\n", "\r\n")) for each in edits]
     after = apply_edits(source.text, edits)
     if only is None:
         _require_python(source, after)

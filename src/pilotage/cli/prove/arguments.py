@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
-from typing import Any
+
+from pilotage.cli.script_arguments import keep_what_follows_dashes
 
 __all__ = ["add_arguments"]
 
@@ -35,21 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--repeat", type=Path, metavar="FILE", help="prove again what a file of --json proves")
     parser.set_defaults(script_arguments=[])
-    _keep_what_follows_dashes(parser)
-
-
-def _keep_what_follows_dashes(parser: ArgumentParser) -> None:
-    """Give everything after ``--`` to the scripts; argparse would take it for further scripts."""
-    original = parser.parse_known_args
-
-    def parse(args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Namespace, list[str]]:
-        given = list(args or ())
-        place = given.index("--") if "--" in given else len(given)
-        found, rest = original(given[:place], namespace)
-        found.script_arguments = given[place + 1 :]
-        return found, rest
-
-    parser.parse_known_args = parse  # type: ignore[method-assign,assignment]
+    keep_what_follows_dashes(parser)
 
 
 def _positive(text: str) -> int:

@@ -54,9 +54,9 @@ def _place(porting: Porting, planned: PlannedStep, source: Source) -> tuple[int,
     if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         start, _ = lines_of(source, around, with_comments=True)
         return start, "", "\n\n"
-    last = next((each for each in reversed(above) if isinstance(each, ast.ClassDef | ast.FunctionDef)), None)
-    if last is None:
-        last = next((each for each in reversed(above) if isinstance(each, ast.Import | ast.ImportFrom)), None)
+    definitions = [each for each in above if isinstance(each, ast.ClassDef | ast.FunctionDef)]
+    imports = [each for each in above if isinstance(each, ast.Import | ast.ImportFrom)]
+    last: ast.stmt | None = next(iter([*definitions[-1:], *imports[-1:]]), None)
     if last is None:
         return 0, "", "\n\n"
     _, end = lines_of(source, last)
