@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import pilotage
-from pilotage.cli import cache, doctor, monitor, port, prove, run
+from pilotage.cli import cache, doctor, monitor, port, prove, run, scan
 from pilotage.cli.command import Command
 from pilotage.errors import PilotageError
 
@@ -20,6 +20,7 @@ COMMANDS: tuple[Command, ...] = (
     port.COMMAND,
     prove.COMMAND,
     run.COMMAND,
+    scan.COMMAND,
 )
 
 

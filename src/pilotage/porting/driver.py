@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pilotage.errors import PortingError
 from pilotage.porting.finding import Severity
+from pilotage.porting.notebooks import Notebook, in_cell, read_notebook
 from pilotage.porting.porting import Porting
 from pilotage.porting.project import Project
 from pilotage.porting.reading import paths_of_scripts, text_of
@@ -30,7 +31,8 @@ def port_paths(paths: Iterable[Path], target: Target) -> Report:
 
 def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = None) -> Report:
     """Port scripts that are given as text; with ``only``, just the edits and findings of one rule are kept."""
-    sources = [Source(path, text) for path, text in texts.items()]
+    notebooks = {path: read_notebook(path, text) for path, text in texts.items() if path.suffix == ".ipynb"}
+    sources = [Source(path, notebooks[path].source if path in notebooks else text) for path, text in texts.items()]
     porting = Porting(Project(sources), target)
     for rule in rules_for(target):
         rule.apply(porting)
@@ -39,7 +41,17 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
     left = _left_as_they_are(porting)
     files = [_ported(porting, source, only, is_left=source in left) for source in sources]
     findings = [each for each in porting.findings if only is None or each.rule == only.name]
-    return Report(target=target, files=files, findings=findings)
+    return Report(
+        target=target,
+        files=[_as_notebook(each, notebooks.get(each.path), texts[each.path]) for each in files],
+        findings=[in_cell(each, notebooks.get(Path(each.path))) for each in findings],
+    )
+
+
+def _as_notebook(file: PortedFile, notebook: Notebook | None, text: str) -> PortedFile:
+    if notebook is None:
+        return file
+    return replace(file, before=text, after=notebook.replaced(file.after) if file.is_changed else text)
 
 
 def _ported(porting: Porting, source: Source, only: Rule | None, *, is_left: bool) -> PortedFile:

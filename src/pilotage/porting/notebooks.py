@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pilotage.errors import PortingError
+from pilotage.porting.finding import Finding
 
-__all__ = ["Notebook", "read_notebook"]
+__all__ = ["Notebook", "in_cell", "read_notebook"]
 
 _BEGIN = "# %% cell {}"
 _BEGINS = re.compile(r"^# %% cell (?P<number>\d+)\n", re.MULTILINE)
@@ -64,6 +65,14 @@ def read_notebook(path: Path, text: str) -> Notebook:
     ]
     indent = re.match(r"\{\n( +)", text)
     return Notebook(content=content, source="".join(parts), indent=len(indent[1]) if indent else 1)
+
+
+def in_cell(finding: Finding, notebook: Notebook | None) -> Finding:
+    """A finding with its place in the cell instead of in the script that the cells make."""
+    if notebook is None:
+        return finding
+    cell, line = notebook.place(finding.line)
+    return replace(finding, path=f"{finding.path}:cell {cell}", line=line)
 
 
 def _text(cell: dict[str, Any]) -> str:

@@ -161,9 +161,8 @@ def validate(val_loader, model, criterion, args):
     model.eval()
     with torch.no_grad():
         for i, (images, target) in enumerate(val_loader):
-            if args.gpu is not None and torch.cuda.is_available():
-                images = images.cuda(args.gpu, non_blocking=True)
             if torch.cuda.is_available():
+                images = images.cuda(args.gpu, non_blocking=True)
                 target = target.cuda(args.gpu, non_blocking=True)
 
             output = model(images)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pilotage.errors import PortingError
 from pilotage.porting.rule import Rule
 from pilotage.porting.rules.devices import choices, cuda_calls, moves
+from pilotage.porting.rules.hpu import HPU_RULES
 from pilotage.porting.rules.program import (
     accumulation,
     clipping,
@@ -71,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     choices.RULE,
     cuda_calls.RULE,
     imports.RULE,
+    *HPU_RULES,
 )
 """Imports come last: they look at what the others wrote."""
 

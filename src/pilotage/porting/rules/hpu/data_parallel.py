@@ -36,7 +36,8 @@ def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
         call,
         RULE.name,
         Severity.WARNING,
-        "DataParallel has no counterpart on Gaudi, so one card trains the whole batch.",
+        "DataParallel has no counterpart on Gaudi, so one card trains the whole batch. It moved inputs to its card: "
+        "check that each batch is moved, in evaluation too.",
         "For several cards, start one process for each with torchrun and use DistributedDataParallel.",
     )
 

@@ -15,7 +15,15 @@ __all__ = ["RULE"]
 
 _CORE = "import habana_frameworks.torch.core"
 _MODE = 'os.environ.setdefault("PT_HPU_LAZY_MODE", "0")  # 0: eager, 1: lazy; read by the next import'
-_NEEDING = ("hpu-device", "hpu-names", "hpu-autocast", "hpu-mark-step", "hpu-compute-mode", "hpu-compile")
+_NEEDING = (
+    "hpu-device",
+    "hpu-names",
+    "hpu-placement",
+    "hpu-autocast",
+    "hpu-mark-step",
+    "hpu-compute-mode",
+    "hpu-compile",
+)
 
 
 def _apply(porting: Porting) -> None:
