@@ -105,7 +105,7 @@ def _shown(text: str) -> str:
 def _cells_of(source: str) -> dict[int, str]:
     """The text of each code cell in a script; what a port puts before the first one belongs to it."""
     found = list(_BEGINS.finditer(source))
-    ends = [each.start() for each in found[1:]] + [len(source)]
+    ends = [*[each.start() for each in found[1:]], *([len(source)] if found else [])]
     texts = {int(each["number"]): source[each.end() : end] for each, end in zip(found, ends, strict=True)}
     if found and (head := source[: found[0].start()]):
         first = int(found[0]["number"])

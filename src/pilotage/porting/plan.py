@@ -6,8 +6,10 @@ import ast
 from dataclasses import dataclass
 
 from pilotage.porting.analysis.evaluations import Evaluation, find_evaluations
+from pilotage.porting.analysis.flow import path_of
 from pilotage.porting.analysis.joint import Joint, joint_of
 from pilotage.porting.analysis.kinds import torch_name
+from pilotage.porting.analysis.lengths import drop_last_of, leaves_a_remainder
 from pilotage.porting.analysis.loaders import Loader, find_loaders
 from pilotage.porting.analysis.origins import Origin, origins
 from pilotage.porting.analysis.placing import Needs, Placing, Site
@@ -62,8 +64,9 @@ class Plan:
         self.evaluations: list[PlannedEvaluation] = []
         self._conditional: dict[TrainingStep, str] = {}
         kept = [each.step for each in self.steps]
-        self._plan_evaluations(find_evaluations(project, kept))
-        self.loaders: list[Loader] = find_loaders(project, kept, [each.evaluation for each in self.evaluations])
+        evaluations = find_evaluations(project, kept)
+        self.loaders: list[Loader] = find_loaders(project, kept, evaluations)
+        self._plan_evaluations([each for each in evaluations if self._is_convertible(each)])
 
     def site_of(self, planned: PlannedStep) -> list[Site]:
         """Where the wrapped model of a step is made."""
@@ -94,17 +97,26 @@ class Plan:
         )
 
     def _class_name(self, step: TrainingStep) -> str:
-        taken = {
-            node.name
-            for source in self.project.sources
-            for node in ast.walk(source.tree)
-            if isinstance(node, ast.ClassDef)
-        }
-        taken |= {each.class_name for each in self.steps}
+        taken = {node.name for node in ast.walk(step.source.tree) if isinstance(node, ast.ClassDef)}
+        taken |= {each.class_name for each in self.steps if each.step.source is step.source}
         name, number = "ModelWithLoss", 2
         while name in taken:
             name, number = f"ModelWithLoss{number}", number + 1
         return name
+
+    def may_be_incomplete(self, evaluation: Evaluation) -> bool:
+        """Whether a batch of an evaluation may be smaller than the others."""
+        loaders = [each for each in self.loaders if evaluation in each.evaluations]
+        return not loaders or any(
+            drop_last_of(self.project, each)[1] is not True and leaves_a_remainder(self.project, each) is not False
+            for each in loaders
+        )
+
+    def _is_convertible(self, evaluation: Evaluation) -> bool:
+        """Whether incomplete batches can be told from others; if not, the module itself evaluates."""
+        given = [call.args[0] for call in evaluation.calls if call.args]
+        is_known = evaluation.loader is not None and all(_tensor_of(each) is not None for each in given)
+        return (is_known and bool(given)) or not self.may_be_incomplete(evaluation)
 
     def _plan_evaluations(self, found: list[Evaluation]) -> None:
         for evaluation in found:
@@ -131,6 +143,13 @@ class Plan:
                 self._conditional[step] = self.inference.place(needs)
             except Refused:
                 continue
+
+
+def _tensor_of(node: ast.expr) -> str | None:
+    """The variable that is given to a model, without a move to a device."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+        node = node.func.value
+    return path_of(node)
 
 
 def _is_optimizer(project: Project, origin: Origin) -> bool:

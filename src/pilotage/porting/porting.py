@@ -10,7 +10,7 @@ from pilotage.porting.finding import Finding, Severity
 from pilotage.porting.plan import Plan
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
-from pilotage.porting.sources.layout import lines_of
+from pilotage.porting.sources.removal import Removal, removal_edits
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
 
@@ -25,7 +25,7 @@ class Porting:
         self.target = target
         self.findings: list[Finding] = []
         self._edits: defaultdict[Source, list[Edit]] = defaultdict(list)
-        self._removed: defaultdict[Source, set[ast.stmt]] = defaultdict(set)
+        self._removed: defaultdict[Source, dict[ast.stmt, Removal]] = defaultdict(dict)
 
     @cached_property
     def plan(self) -> Plan:
@@ -38,12 +38,12 @@ class Porting:
         return bool(self.plan.steps or self.plan.evaluations)
 
     def edits(self, source: Source) -> list[Edit]:
-        """The edits of one script."""
-        return self._edits[source]
+        """The edits of one script, with those that remove statements."""
+        return [*self._edits[source], *removal_edits(source, self._removed[source])]
 
     def removed(self, source: Source) -> set[ast.stmt]:
         """The statements of one script that go."""
-        return self._removed[source]
+        return set(self._removed[source])
 
     def edit(self, source: Source, start: int, end: int, text: str, rule: str) -> None:
         """Replace a part of the text; equal positions insert."""
@@ -55,9 +55,7 @@ class Porting:
 
     def remove(self, source: Source, statement: ast.stmt, rule: str, *, with_comments: bool = True) -> None:
         """Remove a statement with its lines, and the comment right above it."""
-        if statement not in self._removed[source]:
-            self._removed[source].add(statement)
-            self.edit(source, *lines_of(source, statement, with_comments=with_comments), "", rule)
+        self._removed[source].setdefault(statement, Removal(rule=rule, with_comments=with_comments))
 
     def find(
         self, source: Source, node: ast.AST, rule: str, severity: Severity, message: str, remedy: str = ""

@@ -42,6 +42,23 @@ class CallSite:
                 return self.call.args[index]
         return None
 
+    def is_left_out(self, function: Function, name: str) -> ast.expr | None:
+        """The default of a parameter, if the call gives nothing for it."""
+        has_stars = any(isinstance(each, ast.Starred) for each in self.call.args) or any(
+            each.arg is None for each in self.call.keywords
+        )
+        if has_stars or self.argument(function, name) is not None:
+            return None
+        given = function.args
+        positional = [*given.posonlyargs, *given.args]
+        for parameter, default in zip(reversed(positional), reversed(given.defaults), strict=False):
+            if parameter.arg == name:
+                return default
+        for parameter, value in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+            if parameter.arg == name:
+                return value
+        return None
+
 
 class Project:
     """All scripts of one port."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.iterations import iterations_around, within
 from pilotage.porting.analysis.kinds import Kind, is_module_class, kind_of
 from pilotage.porting.analysis.origins import origins
 from pilotage.porting.analysis.scopes import Function, Scope
@@ -15,11 +16,10 @@ from pilotage.porting.analysis.trained import Trained
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 
-__all__ = ["Evaluation", "find_evaluations", "loader_of"]
+__all__ = ["Evaluation", "find_evaluations"]
 
 _WITHOUT_GRADIENTS = {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.set_grad_enabled"}
 _MADE_BY_A_PORT = ("inference_model", "training_model")
-_AROUND = {"enumerate", "tqdm", "iter", "islice", "track", "trange", "auto", "std"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -28,7 +28,9 @@ class Evaluation:
 
     source: Source
     scope: Scope
-    loop: ast.For | None
+    loop: ast.AST | None
+    """The loop or comprehension around the calls."""
+
     anchor: ast.stmt
     """The first statement that uses the wrapped model."""
 
@@ -55,17 +57,6 @@ def find_evaluations(project: Project, steps: Iterable[TrainingStep]) -> list[Ev
     return found
 
 
-def loader_of(loop: ast.For) -> ast.expr:
-    """What a loop goes through, without enumerate and progress bars."""
-    node: ast.expr = loop.iter
-    while isinstance(node, ast.Call) and node.args:
-        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if last not in _AROUND:
-            break
-        node = node.args[0]
-    return node
-
-
 def _is_module_method(project: Project, scope: Scope) -> bool:
     owner = scope.method_of
     return (
@@ -78,7 +69,7 @@ def _is_module_method(project: Project, scope: Scope) -> bool:
 def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set[ast.AST]) -> list[Evaluation]:
     source = scope.source
     modes: dict[str, list[ast.Call]] = {}
-    calls: dict[tuple[str, ast.For | None], list[ast.Call]] = {}
+    calls: dict[tuple[str, ast.AST | None], list[ast.Call]] = {}
     for node in ast.walk(scope.node):
         if not isinstance(node, ast.Call) or project.scope_of(source, node) is not scope:
             continue
@@ -89,8 +80,8 @@ def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set
         path = path_of(node.func)
         if path is None or node in regions or path.endswith(_MADE_BY_A_PORT):
             continue
-        loop = next((each for each in _within(source, node, scope) if isinstance(each, ast.For)), None)
-        is_of_batches = _is_batch_loop(project, source, loop) or (
+        loop, loader = _iteration(source, node, scope)
+        is_of_batches = _is_batch_loop(project, source, loop, loader) or (
             loop is None and _is_called_for_batches(project, scope)
         )
         if is_of_batches and (_is_without_gradients(project, source, scope, node) or path in modes):
@@ -113,7 +104,9 @@ def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set
                     model=path,
                     calls=tuple(nodes),
                     modes=tuple(modes.get(path, ())),
-                    loader=None if loop is None else loader_of(loop),
+                    loader=_iteration(source, nodes[0], scope)[1]
+                    if loop is not None
+                    else _callers_loader(project, scope),
                 )
             )
     return found
@@ -123,21 +116,29 @@ def _first(source: Source, nodes: list[ast.AST]) -> ast.stmt:
     return source.statement(min(nodes, key=source.place))
 
 
-def _within(source: Source, node: ast.AST, scope: Scope) -> list[ast.AST]:
-    found = []
-    for each in source.ancestors(node):
-        if each is scope.node:
-            break
-        found.append(each)
-    return found
+def _iteration(source: Source, node: ast.AST, scope: Scope) -> tuple[ast.AST | None, ast.expr | None]:
+    return next(iterations_around(source, node, scope.node), (None, None))
 
 
-def _is_batch_loop(project: Project, source: Source, loop: ast.AST | None) -> bool:
-    if not isinstance(loop, ast.For):
+def _is_batch_loop(project: Project, source: Source, loop: ast.AST | None, loader: ast.expr | None) -> bool:
+    if loop is None or loader is None:
         return False
     if any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "backward" for each in ast.walk(loop)):
         return False
-    return kind_of(project, source, loader_of(loop)) is Kind.LOADER or _is_subscript_of_loaders(loader_of(loop))
+    return kind_of(project, source, loader) is Kind.LOADER or _is_subscript_of_loaders(loader)
+
+
+def _callers_loader(project: Project, scope: Scope) -> ast.expr | None:
+    """The loader of the loop that calls a method, if the method sees it as an attribute too."""
+    assert isinstance(scope.node, Function)
+    found = {
+        path: loader
+        for call in project.callers(scope.node)
+        for loader in [_iteration(call.source, call.call, call.scope)[1]]
+        if loader is not None and (path := path_of(loader)) is not None and call.scope.method_of is scope.method_of
+    }
+    is_attribute = len(found) == 1 and next(iter(found)).startswith("self.")
+    return next(iter(found.values())) if is_attribute else None
 
 
 def _is_subscript_of_loaders(node: ast.expr) -> bool:
@@ -150,18 +151,14 @@ def _is_called_for_batches(project: Project, scope: Scope) -> bool:
         return False
     callers = project.callers(scope.node)
     for call in callers:
-        around = _within(call.source, call.call, call.scope)
-        loop = next((each for each in around if isinstance(each, ast.For)), None)
-        if not _is_batch_loop(project, call.source, loop):
-            return False
-        if not _is_without_gradients(project, call.source, call.scope, call.call):
+        if not _is_batch_loop(project, call.source, *_iteration(call.source, call.call, call.scope)):
             return False
     return bool(callers)
 
 
 def _is_without_gradients(project: Project, source: Source, scope: Scope, node: ast.AST) -> bool:
     names = project.names[source]
-    for each in _within(source, node, scope):
+    for each in within(source, node, scope.node):
         if isinstance(each, ast.With):
             for item in each.items:
                 if names.calls(item.context_expr) in _WITHOUT_GRADIENTS:

@@ -9,7 +9,7 @@ from pilotage.porting.analysis.origins import origins
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 
-__all__ = ["leaves_a_remainder"]
+__all__ = ["drop_last_of", "leaves_a_remainder"]
 
 _OF_A_SIZE = {"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"}
 
@@ -21,6 +21,20 @@ def leaves_a_remainder(project: Project, loader: Loader) -> bool | None:
     dataset = _argument(loader.call, 0, "dataset")
     length = _length(project, loader.source, dataset) if dataset is not None else None
     return None if length is None or not size else length % size != 0
+
+
+def drop_last_of(project: Project, loader: Loader) -> tuple[ast.keyword | None, bool | None]:
+    """The argument ``drop_last``, and its value if it is known; also one that a dictionary gives."""
+    for keyword in loader.call.keywords:
+        if keyword.arg == "drop_last":
+            value = keyword.value
+            return keyword, bool(value.value) if isinstance(value, ast.Constant) else None
+        if keyword.arg is None:
+            for origin in origins(project, loader.source, keyword.value):
+                keys = origin.node.keys if isinstance(origin.node, ast.Dict) else []
+                if any(isinstance(each, ast.Constant) and each.value == "drop_last" for each in keys):
+                    return keyword, None
+    return None, False
 
 
 def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.evaluations import Evaluation, loader_of
+from pilotage.porting.analysis.evaluations import Evaluation
+from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.iterations import iterated, iterations_around
 from pilotage.porting.analysis.kinds import LOADER
 from pilotage.porting.analysis.origins import origins
 from pilotage.porting.analysis.scopes import Function, Scope
@@ -60,20 +62,24 @@ def find_loaders(project: Project, steps: Iterable[TrainingStep], evaluations: I
 def _loops_of(project: Project, step: TrainingStep) -> list[tuple[Source, ast.expr]]:
     """What the loops around a step go through."""
     if step.loop is not None:
-        return [(step.source, loader_of(step.loop))] if isinstance(step.loop, ast.For) else []
-    return _loops_around_calls(project, step.scope.node, frozenset())
+        return [(step.source, iterated(step.loop.iter))] if isinstance(step.loop, ast.For) else []
+    return _loops_around_calls(project, step.scope.node, frozenset(), path_of(step.optimizer))
 
 
-def _loops_around_calls(project: Project, function: ast.AST, seen: frozenset[ast.AST]) -> list[tuple[Source, ast.expr]]:
+def _loops_around_calls(
+    project: Project, function: ast.AST, seen: frozenset[ast.AST], optimizer: str | None = None
+) -> list[tuple[Source, ast.expr]]:
+    """What the loops around calls of a function go through; calls without an optimizer do not train."""
     found: list[tuple[Source, ast.expr]] = []
     if not isinstance(function, Function) or function in seen:
         return found
     for call in project.callers(function):
-        for each in call.source.ancestors(call.call):
-            if each is call.scope.node:
-                found += _loops_around_calls(project, each, seen | {function})
-                break
-            if isinstance(each, ast.For):
-                found.append((call.source, loader_of(each)))
-                break
+        default = call.is_left_out(function, optimizer) if optimizer is not None else None
+        if isinstance(default, ast.Constant) and default.value is None:
+            continue
+        around = [each for _, each in iterations_around(call.source, call.call, call.scope.node) if each is not None]
+        if around:
+            found.append((call.source, around[0]))
+        else:
+            found += _loops_around_calls(project, call.scope.node, seen | {function})
     return found

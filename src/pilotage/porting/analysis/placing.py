@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from pilotage.porting.analysis.flow import path_of, reads
 from pilotage.porting.analysis.insertion import Insertion, in_class, in_function, in_module
+from pilotage.porting.analysis.iterations import iterations_around
 from pilotage.porting.analysis.refusal import Refused
 from pilotage.porting.analysis.scopes import Function, Scope
-from pilotage.porting.project import Project
+from pilotage.porting.project import CallSite, Project
 from pilotage.porting.sources.source import Source
 
 __all__ = ["Needs", "Placing", "Site"]
@@ -52,8 +53,8 @@ class Placing:
     def __init__(self, project: Project) -> None:
         self._project = project
         self.sites: list[Site] = []
-        self.parameters: dict[Function, tuple[Source, dict[str, None]]] = {}
-        """Functions that get the wrapped model as an argument, and its name there."""
+        self.parameters: dict[Function, tuple[Source, dict[str, str]]] = {}
+        """Functions that get the wrapped model as an argument: its name there, and its default."""
         self.arguments: dict[ast.Call, tuple[Source, dict[str, str]]] = {}
         """Calls that pass it on: the name of the parameter, and what is given."""
         self.inlined: dict[Needs, dict[str, str]] = {}
@@ -72,7 +73,7 @@ class Placing:
     def _copies(
         self,
     ) -> tuple[
-        list[Site], dict[Function, tuple[Source, dict[str, None]]], dict[ast.Call, tuple[Source, dict[str, str]]]
+        list[Site], dict[Function, tuple[Source, dict[str, str]]], dict[ast.Call, tuple[Source, dict[str, str]]]
     ]:
         """What is planned so far, to return to."""
         sites = [replace(each, needs=list(each.needs)) for each in self.sites]
@@ -172,21 +173,34 @@ class Placing:
         if function in passed:
             raise Refused(source, anchor, "not-placeable", function.name)
         name = self._free_name(scope, needs.name)
+        default = ""
         for call in self._project.callers(function):
+            if self._is_idle(call, function, scope, expressions):
+                default = "=None"
+                continue
             given: dict[str, str] = {}
             for path, expression in expressions.items():
                 if not _is_path(expression) or scope.resolve(expression) is not scope:
                     given[path] = expression
                     continue
-                argument = call.argument(function, expression)
+                argument = call.argument(function, expression) or call.is_left_out(function, expression)
                 if argument is None:
                     raise Refused(source, anchor, "not-placeable", expression)
                 given[path] = path_of(argument) or call.source.segment(argument)
             statement = call.source.statement(call.call)
             made = self._place(needs, call.source, call.scope, statement, given, (*passed, function))
             self.arguments.setdefault(call.call, (call.source, {}))[1][name] = made
-        self.parameters.setdefault(function, (source, {}))[1][name] = None
+        self.parameters.setdefault(function, (source, {}))[1][name] = default
         return name
+
+    def _is_idle(self, call: CallSite, function: Function, scope: Scope, expressions: dict[str, str]) -> bool:
+        """Whether a call gives None for something that a step needs, so that it makes none."""
+        for expression in expressions.values():
+            if _is_path(expression) and scope.resolve(expression) is scope:
+                given = call.argument(function, expression) or call.is_left_out(function, expression)
+                if isinstance(given, ast.Constant) and given.value is None:
+                    return True
+        return False
 
     def _must_be_passed(self, source: Source, scope: Scope, anchor: ast.stmt) -> bool:
         """Whether a function is called more than once, so that it must not make the wrapped model itself."""
@@ -194,7 +208,7 @@ class Placing:
         assert isinstance(function, Function)
         callers = self._project.callers(function)
         if not callers:
-            if not any(isinstance(each, ast.For | ast.While) for each in _until(source, anchor, function)):
+            if not any(iterations_around(source, anchor, function)):
                 raise Refused(source, anchor, "not-placeable", function.name)
             return False
         return len(callers) > 1 or self._is_repeated(function, frozenset())
@@ -202,8 +216,7 @@ class Placing:
     def _is_repeated(self, function: Function, seen: frozenset[Function]) -> bool:
         callers = self._project.callers(function)
         for call in callers:
-            around = _until(call.source, call.call, call.scope.node)
-            if any(isinstance(each, ast.For | ast.While) for each in around):
+            if any(iterations_around(call.source, call.call, call.scope.node)):
                 return True
             inner = call.scope.node
             if isinstance(inner, Function) and inner not in seen and self._is_repeated(inner, seen | {function}):
@@ -290,12 +303,3 @@ def _statement_in(scope: Scope, outer: Scope) -> ast.stmt:
         scope = scope.parent
     assert isinstance(scope.node, ast.stmt)
     return scope.node
-
-
-def _until(source: Source, node: ast.AST, end: ast.AST) -> list[ast.AST]:
-    found = []
-    for each in source.ancestors(node):
-        if each is end:
-            break
-        found.append(each)
-    return found

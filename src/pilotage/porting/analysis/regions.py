@@ -84,10 +84,11 @@ def _is_definition(scope: Scope, path: str) -> bool:
 
 def _mentions(project: Project, scope: Scope, node: ast.AST, models: tuple[str, ...], trained: Trained) -> bool:
     """Whether code uses a trained model, itself or through functions of the project."""
-    if reads(node) & set(models):
-        return True
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
+            given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            if root_of(each.func) in models or any(path_of(argument) in models for argument in given):
+                return True
             known = project.callee(scope.source, each)
             if known is not None and known[1].is_function and trained.hidden_in(*known):
                 return True

@@ -18,22 +18,37 @@ _RULE = "device-moves"
 
 def fill_empty_blocks(porting: Porting, source: Source) -> None:
     """Make sure that no block is left without a statement."""
+    _remove_empty_conditions(porting, source)
     removed = porting.removed(source)
-    is_changed = bool(removed)
-    while is_changed:
-        is_changed = False
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.If) and node not in removed and not node.orelse and set(node.body) <= removed:
-                porting.remove(source, node, _RULE)
-                is_changed = True
-    filled = {each.start for each in porting.edits(source) if each.text.strip()}
+    if not removed:
+        return
+    gone = [source.span(each) for each in removed]
+    written = [
+        edit.start
+        for edit in porting.edits(source)
+        if edit.text.strip() and not any(start < edit.start < end for start, end in gone)
+    ]
     for node in ast.walk(source.tree):
+        if node in removed or isinstance(node, ast.Module):
+            continue
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if not isinstance(block, list) or not block or not isinstance(block[0], ast.stmt):
-                continue
-            if set(block) <= removed and node not in removed and not isinstance(node, ast.Module):
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt) and set(block) <= removed:
                 start, _ = lines_of(source, block[0], with_comments=True)
                 end = lines_of(source, block[-1])[1]
-                if not any(start <= each <= end for each in filled):
+                if not any(start <= each < end for each in written):
                     porting.edit(source, start, start, f"{indentation(source, block[0])}pass\n", _RULE)
+
+
+def _remove_empty_conditions(porting: Porting, source: Source) -> None:
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        removed = porting.removed(source)
+        written = [edit.start for edit in porting.edits(source) if edit.text.strip()]
+        for node in ast.walk(source.tree) if removed else ():
+            if isinstance(node, ast.If) and node not in removed and not node.orelse and set(node.body) <= removed:
+                start, end = lines_of(source, node)
+                if not any(start <= each < end for each in written):
+                    porting.remove(source, node, _RULE)
+                    is_changed = True

@@ -31,7 +31,7 @@ def apply(porting: Porting) -> None:
     for loop, (source, name) in {
         each.evaluation.loop: (each.evaluation.source, each.name)
         for each in plan.evaluations
-        if each.evaluation.loop is not None
+        if isinstance(each.evaluation.loop, ast.For)
     }.items():
         place = after_statement(source, loop)
         unit = unit_of_indentation(source)

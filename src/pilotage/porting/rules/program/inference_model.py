@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.devices import without_moves
 from pilotage.porting.analysis.evaluations import Evaluation
 from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.lengths import leaves_a_remainder
+from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.plan import PlannedEvaluation
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.rules.program.loaders import drop_last_of
 from pilotage.porting.rules.program.training_model import pass_on
+from pilotage.porting.sources.edits import Edit, apply_edits
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS, dialect_of
 
-__all__ = ["RULE", "may_be_incomplete"]
+__all__ = ["RULE"]
 
 NAME = "inference-model"
 
@@ -30,16 +31,9 @@ def apply(porting: Porting) -> None:
         porting.edit(place.source, place.offset, place.offset, text, NAME)
     for planned in porting.plan.evaluations:
         _convert(porting, planned)
+    if porting.target is not Target.PILOTAGE:
+        _set_modes(porting)
     pass_on(porting, porting.plan.inference, NAME)
-
-
-def may_be_incomplete(porting: Porting, evaluation: Evaluation) -> bool:
-    """Whether a batch of an evaluation may be smaller than the others."""
-    loaders = [each for each in porting.plan.loaders if evaluation in each.evaluations]
-    return not loaders or any(
-        drop_last_of(porting, each)[1] is not True and leaves_a_remainder(porting.project, each) is not False
-        for each in loaders
-    )
 
 
 def _convert(porting: Porting, planned: PlannedEvaluation) -> None:
@@ -51,7 +45,7 @@ def _convert(porting: Porting, planned: PlannedEvaluation) -> None:
             batch is not None
             and path_of(_without_move(batch)) is not None
             and evaluation.loader is not None
-            and may_be_incomplete(porting, evaluation)
+            and porting.plan.may_be_incomplete(evaluation)
         )
         porting.replace(source, call.func, planned.name, NAME)
         if is_checked and batch is not None and evaluation.loader is not None:
@@ -65,17 +59,42 @@ def _convert(porting: Porting, planned: PlannedEvaluation) -> None:
             if opens:
                 porting.edit(source, start, start, opens, NAME)
             porting.edit(source, end, end, f" if len({name}) == {size} else {other}{closes}", NAME)
-    if porting.target is not Target.PILOTAGE:
-        for mode in evaluation.modes:
-            assert isinstance(mode.func, ast.Attribute)
-            porting.replace(source, mode.func.value, planned.name, NAME)
+
+
+def _set_modes(porting: Porting) -> None:
+    """Put the wrapped model in evaluation mode where the module was: it takes the modes that it is given itself."""
+    for scope, model, name, start in _known(porting):
+        for node in ast.walk(scope.node):
+            is_mode = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "eval"
+            if not is_mode or porting.project.scope_of(scope.source, node) is not scope:
+                continue
+            assert isinstance(node, ast.Call)
+            assert isinstance(node.func, ast.Attribute)
+            if path_of(node.func.value) == model and scope.source.span(node)[0] >= start:
+                porting.replace(scope.source, node.func.value, name, NAME)
+
+
+def _known(porting: Porting) -> list[tuple[Scope, str, str, int]]:
+    """The scopes that see a wrapped model: the model's name there, the wrapped one's, and from where on."""
+    plan = porting.plan
+    found = [(each.evaluation.scope, each.evaluation.model, each.name, 0) for each in plan.evaluations]
+    for planned in plan.steps:
+        name = plan.other_branch(planned.step)
+        if name is not None:
+            found.append((planned.step.scope, planned.step.models[0], name, 0))
+    for site in plan.inference.sites:
+        (model,) = site.expressions.values()
+        if site.scope.is_class:
+            for node in site.scope.body:
+                if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+                    found.append((porting.project.scopes[site.source].inside(node), model, site.name, 0))
+        else:
+            found.append((site.scope, model, site.name, site.insertion.offset))
+    return found
 
 
 def _plain(porting: Porting, evaluation: Evaluation, call: ast.Call, given: str) -> str:
     """The arguments of a call without moves to a device."""
-    from pilotage.porting.analysis.devices import without_moves
-    from pilotage.porting.sources.edits import Edit, apply_edits
-
     source = evaluation.source
     start = source.span(call.func)[1]
     edits = [

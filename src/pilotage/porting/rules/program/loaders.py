@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
-from pilotage.porting.analysis.lengths import leaves_a_remainder
+from pilotage.porting.analysis.lengths import drop_last_of, leaves_a_remainder
 from pilotage.porting.analysis.loaders import Loader
-from pilotage.porting.analysis.origins import origins
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
@@ -35,27 +32,8 @@ def apply(porting: Porting) -> None:
             _enlarge(porting, loader)
 
 
-def drop_last_of(porting: Porting, loader: Loader) -> tuple[ast.keyword | None, bool | None]:
-    """The argument ``drop_last``, and its value if it is known; also one that a dictionary gives."""
-    for keyword in loader.call.keywords:
-        if keyword.arg == "drop_last":
-            value = keyword.value
-            return keyword, bool(value.value) if isinstance(value, ast.Constant) else None
-        if keyword.arg is None:
-            for origin in origins(porting.project, loader.source, keyword.value):
-                node = origin.node
-                keys = (
-                    [each.value for each in node.keys if isinstance(each, ast.Constant)]
-                    if isinstance(node, ast.Dict)
-                    else []
-                )
-                if "drop_last" in keys:
-                    return keyword, None
-    return None, False
-
-
 def _feed_whole_batches(porting: Porting, loader: Loader) -> None:
-    keyword, value = drop_last_of(porting, loader)
+    keyword, value = drop_last_of(porting.project, loader)
     if value is True or any(each.arg == "batch_sampler" for each in loader.call.keywords):
         return
     remains = leaves_a_remainder(porting.project, loader)
@@ -86,7 +64,7 @@ def _feed_whole_batches(porting: Porting, loader: Loader) -> None:
 
 
 def _give_drop_last(porting: Porting, loader: Loader, value: str) -> None:
-    keyword, _ = drop_last_of(porting, loader)
+    keyword, _ = drop_last_of(porting.project, loader)
     if keyword is None:
         offset, text = argument_place(loader.source, loader.call, f"drop_last={value}")
         porting.edit(loader.source, offset, offset, text, NAME)

@@ -26,12 +26,14 @@ def apply(porting: Porting) -> None:
         for statement in (*step.region, *step.removed):
             if statement is not first:
                 porting.remove(step.source, statement, NAME)
-        start, end = lines_of(step.source, first)
         text = indented(_text(porting, planned), indentation(step.source, first))
-        if step.source.text[start:end].endswith(("\n", "\r")) or end == len(step.source.text):
-            porting.edit(step.source, start, end, text, NAME)
+        start, end = step.source.span(first)
+        line = step.source.line_start(first.lineno)
+        if step.source.text[line:start].strip():
+            porting.edit(step.source, start, end, text.strip(), NAME)
         else:
-            porting.edit(step.source, start, end, text.strip() + "; ", NAME)
+            porting.edit(step.source, line, line, text, NAME)
+            porting.remove(step.source, first, NAME, with_comments=False)
 
 
 def call_text(planned: PlannedStep) -> str:

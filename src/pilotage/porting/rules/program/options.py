@@ -5,7 +5,9 @@ from __future__ import annotations
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.distributed.data_parallel import is_parallel
 from pilotage.porting.rules.program.option_names import ScopeOptions, all_options
+from pilotage.porting.sources.layout import unit_of_indentation
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import POPTORCH
 
@@ -17,9 +19,8 @@ NAME = "options"
 def apply(porting: Porting) -> None:
     """Make the options before what needs them."""
     for options in all_options(porting):
-        made = "popdist.poptorch.Options()" if porting.target is Target.POPDIST else "poptorch.Options()"
-        lines = [f"{options.name} = {made}", *_settings(porting, options)]
         place = options.place
+        lines = [*_made(porting, options), *_settings(porting, options)]
         text = "".join(f"{place.indent}{line}\n" for line in lines)
         porting.edit(place.source, place.offset, place.offset, text, NAME)
         for planned in options.steps:
@@ -33,21 +34,36 @@ def apply(porting: Porting) -> None:
             )
 
 
+def _made(porting: Porting, options: ScopeOptions) -> list[str]:
+    if porting.target is not Target.POPDIST:
+        return [f"{options.name} = poptorch.Options()"]
+    unit = unit_of_indentation(options.place.source)
+    return [
+        "if popdist.isPopdistEnvSet():",
+        f"{unit}popdist.init()",
+        f"{options.name} = popdist.poptorch.Options()",
+        "with torch.random.fork_rng():",
+        f"{unit}{options.name}.randomSeed(42)  # all instances shuffle alike; the script's own seed stays",
+    ]
+
+
 def _settings(porting: Porting, options: ScopeOptions) -> list[str]:
     lines = []
+    name = options.name
     for planned in options.steps:
         accumulation = planned.step.accumulation
-        if accumulation is None:
-            continue
-        count = planned.step.source.segment(accumulation.count)
-        lines.append(f"{options.name}.Training.gradientAccumulation({count})")
-        if not planned.joint.is_divided:
-            reduction = "accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)"
-            lines.append(f"{options.name}.Training.{reduction}")
-        lines.append(f"{options.name}.outputMode(poptorch.OutputMode.All)")
-    if porting.target is Target.POPDIST:
-        lines.append(f"{options.name}.randomSeed(42)  # all instances have to shuffle alike")
-    return lines
+        if accumulation is not None:
+            count = planned.step.source.segment(accumulation.count)
+            lines.append(f"{name}.Training.gradientAccumulation({count})")
+            if not planned.joint.is_divided:
+                reduction = "accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)"
+                lines.append(f"{name}.Training.{reduction}")
+            lines.append(f"{name}.outputMode(poptorch.OutputMode.All)")
+        if any(each.scaler is not None for each in planned.step.calls):
+            lines.append(f"{name}.Training.setAutomaticLossScaling(True)")
+    if porting.target is Target.POPTORCH and any(is_parallel(porting, each) for each in porting.project.sources):
+        lines.append(f"{name}.replicationFactor(1)  # with n replicas, divide the batch size by n")
+    return list(dict.fromkeys(lines))
 
 
 RULE = Rule(

@@ -7,6 +7,7 @@ import ast
 from pilotage.porting.analysis.flow import path_of
 from pilotage.porting.analysis.insertion import after_statement, before_statement
 from pilotage.porting.analysis.kinds import Kind, kind_of
+from pilotage.porting.analysis.origins import origins
 from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
@@ -27,7 +28,9 @@ def apply(porting: Porting) -> None:
     for planned in porting.plan.steps:
         known = _known_in(porting, planned)
         late = False
-        for source, scope, statement in changes:
+        for source, scope, statement, optimizer in changes:
+            if not _concerns(porting, source, optimizer, planned):
+                continue
             names = known.get(scope)
             if names is None:
                 late = True
@@ -53,20 +56,43 @@ def _known_in(porting: Porting, planned: PlannedStep) -> dict[Scope, tuple[str, 
     return found
 
 
-def _changes(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.stmt]]:
+def _changes(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.stmt, ast.expr]]:
     """The statements that change values of an optimizer: steps of schedules, and assignments to groups."""
-    found: dict[ast.stmt, Scope] = {}
+    found: dict[ast.stmt, ast.expr] = {}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step":
             if kind_of(porting.project, source, node.func.value) is Kind.SCHEDULER:
-                found[source.statement(node)] = porting.project.scope_of(source, node)
-        elif isinstance(node, ast.For) and "param_groups" in ast.unparse(node.iter):
+                found[source.statement(node)] = node.func.value
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Attribute) and node.iter.attr == "param_groups":
             if any(isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) for each in ast.walk(node)):
-                found[node] = porting.project.scope_of(source, node)
-        elif isinstance(node, ast.Assign) and any("param_groups" in ast.unparse(each) for each in node.targets):
-            if not any(isinstance(each, ast.For) and each in found for each in source.ancestors(node)):
-                found[node] = porting.project.scope_of(source, node)
-    return [(source, scope, _outermost(statement, source)) for statement, scope in found.items()]
+                found[node] = node.iter.value
+        elif isinstance(node, ast.Assign):
+            groups = [each for target in node.targets for each in ast.walk(target) if _is_groups(each)]
+            if groups and isinstance(groups[0], ast.Attribute):
+                found[node] = groups[0].value
+    return [
+        (source, porting.project.scope_of(source, statement), _outermost(statement, source), subject)
+        for statement, subject in found.items()
+    ]
+
+
+def _is_groups(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "param_groups"
+
+
+def _concerns(porting: Porting, source: Source, subject: ast.expr, planned: PlannedStep) -> bool:
+    """Whether a schedule or an optimizer is that of a step, as far as is known."""
+    made = {each.node for each in planned.optimizers}
+    found = origins(porting.project, source, subject)
+    if made & {each.node for each in found}:
+        return True
+    for each in found:
+        if isinstance(each.node, ast.Call):
+            given = [*each.node.args, *(keyword.value for keyword in each.node.keywords)]
+            for argument in given:
+                if made & {one.node for one in origins(porting.project, each.source, argument)}:
+                    return True
+    return source is planned.step.source and not any(isinstance(each.node, ast.Call) for each in found)
 
 
 def _outermost(statement: ast.stmt, source: Source) -> ast.stmt:

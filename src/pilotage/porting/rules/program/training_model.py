@@ -34,8 +34,8 @@ def apply(porting: Porting) -> None:
 def pass_on(porting: Porting, placing: Placing, rule: str) -> None:
     """Add parameters to functions and arguments to their calls."""
     for function, (source, names) in placing.parameters.items():
-        for name in names:
-            offset, text = parameter_place(source, function, name)
+        for name, default in names.items():
+            offset, text = parameter_place(source, function, f"{name}{default}")
             porting.edit(source, offset, offset, _once_starred(porting, source, offset, text), rule)
     for call, (source, given) in placing.arguments.items():
         for name, value in given.items():

@@ -1,0 +1,94 @@
+"""DataParallel and DistributedDataParallel go."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.finding import Severity
+from pilotage.porting.porting import Porting
+from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.refusals.refusing import PLAIN_STEP
+from pilotage.porting.sources.source import Source
+from pilotage.porting.writing.dialect import PROGRAMS
+
+__all__ = ["RULE", "is_parallel"]
+
+NAME = "data-parallel"
+WRAPPERS = (
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+)
+
+
+def apply(porting: Porting) -> None:
+    """Use the module itself instead of its parallel wrapper."""
+    if not porting.has_work or not any(is_parallel(porting, source) for source in porting.project.sources):
+        return
+    for source in porting.project.sources:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and porting.project.names[source].calls(node) in WRAPPERS and node.args:
+                _unwrap(porting, source, node)
+            elif isinstance(node, ast.Attribute) and node.attr == "module" and path_of(node.value) is not None:
+                if porting.project.names[source].dotted(node) is None:
+                    _, start = source.span(node.value)
+                    porting.edit(source, start, source.span(node)[1], "", NAME)
+
+
+def is_parallel(porting: Porting, source: Source) -> bool:
+    """Whether a script wraps a model for several GPUs."""
+    return any(porting.project.names[source].calls(node) in WRAPPERS for node in ast.walk(source.tree))
+
+
+def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
+    statement = source.parents[call]
+    given = call.args[0]
+    target = path_of(statement.targets[0]) if isinstance(statement, ast.Assign) else None
+    if isinstance(statement, ast.Assign) and target is not None and target == path_of(given):
+        porting.remove(source, statement, NAME)
+    else:
+        start, end = source.span(call)
+        inner_start, inner_end = source.span(given)
+        porting.edit(source, start, inner_start, "", NAME)
+        porting.edit(source, inner_end, end, "", NAME)
+    porting.find(
+        source,
+        call,
+        NAME,
+        Severity.NOTE,
+        "The whole batch is one replica's, which trains the same as before. For n replicas, set replicationFactor(n) and "
+        "divide the batch size by n.",
+    )
+
+
+RULE = Rule(
+    name=NAME,
+    targets=PROGRAMS,
+    what="DataParallel and DistributedDataParallel go, and ``model.module`` becomes ``model``. With poptorch an option, "
+    "replicationFactor, takes their place.",
+    why="Replicas are an option of the program. With one replica the batch stays what it was, so training does too.",
+    example=Example(
+        before=PLAIN_STEP
+        + """\
+model = nn.DataParallel(model)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+torch.save(model.module.state_dict(), "model.pt")
+""",
+        after=PLAIN_STEP
+        + """\
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+torch.save(model.state_dict(), "model.pt")
+""",
+        finds="The whole batch is one replica's",
+    ),
+    apply=apply,
+)

@@ -1,0 +1,1 @@
+"""Rules for PopDist: several instances of one script."""
