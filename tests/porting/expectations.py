@@ -2,8 +2,10 @@
 
 - `entry`: the script to run, for packages.
 - `arguments`: for the original, and for its ports unless `port_arguments` gives others for a target.
-- `poptorch`, `popdist`, `hpu`, `pilotage`: `same` (ported, and proved the same), `refused`, or `unchanged` (nothing to port).
-- `refusals`: for targets that refuse, the rules with the text at which each place begins.
+- `poptorch`, `popdist`, `hpu`, `pilotage`: `same` (ported, and proved the same), `ported` (and not run), `refused`, or
+  `unchanged` (nothing to port).
+- `refusals`: the rules with the text at which each place begins, and `to` where not all targets refuse it.
+- `variables`: for the environment of the script.
 - `findings`: what the proof reports although the port is right, by target.
 """
 
@@ -45,9 +47,10 @@ class Expectation:
         plain = self.table.get("arguments", [])
         return list(self.table.get("port_arguments", {}).get(target, plain))
 
-    def refusals(self) -> list[tuple[str, str]]:
-        """Rules, and the text at which the refused place begins."""
-        return [(each["rule"], each["at"]) for each in self.table.get("refusals", [])]
+    def refusals(self, target: str) -> list[tuple[str, str]]:
+        """Rules, and the text at which each refused place begins."""
+        given = self.table.get("refusals", [])
+        return [(each["rule"], each["at"]) for each in given if target in each.get("to", TARGETS)]
 
     def findings(self, target: str) -> list[str]:
         """What the proof reports."""

@@ -1,12 +1,14 @@
 """Watched runs of many scripts from one process that has imported torch already: each run is a fork of it.
 
-Importing torch takes longer than a script of the corpus. `python nursery.py` reads one request per line, as JSON
-(`script`, `arguments`, `folder`, `settings`), runs it as `pilotage prove` would, and answers with its exit status.
+Importing torch takes longer than a script of the corpus. `python nursery.py` reads one request per line, as JSON with
+`script`, `arguments`, `folder`, `variables` and `settings`, runs it as `pilotage prove` would, and answers with its
+exit status.
 """
 
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import runpy
@@ -15,11 +17,24 @@ import sys
 import threading
 import traceback
 from pathlib import Path
+from typing import Any
 
 from pilotage.options import environment
 from pilotage.proof.records import read_run
 from pilotage.proof.running import WatchedRun
 from pilotage.proof.watching.settings import WatchSettings
+
+
+_IMPORTED = (
+    "numpy",
+    "torch",
+    "torch.distributed",
+    "torch.nn.functional",
+    "torch.optim.lr_scheduler",
+    "torch.utils.data",
+    "pilotage.engine",
+    "pilotage.runtime.executor",
+)
 
 
 class Nursery:
@@ -31,7 +46,16 @@ class Nursery:
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables
         )
 
-    def run(self, script: Path, arguments: list[str], folder: Path, *, steps: int, seconds: float = 240.0) -> WatchedRun:
+    def run(
+        self,
+        script: Path,
+        arguments: list[str],
+        folder: Path,
+        *,
+        steps: int,
+        variables: dict[str, str] | None = None,
+        seconds: float = 240.0,
+    ) -> WatchedRun:
         """Run a script in a folder of its own; the record of its training is beside it."""
         records = folder / "record"
         records.mkdir(parents=True, mode=0o700)
@@ -41,6 +65,7 @@ class Nursery:
             "arguments": arguments,
             "folder": str(folder),
             "settings": settings.as_text(),
+            "variables": variables or {},
             "seconds": seconds,
         }
         assert self._process.stdin is not None
@@ -68,17 +93,9 @@ class Nursery:
 
 def serve() -> None:
     """Answer requests until there are no more."""
-    # Everything below comes with torch or the engine, and is what takes long to import; no script is known by it.
-    import numpy  # noqa: F401
-    import torch  # noqa: F401
-    import torch.distributed
-    import torch.nn.functional
-    import torch.optim.lr_scheduler
-    import torch.utils.data
-
-    import pilotage.engine  # noqa: F401
-    import pilotage.runtime.executor  # noqa: F401
-
+    # What takes long to import comes with torch or the engine; no script is known by it.
+    for name in _IMPORTED:
+        importlib.import_module(name)
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
@@ -91,12 +108,13 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _run(request: dict[str, str]) -> None:
+def _run(request: dict[str, Any]) -> None:
     """Become the script; this does not return."""
     folder, script = Path(request["folder"]), request["script"]
     for stream, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), stream)
     os.chdir(folder)
+    os.environ.update(request["variables"])
     os.environ[environment.PROOF.name] = str(request["settings"])
     sys.argv = [script, *request["arguments"]]
     sys.path[0] = str(Path(script).parent)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pilotage.porting.finding import Finding
+from pilotage.porting.line_diff import unified_diff
 from pilotage.porting.target import Target
 
 __all__ = ["PortedFile", "Report"]
@@ -31,9 +31,7 @@ class PortedFile:
 
     def diff(self) -> str:
         """The change as a unified diff; empty if there is none."""
-        lines = difflib.unified_diff(
-            _lines(self.before), _lines(self.after), fromfile=str(self.path), tofile=str(self.path)
-        )
+        lines = unified_diff(_lines(self.before), _lines(self.after), str(self.path))
         return "".join(lines)
 
 

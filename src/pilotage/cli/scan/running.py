@@ -25,7 +25,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="scripts, notebooks and folders")
     parser.add_argument(
-        "--to", action="append", choices=_TARGETS, metavar="TARGET", help=f"a target ({', '.join(_TARGETS)}); all if none"
+        "--to",
+        action="append",
+        choices=_TARGETS,
+        metavar="TARGET",
+        help=f"a target ({', '.join(_TARGETS)}); all if none",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
 
@@ -80,7 +84,8 @@ def _estimates(scan: Scan) -> Iterator[str]:
     yield from ["", f"{'target':<10} {'automatic':>10} {'edited files':>13} {'refused files':>14} {'by hand':>8}"]
     for each in scan.estimates:
         yield (
-            f"{each.target.value:<10} {each.automatic:>10.0%} {each.changed:>13,} {each.refused:>14,} {len(each.left):>8,}"
+            f"{each.target.value:<10} {each.automatic:>10.0%} {each.changed:>13,} {each.refused:>14,} "
+            f"{len(each.left):>8,}"
         )
 
 

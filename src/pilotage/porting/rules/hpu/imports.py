@@ -49,7 +49,12 @@ def _add(porting: Porting, source: Source, *, is_optional: bool, is_entry: bool)
     if is_optional:
         if not is_marked and "hpu-compute-mode" not in _rules(porting, source):
             return
-        lines = ["try:", f"    {_CORE} as htcore", "except ImportError:", "    htcore = None  # only the mode HPU needs it"]
+        lines = [
+            "try:",
+            f"    {_CORE} as htcore",
+            "except ImportError:",
+            "    htcore = None  # only the mode HPU needs it",
+        ]
         if not is_marked:
             lines = ["try:", f"    {_CORE}", "except ImportError:", "    pass  # only the mode HPU needs it"]
     else:
@@ -95,9 +100,9 @@ def _last_import(source: Source) -> ast.stmt | None:
     for each in source.tree.body:
         if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.For | ast.If):
             break
-        if isinstance(each, ast.Import) and any(alias.name.split(".")[0] == "torch" for alias in each.names):
-            found = each
-        elif isinstance(each, ast.ImportFrom) and (each.module or "").split(".")[0] == "torch":
+        if (isinstance(each, ast.Import) and any(alias.name.split(".")[0] == "torch" for alias in each.names)) or (
+            isinstance(each, ast.ImportFrom) and (each.module or "").split(".")[0] == "torch"
+        ):
             found = each
     return found
 
@@ -107,8 +112,8 @@ RULE = Rule(
     targets=frozenset({Target.HPU}),
     what="Habana's bridge is imported below torch, and the mode is set before that; in programs that choose their "
     "device by a mode, the import may fail.",
-    why="The import registers the device `hpu` and reads `PT_HPU_LAZY_MODE`: a later change has no effect. Eager mode is "
-    "the vendor's default now; before, it differed between releases, so the script says it.",
+    why="The import registers the device `hpu` and reads `PT_HPU_LAZY_MODE`: a later change has no effect. Eager mode "
+    "is the vendor's default now and was not in older releases, so the script says it.",
     example=Example(
         before="""\
 import torch

@@ -1,4 +1,4 @@
-"""Programs that choose their device by an enumeration, such as ``ComputeMode.GPU``: where it is and what asks for it."""
+"""Programs that choose their device by an enumeration, such as ``ComputeMode.GPU``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ModeEnum:
 def mode_enum(project: Project) -> ModeEnum | None:
     """The enumeration of devices of a project, if it has one."""
     for source in project.sources:
-        for node in ast.walk(source.tree):
+        for node in ast.walk(source.tree) if "Enum" in source.text else ():
             if isinstance(node, ast.ClassDef) and any(_is_enum(project, source, base) for base in node.bases):
                 names = {target.id for each in node.body for target in _targets(each)}
                 card = next((name for name in _CARD if name in names), None)

@@ -55,9 +55,13 @@ def _models(porting: Porting, source: Source) -> Iterator[ast.Assign]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
     }
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and source.segment(node.targets[0]) in trained:
-            if kind_of(porting.project, source, node.value) is Kind.MODULE:
-                yield node
+        if (
+            isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and source.segment(node.targets[0]) in trained
+            and kind_of(porting.project, source, node.value) is Kind.MODULE
+        ):
+            yield node
 
 
 def _place_model(porting: Porting, source: Source, statement: ast.Assign) -> None:
@@ -77,10 +81,14 @@ def _fed_calls(porting: Porting, source: Source, models: set[str]) -> Iterator[a
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and source.segment(node.func) in models:
             yield node
-        if isinstance(node, ast.Assign) and source.segment(node.targets[0]) in losses:
-            if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name | ast.Attribute):
-                if kind_of(porting.project, source, node.value.func) in (Kind.MODULE, Kind.FUNCTION):
-                    yield node.value
+        if (
+            isinstance(node, ast.Assign)
+            and source.segment(node.targets[0]) in losses
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Name | ast.Attribute)
+            and kind_of(porting.project, source, node.value.func) in (Kind.MODULE, Kind.FUNCTION)
+        ):
+            yield node.value
 
 
 def _outputs(source: Source, models: set[str]) -> set[str]:
@@ -88,7 +96,9 @@ def _outputs(source: Source, models: set[str]) -> set[str]:
     return {
         source.segment(target)
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and source.segment(node.value.func) in models
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and source.segment(node.value.func) in models
         for target in node.targets
     }
 

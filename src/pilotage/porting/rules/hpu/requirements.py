@@ -23,7 +23,9 @@ def _apply(porting: Porting) -> None:
             lines = path.read_text().splitlines()
         except (OSError, UnicodeDecodeError):
             continue
-        porting.findings += [_finding(path, number, line) for number, line in enumerate(lines, 1) if _BROUGHT.match(line)]
+        porting.findings += [
+            _finding(path, number, line) for number, line in enumerate(lines, 1) if _BROUGHT.match(line)
+        ]
 
 
 def _lists(porting: Porting) -> Iterable[Path]:

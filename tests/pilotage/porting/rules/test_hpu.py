@@ -1,0 +1,103 @@
+"""What the rules for Gaudi do beyond their examples."""
+
+from pathlib import Path
+
+import pytest
+
+from pilotage.porting.driver import port_paths, port_texts
+from pilotage.porting.target import Target
+
+PATH = Path("script.py")
+
+
+def ported(text, *, at=PATH):
+    return port_texts({at: text}, Target.HPU)
+
+
+def body(text):
+    """The port of a script that imports torch, without the imports."""
+    after = ported(f"import torch\n{text}").files[0].after
+    return "".join(
+        line for line in after.splitlines(keepends=True) if not line.startswith(("import ", "os.environ", "from "))
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("d = torch.device('cuda:1')\n", "d = torch.device('hpu')\n"),
+        ('d = torch.device("cuda", rank)\n', 'd = torch.device("hpu")\n'),
+        ('d = f"cuda:{rank}"\n', 'd = "hpu"\n'),
+        ("d = 'cuda:{}'.format(rank)\n", 'd = "hpu"\n'),
+        ("x = x.cuda(0, non_blocking=True)\n", 'x = x.to("hpu", non_blocking=True)\n'),
+        ("print('cuda is here')\n", "print('cuda is here')\n"),
+        ("'cuda'\n", "'cuda'\n"),
+        ("n = torch.cuda.device_count()\n", "n = torch.hpu.device_count()\n"),
+        ("if a:\n    torch.cuda.set_device(1)\n", "if a:\n    pass  # the launcher's variables select the card\n"),
+    ],
+)
+def test_devices_are_named_hpu_and_other_text_stays(before, after):
+    assert body(before) == after
+
+
+def test_the_mark_follows_on_the_same_line_where_statements_share_one():
+    before = "import torch\nif x: loss.backward(); optimizer.step()\n"
+    assert (
+        "if x: loss.backward(); htcore.mark_step(); optimizer.step(); htcore.mark_step()\n"
+        in ported(before).files[0].after
+    )
+
+
+def test_the_last_line_may_have_no_end():
+    assert ported("import torch\nloss.backward()").files[0].after.endswith("loss.backward()\nhtcore.mark_step()")
+
+
+def test_a_script_that_marks_its_steps_stays_as_it_is():
+    text = "import torch\nimport habana_frameworks.torch.core as ht\nloss.backward()\nht.mark_step()\n"
+    assert not ported(text).files[0].is_changed
+
+
+def test_the_name_of_an_existing_import_is_used():
+    text = "import torch\nimport habana_frameworks.torch.core as core\nloss.backward()\n"
+    assert ported(text).files[0].after.endswith("loss.backward()\ncore.mark_step()\n")
+
+
+def test_a_function_without_counterpart_is_left_to_do_by_hand_at_its_place():
+    report = ported("import torch\nprint(torch.cuda.nvtx.range_push('x'))\n")
+    (finding,) = [each for each in report.findings if each.severity.is_left_to_do]
+    assert (finding.where, finding.rule) == ("script.py:2:7", "hpu-names")
+    assert "torch.cuda.nvtx.range_push" in finding.message
+
+
+def test_the_modes_of_a_program_stay_and_one_is_added(tmp_path):
+    (tmp_path / "config.py").write_text(
+        "from enum import Enum\n\n\nclass ComputeMode(Enum):\n    CPU   = 0\n    GPU   = 1\n    DPCPP = 2\n"
+    )
+    (tmp_path / "trainer.py").write_text(
+        "import torch\nfrom config import ComputeMode\n\n\ndef backend(mode):\n"
+        "    if mode == ComputeMode.CPU: return 'gloo'\n    elif mode == ComputeMode.GPU: return 'nccl'\n"
+    )
+    config, trainer = port_paths([tmp_path], Target.HPU).files
+    assert config.after.endswith("    DPCPP = 2\n    HPU   = 3\n")
+    assert trainer.after.endswith(
+        "    elif mode == ComputeMode.GPU: return 'nccl'\n    elif mode == ComputeMode.HPU: return 'hccl'\n"
+    )
+    assert "except ImportError:\n    pass" in trainer.after
+
+
+def test_requirements_that_would_replace_the_vendors_builds_are_named(tmp_path):
+    (tmp_path / "requirements.txt").write_text("numpy\ntorch>=1.3\ntorch-geometric\n")
+    (tmp_path / "train.py").write_text("import torch\n")
+    (finding,) = port_paths([tmp_path], Target.HPU).findings
+    assert finding.where == f"{tmp_path / 'requirements.txt'}:2:1"
+
+
+def test_the_mode_is_set_before_the_bridge_is_imported():
+    after = ported("import os\nimport torch\n\nd = torch.device('cuda')\n").files[0].after
+    mode, bridge = after.index("PT_HPU_LAZY_MODE"), after.index("habana_frameworks")
+    assert mode < bridge
+    assert after.count("import os\n") == 1
+
+
+def test_a_script_without_anything_of_torch_stays_as_it_is():
+    assert not ported("print('cuda')\n").files[0].is_changed

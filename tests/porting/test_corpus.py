@@ -1,0 +1,177 @@
+"""Every script of the corpus is ported for every target, and is proved the same on the CPU, or refused exactly."""
+
+from __future__ import annotations
+
+import ast
+import json
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotage.cli.main import main
+from pilotage.porting.driver import port_paths, port_texts
+from pilotage.porting.notebooks import read_notebook
+from pilotage.porting.target import Target
+from pilotage.proof.comparison import compare
+from pilotage.proof.findings.rules import findings_of
+
+HERE = Path(__file__).parent
+EXPECTATIONS = runpy.run_path(str(HERE / "expectations.py"))
+ALL = EXPECTATIONS["expectations"]()
+CORPUS, TARGETS, OUTCOMES = (EXPECTATIONS[name] for name in ("CORPUS", "TARGETS", "OUTCOMES"))
+STEPS = 12
+
+SAMPLE = ("quickstart.py", "trainer_class.py", "functions_package", "accumulation.py")
+"""Scripts that are proved with the normal tests, for two targets."""
+
+
+def named(expected):
+    return expected.name
+
+
+def code_of(path, text):
+    return read_notebook(path, text).source if path.suffix == ".ipynb" else text
+
+
+def written(expected, target, folder):
+    """Port a script or package into a folder; its entry as a script that can be run."""
+    report = port_paths([expected.path], Target(target))
+    assert report.is_complete, [str(each) for each in report.findings]
+    if expected.path.is_dir():
+        shutil.copytree(expected.path, folder / expected.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in report.files:
+        place = folder / file.path.relative_to(CORPUS)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(code_of(place, file.after))
+    return folder / expected.entry
+
+
+def original(expected, folder):
+    """The script to run for the original."""
+    if expected.path.suffix != ".ipynb":
+        return CORPUS / expected.entry
+    script = folder / expected.name
+    script.write_text(code_of(script, expected.path.read_text()))
+    return script
+
+
+def proved(nursery, expected, target, before, folder):
+    """Run the port, and compare it with the original's run."""
+    folder.mkdir()
+    script = written(expected, target, folder)
+    variables = expected.table.get("variables")
+    run = nursery.run(script, expected.arguments(target), folder, steps=STEPS, variables=variables)
+    assert run.record.trained, "the port trained nothing"
+    comparison = compare(before.record, run.record)
+    found = sorted({each.name for each in findings_of(run.record, before.record)})
+    devices = {each.fields["device"] for each in run.record.first.updates}
+    assert devices == {"hpu" if target == "hpu" else "cpu"}
+    return comparison.verdict.value, comparison.reason, found
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    """A process that has imported torch, for all proofs of this module."""
+    made = runpy.run_path(str(HERE / "nursery.py"))["Nursery"]()
+    yield made
+    made.close()
+
+
+def prove_all(nursery, expected, targets, folder):
+    targets = [each for each in targets if expected.outcome(each) == "same"]
+    folder.joinpath("before").mkdir()
+    script = original(expected, folder / "before")
+    variables = expected.table.get("variables")
+    before = nursery.run(script, expected.arguments(), folder / "before", steps=STEPS, variables=variables)
+    found = {each: proved(nursery, expected, each, before, folder / each) for each in targets}
+    assert found == {each: ("same", None, expected.findings(each)) for each in targets}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "expected", [each for each in ALL if "same" in {each.outcome(target) for target in TARGETS}], ids=named
+)
+def test_a_port_is_proved_the_same_for_every_target(expected, nursery, tmp_path):
+    prove_all(nursery, expected, TARGETS, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("expected", [each for each in ALL if each.name in SAMPLE], ids=named)
+def test_a_sample_of_ports_is_proved_the_same(expected, nursery, tmp_path):
+    prove_all(nursery, expected, ("poptorch", "pilotage"), tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_refusals_are_exact_and_leave_the_script_as_it_is(target):
+    refused = [each for each in ALL if each.outcome(target) == "refused"]
+    assert refused or target == "hpu"
+    for expected in refused:
+        report = port_paths([expected.path], Target(target))
+        left = [each for each in report.findings if each.severity.is_left_to_do]
+        found = [(each.rule, each.path, each.line, each.column) for each in left]
+        assert found == [(rule, *expected.place(text)) for rule, text in expected.refusals(target)]
+        assert all(each.message and each.remedy for each in left)
+        assert not any(each.is_changed for each in report.files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_port_leaves_nothing_by_hand_parses_and_does_not_change_when_it_is_ported_again(target):
+    for expected in ALL:
+        report = port_paths([expected.path], Target(target))
+        for file in report.files:
+            ast.parse(code_of(file.path, file.after))
+        changed = [str(file.path) for file in report.files if file.is_changed]
+        if expected.outcome(target) in ("same", "ported"):
+            assert report.is_complete, [str(each) for each in report.findings]
+            assert changed, expected.name
+        elif expected.outcome(target) == "unchanged":
+            assert (report.is_complete, changed) == (True, [])
+        again = port_texts({file.path: file.after for file in report.files}, Target(target))
+        assert [str(file.path) for file in again.files if file.is_changed] == [], (expected.name, target)
+
+
+def test_the_table_names_every_script_and_every_target():
+    there = {path.name for path in CORPUS.iterdir() if path.suffix in (".py", ".ipynb") or path.is_dir()}
+    assert {expected.name for expected in ALL} == there - {"__pycache__"}
+    assert len(ALL) >= 40
+    for expected in ALL:
+        assert {expected.outcome(target) for target in TARGETS} <= set(OUTCOMES)
+        assert (CORPUS / expected.entry).is_file()
+
+
+def test_the_command_ports_a_script_and_says_with_its_status_what_is_left(tmp_path, capsys):
+    report = tmp_path / "report.json"
+    assert main(["port", str(CORPUS / "quickstart.py"), "--to", "hpu", "--report", str(report)]) == 0
+    printed = capsys.readouterr()
+    assert "+        htcore.mark_step()" in printed.out
+    assert json.loads(report.read_text())["complete"] is True
+    assert main(["port", str(CORPUS / "gan.py"), "--to", "poptorch"]) == 1
+    printed = capsys.readouterr()
+    assert f"{CORPUS / 'gan.py'}:41:9: " in printed.err
+    assert printed.out == ""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("target", "launcher"), [("hpu", "torchrun"), ("popdist", "poprun")])
+def test_two_processes_train_as_two_processes_of_the_original_do(tmp_path, target, launcher):
+    expected = next(each for each in ALL if each.name == "ddp_function.py")
+    script = written(expected, target, tmp_path)
+    before = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 {CORPUS / expected.name}"
+    after = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 {script}"
+    if launcher == "poprun":
+        poprun = Path(sys.executable).parent / "poprun"
+        after = f"{poprun} --num-instances=2 --num-replicas=2 {sys.executable} {script}"
+    command = [sys.executable, "-m", "pilotage", "prove", "--before-command", before, "--after-command", after]
+    command += ["--steps", "8", "--picture", "off", "--json", str(tmp_path / "result.json")]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (tmp_path / "result.json").is_file(), ran.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert (result["verdict"], result["findings"]) == ("same", []), ran.stdout
