@@ -45,9 +45,10 @@ class Porting:
         """The statements of one script that go."""
         return set(self._removed[source])
 
-    def edit(self, source: Source, start: int, end: int, text: str, rule: str) -> None:
-        """Replace a part of the text; equal positions insert."""
-        self._edits[source].append(Edit(start=start, end=end, text=text, rule=rule))
+    def edit(self, source: Source, start: int, end: int, text: str, rule: str, *, first: bool = False) -> None:
+        """Replace a part of the text; equal positions insert, ``first`` before other insertions at the same place."""
+        edit = Edit(start=start, end=end, text=text, rule=rule)
+        self._edits[source].insert(0 if first else len(self._edits[source]), edit)
 
     def replace(self, source: Source, node: ast.AST, text: str, rule: str) -> None:
         """Replace a node by other code."""

@@ -6,9 +6,9 @@ import ast
 import keyword
 from dataclasses import dataclass, field
 
-from pilotage.porting.analysis.accumulation import division_by
 from pilotage.porting.analysis.flow import assigned, path_of, uses
-from pilotage.porting.analysis.kinds import Kind, kind_of, torch_name
+from pilotage.porting.analysis.kinds import Kind, kind_of
+from pilotage.porting.analysis.losses import LossReading
 from pilotage.porting.analysis.origins import origins
 from pilotage.porting.analysis.refusal import Refused
 from pilotage.porting.analysis.scopes import Function, Scope
@@ -103,16 +103,16 @@ class _Planning:
         in_order = sorted(
             dependencies, key=lambda path: (path not in self._step.models, list(dependencies).index(path))
         )
-        divisions = self._divisions()
+        losses = LossReading(self._project, self._step, self._nodes)
         return Joint(
             step=self._step,
             dependencies=_attributes(in_order),
             inputs=tuple(self._inputs(inputs)),
             outputs=self._outputs(),
-            is_torch_loss=self._is_torch_loss(),
-            is_divided=bool(divisions),
-            criterion=self._criterion(inputs),
-            divisions=divisions,
+            is_torch_loss=losses.is_torch_loss(),
+            is_divided=bool(losses.divisions),
+            criterion=losses.criterion(inputs),
+            divisions=losses.divisions,
         )
 
     def _free(self) -> list[tuple[str, ast.expr]]:
@@ -148,10 +148,10 @@ class _Planning:
             if owner is not None and owner.is_function:
                 return "dependency"
             return "global"
-        if owner is scope and self._is_bound_in_step(path):
+        is_called = self._is_called(path)
+        if owner is scope and self._is_bound_in_step(path) and not is_called:
             self._refuse_counters(path, node)
             return "input"
-        is_called = self._is_called(path)
         if is_called or kind_of(self._project, self._source, node) is Kind.MODULE:
             return "dependency"
         if step.loop is None and owner is scope:
@@ -307,71 +307,6 @@ class _Planning:
                 if path_of(each.value.func) in set(self._step.models):
                     return path_of(each.targets[0])
         return None
-
-    def _loss_value(self) -> ast.expr | None:
-        """The expression that computes the loss, without a division by the number of passes."""
-        value: ast.expr | None = self._step.loss if path_of(self._step.loss) is None else None
-        for node in self._step.region:
-            for each in ast.walk(node):
-                if isinstance(each, ast.AugAssign) and path_of(each.target) == self._step.loss_name:
-                    value = value if each in self._divisions() else None
-                if isinstance(each, ast.Assign) and path_of(each.targets[0]) == self._step.loss_name:
-                    value = value if each in self._divisions() else each.value
-        accumulation = self._step.accumulation
-        if value is not None and accumulation is not None:
-            value = division_by(value, accumulation.count) or value
-        return value
-
-    def _is_torch_loss(self) -> bool:
-        value = self._loss_value()
-        calls = [each for node in self._nodes for each in ast.walk(node) if self._is_loss_call(each)]
-        return len(calls) == 1 and calls[0] is value
-
-    def _is_loss_call(self, node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call):
-            return False
-        name = self._project.names[self._source].dotted(node.func)
-        if name is not None:
-            return name.startswith("torch.nn.functional.") and name.endswith(("loss", "cross_entropy", "kl_div"))
-        found = origins(self._project, self._source, node.func)
-        names = [torch_name(self._project, each) or "" for each in found]
-        return bool(names) and all(each.startswith("torch.nn.") and each.endswith("Loss") for each in names)
-
-    def _divisions(self) -> tuple[ast.AST, ...]:
-        accumulation = self._step.accumulation
-        if accumulation is None:
-            return ()
-        found: list[ast.AST] = []
-        for node in self._nodes:
-            for each in ast.walk(node):
-                if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Div):
-                    if ast.dump(each.value) == ast.dump(accumulation.count):
-                        found.append(each)
-                elif isinstance(each, ast.BinOp) and division_by(each, accumulation.count) is not None:
-                    parent = self._source.parents[each]
-                    is_own = isinstance(parent, ast.Assign) and path_of(each.left) == path_of(parent.targets[0])
-                    found.append(parent if is_own else each)
-        return tuple(found)
-
-    def _criterion(self, inputs: list[str]) -> str | None:
-        """The criterion of the plainest step; None for any other."""
-        step = self._step
-        if len(step.region) != 2 or len(step.models) != 1:
-            return None
-        first, second = step.region
-        if not isinstance(first, ast.Assign) or not isinstance(second, ast.Assign):
-            return None
-        call, loss = first.value, second.value
-        if not isinstance(call, ast.Call) or not isinstance(loss, ast.Call) or call.keywords or loss.keywords:
-            return None
-        is_plain = (
-            path_of(call.func) == step.models[0]
-            and path_of(second.targets[0]) == path_of(step.loss)
-            and len(loss.args) == 2
-            and path_of(loss.args[0]) == path_of(first.targets[0]) is not None
-            and [path_of(each) for each in (*call.args, loss.args[1])] == inputs
-        )
-        return ast.unparse(loss.func) if is_plain else None
 
 
 def _uses_everywhere(scope: ast.AST) -> list[tuple[str, ast.expr, bool]]:

@@ -27,7 +27,8 @@ def region_of(
     models = _models(project, scope, whole, trained)
     start = next((i for i, each in enumerate(needed) if _mentions(project, scope, each, models, trained)), None)
     if start is None and not _mentions(project, scope, call.subject, models, trained):
-        raise Refused(scope.source, call.call, "model-not-found", ast.unparse(call.subject))
+        rule = "loss-from-elsewhere" if models else "model-not-found"
+        raise Refused(scope.source, call.call, rule, ast.unparse(call.subject))
     region = tuple(needed[start:]) if start is not None else ()
     first = before.index(region[0]) if region else len(before)
     later = tuple(
@@ -118,7 +119,7 @@ def _refuse_what_no_program_can_do(
     for node in later:
         for each in ast.walk(node):
             if isinstance(each, ast.Continue | ast.Break | ast.Return):
-                raise Refused(source, each, "data-dependent", ast.unparse(node).splitlines()[0])
+                raise Refused(source, node, "data-dependent", ast.unparse(node).splitlines()[0].rstrip(":"))
             if (
                 isinstance(each, ast.Call)
                 and isinstance(each.func, ast.Attribute)

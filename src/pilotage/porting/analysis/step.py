@@ -53,3 +53,5 @@ class TrainingStep:
     """The variables whose parameters are trained, as they are called here."""
 
     accumulation: Accumulation | None
+    place: ast.stmt | None = None
+    """The statement that the call replaces, if that is not the first of the region: ``optimizer.step(closure)``."""

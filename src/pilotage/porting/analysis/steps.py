@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 
 from pilotage.porting.analysis.accumulation import Accumulation, accumulation_of
+from pilotage.porting.analysis.closures import calls_closure_once, closure_call
 from pilotage.porting.analysis.flow import assigned, path_of, reads
 from pilotage.porting.analysis.refusal import Refusal, Refused
 from pilotage.porting.analysis.regions import region_of
@@ -80,6 +81,9 @@ class _Finder:
 
     def step(self) -> TrainingStep:
         """The step, or why it cannot be one."""
+        closure = closure_call(self._project, self._scope)
+        if closure is not None and not any(call.kind in _UPDATES for _, call in self._found):
+            return self._step_of_closure(closure)
         optimizer = self._optimizer()
         backward = self._backward()
         anchor = self._outermost(backward[0])
@@ -106,6 +110,50 @@ class _Finder:
             accumulation=self._accumulation(),
         )
 
+    def _step_of_closure(self, call: ast.Call) -> TrainingStep:
+        """A step whose forward and backward are in a function that the optimizer calls once."""
+        assert isinstance(call.func, ast.Attribute)
+        assert isinstance(self._scope.node, ast.FunctionDef)
+        outer = self._project.scope_of(self._source, call)
+        backward = self._backward()
+        subject = backward[1].subject
+        place = self._source.statement(call)
+        target = path_of(place.targets[0]) if isinstance(place, ast.Assign) else path_of(subject or call)
+        is_plain = subject is not None and path_of(subject) is not None and target == path_of(subject)
+        is_whole = isinstance(place, ast.Expr | ast.Assign) and place.value is call
+        calls_once = calls_closure_once(self._project, self._source, call.func.value)
+        if not (is_plain and is_whole and calls_once and self._scope.parent is outer and subject is not None):
+            raise Refused(self._source, call, "optimizer-closure", _text(call.func.value))
+        trained = Trained(self._project, self._source, call.func.value)
+        region, later, models = region_of(
+            self._project, self._scope, self._scope.body, backward[0], backward[1], trained
+        )
+        zeroed = [
+            each
+            for each, found in training_calls(self._project, self._source, outer.body)
+            if found.kind is CallKind.ZERO
+        ]
+        if later:
+            raise Refused(self._source, later[0], "optimizer-closure", _text(call.func.value))
+        return TrainingStep(
+            source=self._source,
+            scope=outer,
+            loop=_loop_around(self._source, place, outer),
+            block=self._scope.body,
+            anchor=place,
+            condition=None,
+            loss=subject,
+            loss_name=path_of(subject) or "loss",
+            region=region,
+            later=(),
+            removed=(self._scope.node, *zeroed),
+            calls=tuple(each for _, each in self._found),
+            optimizer=call.func.value,
+            models=models,
+            accumulation=None,
+            place=place,
+        )
+
     def _optimizer(self) -> ast.expr:
         calls = [call for _, call in self._found if call.kind in _UPDATES]
         subjects = {ast.dump(call.subject): call for call in calls if call.subject is not None}
@@ -114,21 +162,12 @@ class _Finder:
             second = list(subjects.values())[1]
             raise Refused(self._source, second.call, "two-optimizers", _text(second.subject))
         if not subjects:
-            name = getattr(self._scope.node, "name", "")
-            self._refuse_closures(name)
             raise Refused(self._source, backward.call, "no-update", _text(backward.subject))
         (update,) = subjects.values()
         if update.kind is CallKind.STEP and (update.call.args or update.call.keywords):
             raise Refused(self._source, update.call, "optimizer-closure", _text(update.subject))
         assert update.subject is not None
         return update.subject
-
-    def _refuse_closures(self, name: str) -> None:
-        for node in ast.walk(self._source.tree):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "step":
-                continue
-            if any(path_of(each) == name for each in node.args):
-                raise Refused(self._source, node, "optimizer-closure", _text(node.func.value))
 
     def _backward(self) -> _Found:
         backwards = [each for each in self._found if each[1].kind is CallKind.BACKWARD]

@@ -21,8 +21,31 @@ class Removal:
     with_comments: bool
 
 
-def removal_edits(source: Source, removed: Mapping[ast.stmt, Removal]) -> Iterator[Edit]:
-    """The edits for all statements that go."""
+def removal_edits(source: Source, removed: Mapping[ast.stmt, Removal]) -> list[Edit]:
+    """The edits for all statements that go, with blank lines that would be left at the beginning of a block."""
+    edits = list(_edits(source, removed))
+    ends = {each.start: each for each in edits if not each.text}
+    for edit in [each for each in edits if not each.text]:
+        begins_run = edit.start not in {each.end for each in ends.values()}
+        if begins_run and _is_blank_or_opens(source, edit.start):
+            last = edit
+            while last.end in ends and ends[last.end].end > last.end:
+                last = ends[last.end]
+            stop = last.end
+            while source.text[stop : stop + 1] == "\n":
+                stop += 1
+            if stop > last.end:
+                edits.append(Edit(start=last.end, end=stop, text="", rule=last.rule))
+    return edits
+
+
+def _is_blank_or_opens(source: Source, offset: int) -> bool:
+    """Whether the line before is blank or opens a block."""
+    line = source.text[:offset].rsplit("\n", 2)[-2:-1]
+    return bool(line) and (not line[0].strip() or line[0].rstrip().endswith(":"))
+
+
+def _edits(source: Source, removed: Mapping[ast.stmt, Removal]) -> Iterator[Edit]:
     for statement, removal in removed.items():
         run = _on_same_line(source, statement)
         if len(run) == 1:

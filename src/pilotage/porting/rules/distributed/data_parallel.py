@@ -30,15 +30,18 @@ def apply(porting: Porting) -> None:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Call) and porting.project.names[source].calls(node) in WRAPPERS and node.args:
                 _unwrap(porting, source, node)
-            elif isinstance(node, ast.Attribute) and node.attr == "module" and path_of(node.value) is not None:
-                if porting.project.names[source].dotted(node) is None:
-                    _, start = source.span(node.value)
-                    porting.edit(source, start, source.span(node)[1], "", NAME)
+            elif isinstance(node, ast.Attribute) and node.attr == "module" and _is_wrapped(porting, source, node):
+                _, start = source.span(node.value)
+                porting.edit(source, start, source.span(node)[1], "", NAME)
 
 
 def is_parallel(porting: Porting, source: Source) -> bool:
     """Whether a script wraps a model for several GPUs."""
     return any(porting.project.names[source].calls(node) in WRAPPERS for node in ast.walk(source.tree))
+
+
+def _is_wrapped(porting: Porting, source: Source, node: ast.Attribute) -> bool:
+    return path_of(node.value) is not None and porting.project.names[source].dotted(node) is None
 
 
 def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:

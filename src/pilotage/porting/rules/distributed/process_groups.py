@@ -53,7 +53,9 @@ def _call(porting: Porting, source: Source, call: ast.Call, name: str, answers: 
     statement = source.parents[call]
     if name in answers:
         porting.replace(source, call, answers[name], NAME)
-    elif (name in _GONE and isinstance(statement, ast.Expr)) or (name in _COLLECTIVE and isinstance(statement, ast.Expr) and porting.target is not Target.POPDIST):
+    elif (name in _GONE and isinstance(statement, ast.Expr)) or (
+        name in _COLLECTIVE and isinstance(statement, ast.Expr) and porting.target is not Target.POPDIST
+    ):
         porting.remove(source, statement, NAME)
     elif "." not in name:
         porting.find(

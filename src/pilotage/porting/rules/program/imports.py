@@ -29,7 +29,7 @@ def apply(porting: Porting) -> None:
         ]
         if lines:
             offset, before, after = _place(source)
-            porting.edit(source, offset, offset, f"{before}{''.join(lines)}{after}", NAME)
+            porting.edit(source, offset, offset, f"{before}{''.join(lines)}{after}", NAME, first=True)
 
 
 def _place(source: Source) -> tuple[int, str, str]:

@@ -60,7 +60,8 @@ def _place(porting: Porting, planned: PlannedStep, source: Source) -> tuple[int,
     if last is None:
         return 0, "", "\n\n"
     _, end = lines_of(source, last)
-    return end, "\n\n", "" if source.text[end:].startswith("\n\n") else "\n\n"
+    blank = len(source.text[end : end + 2]) - len(source.text[end : end + 2].lstrip("\n"))
+    return end, "\n\n", "\n" * (2 - blank)
 
 
 def _contains(source: Source, statement: ast.stmt, offset: int) -> bool:

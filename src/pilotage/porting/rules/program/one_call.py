@@ -22,8 +22,9 @@ def apply(porting: Porting) -> None:
     """Replace the statements of each step by a call of the wrapped model."""
     for planned in porting.plan.steps:
         step = planned.step
-        first = step.region[0] if step.region else step.anchor
-        for statement in (*step.region, *step.removed):
+        first = step.place or (step.region[0] if step.region else step.anchor)
+        inside = () if step.place is not None else step.region
+        for statement in (*inside, *step.removed):
             if statement is not first:
                 porting.remove(step.source, statement, NAME)
         text = indented(_text(porting, planned), indentation(step.source, first))

@@ -104,6 +104,7 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """,
+        finds="each call makes the same update as the original",
     ),
     apply=apply,
 )

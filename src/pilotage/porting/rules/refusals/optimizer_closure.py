@@ -9,12 +9,12 @@ __all__ = ["RULE"]
 
 RULE = refusing(
     name="optimizer-closure",
-    what="An optimizer that is given a closure, such as LBFGS, is refused.",
+    what="An optimizer that may call its closure several times, such as LBFGS, is refused; others are converted.",
     why="Such an optimizer decides while it runs how often to evaluate the model, and a program cannot.",
     message="{}.step() is given a closure, which it may call any number of times.",
     remedy="Use an optimizer that needs no closure, such as Adam.",
     example=Example(
-        before=PLAIN_STEP
+        before=PLAIN_STEP.replace("SGD", "LBFGS")
         + """\
 def closure():
     optimizer.zero_grad()

@@ -16,12 +16,12 @@ RULE = refusing(
     example=Example(
         before=PLAIN_STEP
         + """\
-optimizer = make_optimizer(model)
+opt = make_optimizer(model)
 for x, y in loader:
-    optimizer.zero_grad()
+    opt.zero_grad()
     loss = F.mse_loss(model(x), y)
     loss.backward()
-    optimizer.step()
+    opt.step()
 """,
         finds="The call that makes the optimizer",
     ),

@@ -1,0 +1,33 @@
+"""Functions that are given to an optimizer: ``optimizer.step(closure)``."""
+
+from __future__ import annotations
+
+import ast
+
+from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.kinds import torch_name
+from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.scopes import Function, Scope
+from pilotage.porting.project import Project
+from pilotage.porting.sources.source import Source
+
+__all__ = ["calls_closure_once", "closure_call"]
+
+_ONCE = ("SGD", "Adam", "AdamW", "RMSprop")
+
+
+def closure_call(project: Project, scope: Scope) -> ast.Call | None:
+    """The call of ``step`` that a function is given to."""
+    if not isinstance(scope.node, Function):
+        return None
+    for node in ast.walk(scope.source.tree):
+        is_step = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
+        if is_step and isinstance(node, ast.Call) and any(path_of(each) == scope.node.name for each in node.args):
+            return node
+    return None
+
+
+def calls_closure_once(project: Project, source: Source, optimizer: ast.expr) -> bool:
+    """Whether an optimizer calls a closure once in each step, as all but LBFGS do."""
+    names = [torch_name(project, each) or "" for each in origins(project, source, optimizer)]
+    return bool(names) and all(each.rpartition(".")[2] in _ONCE for each in names)
