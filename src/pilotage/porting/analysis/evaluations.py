@@ -78,7 +78,7 @@ def _in_scope(project: Project, scope: Scope, makers: set[ast.AST], regions: set
             if path is not None:
                 modes.setdefault(path, []).append(node)
         path = path_of(node.func)
-        if path is None or node in regions or path.endswith(_MADE_BY_A_PORT):
+        if path is None or node in regions or _is_ported(source.statement(node)):
             continue
         loop, loader = _iteration(source, node, scope)
         is_of_batches = _is_batch_loop(project, source, loop, loader) or (
@@ -123,9 +123,21 @@ def _iteration(source: Source, node: ast.AST, scope: Scope) -> tuple[ast.AST | N
 def _is_batch_loop(project: Project, source: Source, loop: ast.AST | None, loader: ast.expr | None) -> bool:
     if loop is None or loader is None:
         return False
-    if any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "backward" for each in ast.walk(loop)):
+    if any(isinstance(each, ast.Call) and _trains(each) for each in ast.walk(loop)):
         return False
     return kind_of(project, source, loader) is Kind.LOADER or _is_subscript_of_loaders(loader)
+
+
+def _trains(call: ast.Call) -> bool:
+    """Whether a call goes backward, or calls a wrapped model that an earlier port has made."""
+    return getattr(call.func, "attr", "") == "backward" or (path_of(call.func) or "").endswith("training_model")
+
+
+def _is_ported(statement: ast.stmt) -> bool:
+    """Whether an earlier port has converted a statement."""
+    if isinstance(statement, ast.For | ast.With | ast.If | ast.While):
+        return False
+    return any((path_of(each) or "").endswith(_MADE_BY_A_PORT) for each in ast.walk(statement))
 
 
 def _callers_loader(project: Project, scope: Scope) -> ast.expr | None:

@@ -52,6 +52,8 @@ def _call(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
     statement = source.parents[call]
     if name in _WITHOUT_EFFECT and isinstance(statement, ast.Expr):
         porting.remove(source, statement, NAME)
+    elif name == "torch.cuda.device":
+        porting.replace(source, call, "contextlib.nullcontext()", NAME)
     elif name in _ANSWERS:
         porting.replace(source, call, _ANSWERS[name], NAME)
     elif name.startswith("torch.cuda.") and not name.startswith(_ELSEWHERE) and name not in _WITHOUT_EFFECT:

@@ -14,7 +14,7 @@ from pilotage.porting.writing.dialect import PROGRAMS
 __all__ = ["RULE"]
 
 NAME = "imports"
-_PACKAGES = ("pilotage", "popdist", "popdist.poptorch", "poptorch", "torch")
+_PACKAGES = ("contextlib", "pilotage", "popdist", "popdist.poptorch", "poptorch", "torch")
 
 
 def apply(porting: Porting) -> None:
