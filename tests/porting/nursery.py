@@ -24,7 +24,6 @@ from pilotage.proof.records import read_run
 from pilotage.proof.running import WatchedRun
 from pilotage.proof.watching.settings import WatchSettings
 
-
 _IMPORTED = (
     "numpy",
     "torch",

@@ -13,23 +13,27 @@ __all__ = ["unified_diff"]
 class _Anchored(difflib.SequenceMatcher[str]):
     """Matches the lines that occur once in both texts first, then what lies between them."""
 
+    def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
+        super().__init__(None, before, after, autojunk=False)
+        self._before = before
+        self._after = after
+
     def get_matching_blocks(self) -> list[difflib.Match]:
+        before, after = self._before, self._after
         found: list[tuple[int, int, int]] = []
         left = right = 0
-        for anchor_left, anchor_right in [*_anchors(self.a, self.b), (len(self.a), len(self.b))]:
-            between = difflib.SequenceMatcher(
-                None, self.a[left:anchor_left], self.b[right:anchor_right], autojunk=False
-            )
+        for anchor_left, anchor_right in [*_anchors(before, after), (len(before), len(after))]:
+            between = difflib.SequenceMatcher(None, before[left:anchor_left], after[right:anchor_right], autojunk=False)
             found += [(left + i, right + j, size) for i, j, size in between.get_matching_blocks() if size]
-            if anchor_left < len(self.a):
+            if anchor_left < len(before):
                 found.append((anchor_left, anchor_right, 1))
             left, right = anchor_left + 1, anchor_right + 1
-        return [*map(difflib.Match._make, _joined(found)), difflib.Match(len(self.a), len(self.b), 0)]
+        return [*map(difflib.Match._make, _joined(found)), difflib.Match(len(before), len(after), 0)]
 
 
 def unified_diff(before: Sequence[str], after: Sequence[str], path: str) -> Iterator[str]:
     """The lines of a unified diff with three lines around each change; nothing if the texts are the same."""
-    groups = list(_Anchored(None, before, after, autojunk=False).get_grouped_opcodes(3))
+    groups = list(_Anchored(before, after).get_grouped_opcodes(3))
     if groups:
         yield from (f"--- {path}\n", f"+++ {path}\n")
     for group in groups:

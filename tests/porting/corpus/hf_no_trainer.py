@@ -34,14 +34,14 @@ class TinyBertForSequenceClassification(nn.Module):
 
 class Sentences(Dataset):
     def __init__(self, count):
-        self.ids = torch.randint(30, (count, 8))
+        self.ids = torch.randint(30, (count, 7))
 
     def __len__(self):
         return len(self.ids)
 
     def __getitem__(self, index):
         ids = self.ids[index]
-        return {"input_ids": ids, "attention_mask": torch.ones(8), "labels": (ids.sum() % 2)}
+        return {"input_ids": ids, "attention_mask": torch.ones(7), "labels": (ids.sum() % 2)}
 
 
 def main():
