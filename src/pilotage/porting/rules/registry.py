@@ -5,11 +5,14 @@ from __future__ import annotations
 from pilotage.errors import PortingError
 from pilotage.porting.rule import Rule
 from pilotage.porting.rules.devices import choices, cuda_calls, moves
+from pilotage.porting.rules.distributed import data_parallel, process_groups, samplers
 from pilotage.porting.rules.hpu import HPU_RULES
+from pilotage.porting.rules.popdist import file_names, saving
 from pilotage.porting.rules.program import (
     accumulation,
     clipping,
     detaching,
+    gradient_scaling,
     identity_loss,
     imports,
     inference_model,
@@ -68,9 +71,15 @@ RULES: tuple[Rule, ...] = (
     inference_model.RULE,
     schedulers.RULE,
     detaching.RULE,
+    gradient_scaling.RULE,
+    data_parallel.RULE,
+    process_groups.RULE,
+    samplers.RULE,
     moves.RULE,
     choices.RULE,
     cuda_calls.RULE,
+    saving.RULE,
+    file_names.RULE,
     imports.RULE,
     *HPU_RULES,
 )

@@ -34,9 +34,15 @@ def removal_edits(source: Source, removed: Mapping[ast.stmt, Removal]) -> list[E
             stop = last.end
             while source.text[stop : stop + 1] == "\n":
                 stop += 1
-            if stop > last.end:
+            if stop > last.end and _depth(source, stop) >= _depth(source, edit.start):
                 edits.append(Edit(start=last.end, end=stop, text="", rule=last.rule))
     return edits
+
+
+def _depth(source: Source, offset: int) -> int:
+    """How far the line that begins at an offset is indented."""
+    line = source.text[offset : offset + 200].partition("\n")[0]
+    return len(line) - len(line.lstrip())
 
 
 def _is_blank_or_opens(source: Source, offset: int) -> bool:

@@ -84,8 +84,8 @@ def _is_setting(porting: Porting, source: Source, node: ast.Assign) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="Calls of torch.cuda without a result go, as do settings of cuDNN and CUDA's variables. Whether there is CUDA is "
-    "answered with no.",
+    what="Calls of torch.cuda without a result go, as do settings of cuDNN and CUDA's variables. Whether "
+    "there is CUDA is answered with no.",
     why="The script's own code runs on the host, whatever device the wrapped model uses.",
     example=Example(
         before="""\

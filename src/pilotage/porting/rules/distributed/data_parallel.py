@@ -60,16 +60,16 @@ def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
         call,
         NAME,
         Severity.NOTE,
-        "The whole batch is one replica's, which trains the same as before. For n replicas, set replicationFactor(n) and "
-        "divide the batch size by n.",
+        "The whole batch is one replica's, which trains the same as before. For n replicas, set replicationFactor(n) "
+        "and divide the batch size by n.",
     )
 
 
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="DataParallel and DistributedDataParallel go, and ``model.module`` becomes ``model``. With poptorch an option, "
-    "replicationFactor, takes their place.",
+    what="DataParallel and DistributedDataParallel go, and ``model.module`` becomes ``model``. With "
+    "poptorch an option, replicationFactor, takes their place.",
     why="Replicas are an option of the program. With one replica the batch stays what it was, so training does too.",
     example=Example(
         before=PLAIN_STEP

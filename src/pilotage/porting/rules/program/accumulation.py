@@ -32,8 +32,8 @@ def apply(porting: Porting) -> None:
             step.accumulation.condition,
             NAME,
             Severity.WARNING,
-            f"Each call now takes the {count} batches of an update, so the loop runs once for each update: its index and "
-            f"len(loader) count updates, and the loss is the mean of the batches.{tail}",
+            f"Each call now takes the {count} batches of an update, so the loop runs once for each update: its index "
+            f"and len(loader) count updates, and the loss is the mean of the batches.{tail}",
         )
 
 
@@ -65,8 +65,9 @@ def _unwrap(porting: Porting, step: TrainingStep) -> None:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="``if (i + 1) % n == 0`` around the update becomes gradientAccumulation(n): a call takes n batches and makes "
-    "one update. The division of the loss by n goes; without one, the gradients are summed.",
+    what="``if (i + 1) % n == 0`` around the update becomes gradientAccumulation(n): a call takes n "
+    "batches and makes one update. The division of the loss by n goes; without one, the gradients are "
+    "summed.",
     why="The program accumulates by itself, without returning to Python between the batches.",
     example=Example(
         before=PLAIN_STEP

@@ -112,8 +112,8 @@ def _text_at(porting: Porting, step: TrainingStep, node: ast.expr, origin: Origi
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="clip_grad_norm_ becomes max_grad_norm of poptorch's optimizer. Clipping by value, by another norm, and code that "
-    "reads the norm are refused.",
+    what="clip_grad_norm_ becomes max_grad_norm of poptorch's optimizer. Clipping by value, by another "
+    "norm, and code that reads the norm are refused.",
     why="Gradients exist only inside of the program, so only the program can clip them.",
     example=Example(
         before="""\

@@ -48,8 +48,8 @@ def _evaluates(porting: Porting, loop: ast.AST) -> bool:
 RULE = Rule(
     name=NAME,
     targets=POPTORCH,
-    what="After a loop that trains, and after one that evaluates, the wrapped model frees the device; its next call takes it "
-    "again.",
+    what="After a loop that trains, and after one that evaluates, the wrapped model frees the device; its "
+    "next call takes it again.",
     why="Training and evaluation are two programs. On one device only one of them fits at a time.",
     example=Example(
         before="""\

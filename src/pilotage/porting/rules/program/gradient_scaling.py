@@ -62,8 +62,8 @@ def _is_store(node: ast.AST) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="The calls of a GradScaler go, and with poptorch its work becomes setAutomaticLossScaling. autocast stays around the "
-    "model's call, which is in the joined module now.",
+    what="The calls of a GradScaler go, and with poptorch its work becomes setAutomaticLossScaling. "
+    "autocast stays around the model's call, which is in the joined module now.",
     why="Scaling belongs to the backward pass, which is inside of the program.",
     example=Example(
         before=PLAIN_STEP

@@ -32,8 +32,8 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="A loss that is a sum, a product or a function of the script's own is wrapped in poptorch.identity_loss.",
-    why="Backward starts from the loss function of torch that forward calls. Without a mark, whatever is computed after it "
-    "would be left out of training.",
+    why="Backward starts from the loss function of torch that forward calls. Without a mark, whatever is "
+    "computed after it would be left out of training.",
     example=Example(
         before=PLAIN_STEP
         + """\

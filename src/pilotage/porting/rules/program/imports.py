@@ -39,7 +39,7 @@ def _place(source: Source) -> tuple[int, str, str]:
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         if isinstance(statement, ast.Import | ast.ImportFrom):
             last = statement
-        elif not is_text:
+        elif last is not None and not is_text:
             break
     if last is None:
         first = source.tree.body[0] if source.tree.body else None

@@ -119,10 +119,10 @@ def _needs_brackets(parent: ast.AST) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="In loops over a loader without gradients, the model's calls go to an inference model, which is made once. "
-    "An incomplete last batch goes to the module itself, which has the trained weights.",
-    why="Evaluation is another program than training. It is compiled for one size of batch, and no sample must be left out "
-    "of a result.",
+    what="In loops over a loader without gradients, the model's calls go to an inference model, which is "
+    "made once. An incomplete last batch goes to the module itself, which has the trained weights.",
+    why="Evaluation is another program than training. It is compiled for one size of batch, and no "
+    "sample must be left out of a result.",
     example=Example(
         before="""\
 import torch

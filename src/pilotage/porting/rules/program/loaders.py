@@ -113,10 +113,11 @@ def _enlarge(porting: Porting, loader: Loader) -> None:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="DataLoader becomes poptorch.DataLoader with the options, and a loader for training gets drop_last=True. Loaders for "
-    "evaluation keep their last batch.",
-    why="The loader has to deliver what one call takes. A program is compiled for one size of batch, so an incomplete one "
-    "cannot be trained on; you are warned unless the batch size is known to divide the data set.",
+    what="DataLoader becomes poptorch.DataLoader with the options, and a loader for training gets "
+    "drop_last=True. Loaders for evaluation keep their last batch.",
+    why="The loader has to deliver what one call takes. A program is compiled for one size of batch, so "
+    "an incomplete one cannot be trained on; you are warned unless the batch size is known to divide the "
+    "data set.",
     example=Example(
         before="""\
 import torch

@@ -60,7 +60,8 @@ def _place(porting: Porting, planned: PlannedStep, source: Source) -> tuple[int,
     if last is None:
         return 0, "", "\n\n"
     _, end = lines_of(source, last)
-    blank = len(source.text[end : end + 2]) - len(source.text[end : end + 2].lstrip("\n"))
+    following = source.text[end:].replace("\r\n", "\n")[:2]
+    blank = len(following) - len(following.lstrip("\n"))
     return end, "\n\n", "\n" * (2 - blank)
 
 
@@ -72,10 +73,10 @@ def _contains(source: Source, statement: ast.stmt, offset: int) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="The statements from the model's call to the loss move into a new module, which is made from the model and the "
-    "criterion and returns the output and the loss. The model itself is not changed.",
-    why="The loss has to be part of the program. A new module around the model works for third-party models too, and the "
-    "names of the weights stay the same in the original one.",
+    what="The statements from the model's call to the loss move into a new module, which is made from the "
+    "model and the criterion and returns the output and the loss. The model itself is not changed.",
+    why="The loss has to be part of the program. A new module around the model works for third-party "
+    "models too, and the names of the weights stay the same in the original one.",
     example=Example(
         before="""\
 import torch

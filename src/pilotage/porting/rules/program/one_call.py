@@ -77,8 +77,8 @@ def _as_inference(porting: Porting, planned: PlannedStep, statement: ast.stmt) -
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="zero_grad, forward, loss, backward and step become one call of the wrapped model, which returns the output and "
-    "the loss.",
+    what="zero_grad, forward, loss, backward and step become one call of the wrapped model, which returns "
+    "the output and the loss.",
     why="The device runs the whole step as one program; Python in between would stop it at every operation.",
     example=Example(
         before="""\

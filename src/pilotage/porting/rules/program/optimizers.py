@@ -79,10 +79,10 @@ def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: ob
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="torch.optim's SGD, Adam, AdamW and RMSprop become those of poptorch.optim; arguments that only matter for speed on "
-    "a GPU go. Other optimizers are refused.",
-    why="The update is part of the program, so it has to be one that the engine knows. poptorch's classes take "
-    "values that may change, such as the learning rate, as inputs of the program.",
+    what="torch.optim's SGD, Adam, AdamW and RMSprop become those of poptorch.optim; arguments that only "
+    "matter for speed on a GPU go. Other optimizers are refused.",
+    why="The update is part of the program, so it has to be one that the engine knows. poptorch's "
+    "classes take values that may change, such as the learning rate, as inputs of the program.",
     example=Example(
         before="""\
 import torch

@@ -30,7 +30,8 @@ def apply(porting: Porting) -> None:
                 NAME,
                 Severity.NOTE,
                 "Batch sizes stay and deviceIterations is 1, so that each call makes the same update as the original. "
-                "More device iterations are faster, but then a call trains several batches and returns only the last loss.",
+                "More device iterations are faster, but then a call trains several batches and returns only the last "
+                "loss.",
             )
 
 
@@ -69,8 +70,8 @@ def _settings(porting: Porting, options: ScopeOptions) -> list[str]:
 RULE = Rule(
     name=NAME,
     targets=POPTORCH,
-    what="An options object is made before the first loader or wrapped model that needs it. With popdist it gets a seed, so "
-    "that all instances shuffle alike.",
+    what="An options object is made before the first loader or wrapped model that needs it. With popdist "
+    "it gets a seed, so that all instances shuffle alike.",
     why="Loader and wrapped model have to agree on how many batches one call takes.",
     example=Example(
         before="""\

@@ -123,10 +123,10 @@ def _wrapped(line: str) -> str:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="The joined module is wrapped once, before the outermost loop. Functions that make the steps get the wrapped model "
-    "as a new keyword argument, and classes keep it as an attribute.",
-    why="Wrapping compiles the program and takes over the state of the optimizer, so it must not happen again in every "
-    "epoch.",
+    what="The joined module is wrapped once, before the outermost loop. Functions that make the steps get "
+    "the wrapped model as a new keyword argument, and classes keep it as an attribute.",
+    why="Wrapping compiles the program and takes over the state of the optimizer, so it must not happen "
+    "again in every epoch.",
     example=Example(
         before="""\
 import torch
