@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pilotage.errors import PortingError
 from pilotage.porting.finding import Severity
+from pilotage.porting.inlining import with_inlined_steps
 from pilotage.porting.notebooks import Notebook, in_cell, read_notebook
 from pilotage.porting.porting import Porting
 from pilotage.porting.project import Project
@@ -20,6 +21,7 @@ from pilotage.porting.sources.blocks import fill_empty_blocks
 from pilotage.porting.sources.edits import apply_edits
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
+from pilotage.porting.writing.dialect import PROGRAMS
 
 __all__ = ["port_paths", "port_texts"]
 
@@ -33,6 +35,8 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
     """Port scripts that are given as text; with ``only``, just the edits and findings of one rule are kept."""
     notebooks = {path: read_notebook(path, text) for path, text in texts.items() if path.suffix == ".ipynb"}
     sources = [Source(path, notebooks[path].source if path in notebooks else text) for path, text in texts.items()]
+    if target in PROGRAMS:
+        sources = with_inlined_steps(sources)
     porting = Porting(Project(sources), target)
     for rule in rules_for(target):
         rule.apply(porting)
@@ -58,11 +62,11 @@ def _ported(porting: Porting, source: Source, only: Rule | None, *, is_left: boo
     edits = [] if is_left else [each for each in porting.edits(source) if only is None or each.rule == only.name]
     if "\r\n" in source.text:
         edits = [replace(each, text=each.text.replace("\r\n", "\n").replace("\n", "\r\n")) for each in edits]
-    after = apply_edits(source.text, edits)
+    after = apply_edits(source.text, edits) if edits else source.file_text
     if only is None:
         _require_python(source, after)
     rules = tuple(dict.fromkeys(each.rule for each in edits))
-    return PortedFile(path=source.path, before=source.text, after=after, rules=rules)
+    return PortedFile(path=source.path, before=source.file_text, after=after, rules=rules)
 
 
 def _require_python(source: Source, after: str) -> None:

@@ -62,7 +62,7 @@ class Porting:
         self, source: Source, node: ast.AST, rule: str, severity: Severity, message: str, remedy: str = ""
     ) -> None:
         """Report something about a place; each place and rule once."""
-        line, column = source.place(node)
+        line, column = source.reported_place(node)
         finding = Finding(
             rule=rule,
             severity=severity,

@@ -17,9 +17,13 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 class Source:
     """One script, parsed; nothing changes it."""
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(
+        self, path: Path, text: str, *, original: Source | None = None, first: int = 0, added: int = 0
+    ) -> None:
         self.path = path
         self.text = text
+        self._original = original
+        self._first, self._added = first, added
         try:
             self.tree = ast.parse(text)
         except SyntaxError as error:
@@ -66,6 +70,28 @@ class Source:
         """Line and column of a node, both from 1."""
         line: int = getattr(node, "lineno", 1)
         return line, self._characters(line, getattr(node, "col_offset", 0)) + 1
+
+    def reported_place(self, node: ast.AST) -> tuple[int, int]:
+        """Line and column of a node in the file, if lines were replaced since it was read."""
+        line, column = self.place(node)
+        return self._in_file(line), column
+
+    @property
+    def file_text(self) -> str:
+        """The text of the file."""
+        return self.text if self._original is None else self._original.file_text
+
+    def replaced(self, start: int, end: int, text: str) -> Source:
+        """The script with other lines in place of some; findings still name the lines of the file."""
+        first = self.text.count("\n", 0, start) + 1
+        added = text.count("\n") - self.text.count("\n", start, end)
+        return Source(self.path, self.text[:start] + text + self.text[end:], original=self, first=first, added=added)
+
+    def _in_file(self, line: int) -> int:
+        if self._original is None:
+            return line
+        before = line if line < self._first else max(self._first, line - self._added)
+        return self._original._in_file(before)
 
     def line(self, number: int) -> str:
         """A line (from 1) with its end."""
