@@ -25,7 +25,7 @@ ALL = EXPECTATIONS["expectations"]()
 CORPUS, TARGETS, OUTCOMES = (EXPECTATIONS[name] for name in ("CORPUS", "TARGETS", "OUTCOMES"))
 STEPS = 12
 
-SAMPLE = ("quickstart.py", "trainer_class.py", "functions_package", "accumulation.py")
+SAMPLE = ("quickstart.py", "trainer_class.py", "functions_package")
 """Scripts that are proved with the normal tests, for two targets."""
 
 
@@ -158,19 +158,56 @@ def test_the_command_ports_a_script_and_says_with_its_status_what_is_left(tmp_pa
     assert printed.out == ""
 
 
+def test_the_command_writes_a_notebook_as_a_notebook(tmp_path):
+    place = tmp_path / "ported.ipynb"
+    assert main(["port", str(CORPUS / "shapes.ipynb"), "--to", "poptorch", "-o", str(place)]) == 0
+    before, after = (json.loads(path.read_text()) for path in (CORPUS / "shapes.ipynb", place))
+    assert [each["cell_type"] for each in after["cells"]] == [each["cell_type"] for each in before["cells"]]
+    assert (after["metadata"], after["nbformat"]) == (before["metadata"], before["nbformat"])
+    code = ["".join(each["source"]) for each in after["cells"] if each["cell_type"] == "code"]
+    assert code[0].startswith("%matplotlib inline\n")
+    assert any("poptorch.trainingModel(" in each for each in code)
+
+
+def test_the_tutorials_script_becomes_what_the_tutorial_shows():
+    """The calls of the published port, each of which has to be in ours."""
+    (file,) = [each for each in port_paths([CORPUS / "seed003"], Target.POPTORCH).files if each.is_changed]
+    made = [ast.unparse(node) for node in ast.walk(ast.parse(file.after)) if isinstance(node, ast.Call)]
+    for beginning in (
+        "poptorch.Options()",
+        "poptorch.DataLoader(options, train_dataset, batch_size=16, shuffle=True",
+        "poptorch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)",
+        "poptorch.trainingModel(ModelWithLoss(model, criterion), options=options, optimizer=optimizer)",
+        "training_model(data, labels)",
+        "poptorch.inferenceModel(model",
+        "torch.save(model.state_dict(), 'classifier.pth')",
+    ):
+        assert any(each.startswith(beginning) for each in made), beginning
+    for gone in (".to(", "zero_grad", "backward", "optimizer.step", "cuda"):
+        assert gone not in file.after
+
+
+TORCHRUN = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2"
+POPRUN = f"{Path(sys.executable).parent / 'poprun'} --num-instances=2 --num-replicas=2 {sys.executable}"
+
+
 @pytest.mark.long
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(("target", "launcher"), [("hpu", "torchrun"), ("popdist", "poprun")])
-def test_two_processes_train_as_two_processes_of_the_original_do(tmp_path, target, launcher):
-    expected = next(each for each in ALL if each.name == "ddp_function.py")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("name", "target", "before", "after"),
+    [
+        ("ddp_function.py", "hpu", "", ""),
+        ("ddp_function.py", "popdist", "", ""),
+        ("cosmic_tagger", "hpu", "run.compute_mode=CPU", "run.compute_mode=HPU"),
+    ],
+)
+def test_two_processes_train_as_two_processes_of_the_original_do(tmp_path, name, target, before, after):
+    expected = next(each for each in ALL if each.name == name)
     script = written(expected, target, tmp_path)
-    before = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 {CORPUS / expected.name}"
-    after = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 {script}"
-    if launcher == "poprun":
-        poprun = Path(sys.executable).parent / "poprun"
-        after = f"{poprun} --num-instances=2 --num-replicas=2 {sys.executable} {script}"
-    command = [sys.executable, "-m", "pilotage", "prove", "--before-command", before, "--after-command", after]
-    command += ["--steps", "8", "--picture", "off", "--json", str(tmp_path / "result.json")]
+    launcher = POPRUN if target == "popdist" else TORCHRUN
+    command = [sys.executable, "-m", "pilotage", "prove", "--steps", "8", "--picture", "off", "--json", "result.json"]
+    command += ["--before-command", f"{TORCHRUN} {CORPUS / expected.entry} {before}"]
+    command += ["--after-command", f"{launcher} {script} {after}"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (tmp_path / "result.json").is_file(), ran.stderr
     result = json.loads((tmp_path / "result.json").read_text())

@@ -128,8 +128,9 @@ def test_a_package_of_a_thousand_lines_is_ported_in_time(port, tmp_path):
         assert time.process_time() - began < 5.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["poptorch", "hpu"])
+@pytest.mark.parametrize(
+    "target", [pytest.param("hpu", marks=pytest.mark.slow), pytest.param("poptorch", marks=pytest.mark.long)]
+)
 def test_a_file_of_fifty_thousand_lines_ends_with_one_clear_line(port, tmp_path, target):
     path = tmp_path / "generated.py"
     functions = "".join(
