@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
@@ -14,6 +15,8 @@ from pilotage.porting.target import Target
 __all__ = ["RULE"]
 
 NAME = "single-instance"
+_ASKS_WHO = re.compile(r"getInstanceIndex|rank|is_main|is_master|primary", re.IGNORECASE)
+"""Conditions that already choose one process."""
 _LOGGERS = ("info", "warning", "debug", "error", "log")
 
 
@@ -48,8 +51,8 @@ def _guard(porting: Porting, source: Source, statement: ast.Expr) -> None:
     head = source.text[source.line_start(statement.lineno) : start]
     if head.strip() or ";" in source.line(statement.lineno).partition("#")[0]:
         return
-    parent = source.parents[statement]
-    if isinstance(parent, ast.If) and "getInstanceIndex" in source.segment(parent.test):
+    around = [each for each in source.ancestors(statement) if isinstance(each, ast.If)]
+    if any(_ASKS_WHO.search(source.segment(each.test)) for each in around):
         return
     indent, unit = indentation(source, statement), unit_of_indentation(source)
     porting.edit(source, start, start, f"if popdist.getInstanceIndex() == 0:\n{indent}{unit}", NAME)

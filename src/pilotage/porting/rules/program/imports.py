@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.sources.layout import lines_of
-from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import PROGRAMS
+from pilotage.porting.writing.import_places import import_place
 
 __all__ = ["RULE"]
 
@@ -28,25 +26,8 @@ def apply(porting: Porting) -> None:
             if re.search(rf"(?<![\w.]){re.escape(package)}\.\w", written) and package not in imported
         ]
         if lines:
-            offset, before, after = _place(source)
+            offset, before, after = import_place(source)
             porting.edit(source, offset, offset, f"{before}{''.join(lines)}{after}", NAME, first=True)
-
-
-def _place(source: Source) -> tuple[int, str, str]:
-    """After the imports at the top; the statement after them shows where they end."""
-    last: ast.stmt | None = None
-    for statement in source.tree.body:
-        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            last = statement
-        elif last is not None and not is_text:
-            break
-    if last is None:
-        first = source.tree.body[0] if source.tree.body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            return lines_of(source, first)[1], "\n", ""
-        return 0, "", "\n"
-    return lines_of(source, last)[1], "", ""
 
 
 RULE = Rule(

@@ -8,13 +8,22 @@ from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
 from pilotage.porting.rules.program.option_names import options_of_loader
+from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
+from pilotage.porting.writing.import_places import import_place
 from pilotage.porting.writing.signatures import argument_place, keyword_span
 
 __all__ = ["RULE"]
 
 NAME = "loader"
+_POPDIST_OPTIONS = """\
+def popdist_options():
+    options = popdist.poptorch.Options()
+    with torch.random.fork_rng():
+        options.randomSeed(42)  # all instances shuffle alike; the script's own seed stays
+    return options
+"""
 
 
 def apply(porting: Porting) -> None:
@@ -77,7 +86,7 @@ def _rename(porting: Porting, loader: Loader) -> None:
     porting.replace(source, call.func, "poptorch.DataLoader", NAME)
     options = options_of_loader(porting, loader)
     if options is None:
-        options = "popdist.poptorch.Options()" if porting.target is Target.POPDIST else "poptorch.Options()"
+        options = _own_options(porting, source)
         if any(step.accumulation is not None for step in loader.steps):
             porting.find(
                 source,
@@ -92,6 +101,16 @@ def _rename(porting: Porting, loader: Loader) -> None:
     for keyword in call.keywords:
         if keyword.arg in ("pin_memory", "pin_memory_device"):
             porting.edit(source, *keyword_span(source, call, keyword), "", NAME)
+
+
+def _own_options(porting: Porting, source: Source) -> str:
+    """Options for a loader that is made where the others are not known."""
+    if porting.target is not Target.POPDIST:
+        return "poptorch.Options()"
+    offset, before, _ = import_place(source)
+    if not any("def popdist_options" in each.text for each in porting.edits(source)):
+        porting.edit(source, offset, offset, f"{before}\n\n{_POPDIST_OPTIONS}", NAME)
+    return "popdist_options()"
 
 
 def _enlarge(porting: Porting, loader: Loader) -> None:

@@ -28,6 +28,8 @@ def apply(porting: Porting) -> None:
     for planned in porting.plan.steps:
         for site in porting.plan.site_of(planned):
             _make(porting, planned, site)
+        if planned.step.scope.method_of is not None:
+            _say_which_optimizer(porting, planned)
     pass_on(porting, porting.plan.training, NAME)
 
 
@@ -41,6 +43,19 @@ def pass_on(porting: Porting, placing: Placing, rule: str) -> None:
         for name, value in given.items():
             offset, text = argument_place(source, call, f"{name}={value}")
             porting.edit(source, offset, offset, text, rule)
+
+
+def _say_which_optimizer(porting: Porting, planned: PlannedStep) -> None:
+    """Guides give the wrapped model an optimizer of its own, which would then train instead of the script's."""
+    optimizer = ast.unparse(planned.step.optimizer)
+    porting.find(
+        planned.step.source,
+        planned.step.optimizer,
+        NAME,
+        Severity.NOTE,
+        f"The wrapped model gets {optimizer}, which makes the steps of this script. A new optimizer for the wrapped "
+        "model, as in some guides, would train with other settings than the script's.",
+    )
 
 
 def _once_starred(porting: Porting, source: object, offset: int, text: str) -> str:
