@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import assigned, path_of, reads
-from pilotage.porting.analysis.scopes import Function, Scope
+from pilotage.porting.analysis.code.flow import assigned, path_of, reads
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.analysis.steps import find_steps
 from pilotage.porting.project import Project

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pilotage.porting.analysis.names import Names
+from pilotage.porting.analysis.code.names import Names
 
 __all__ = ["KINDS", "TRAINING", "places_of"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import Origin, origins
 from pilotage.porting.analysis.evaluations import Evaluation, find_evaluations
-from pilotage.porting.analysis.flow import path_of
 from pilotage.porting.analysis.joint import Joint, joint_of
 from pilotage.porting.analysis.kinds import torch_name
 from pilotage.porting.analysis.lengths import drop_last_of, leaves_a_remainder
 from pilotage.porting.analysis.loaders import Loader, find_loaders
-from pilotage.porting.analysis.origins import Origin, origins
 from pilotage.porting.analysis.placing import Needs, Placing, Site
 from pilotage.porting.analysis.refusal import Refused
 from pilotage.porting.analysis.step import TrainingStep

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.names import Names
-from pilotage.porting.analysis.scopes import Function, Scope, Scopes
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.names import Names
+from pilotage.porting.analysis.code.scopes import Function, Scope, Scopes
 from pilotage.porting.sources.source import Source
 
 __all__ = ["CallSite", "Project"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pilotage.errors import PortingError
-from pilotage.porting.analysis.names import Names
+from pilotage.porting.analysis.code.names import Names
 from pilotage.porting.driver import port_texts
 from pilotage.porting.finding import Finding, Severity
 from pilotage.porting.places import TRAINING, places_of

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.porting.analysis.names import Names
+from pilotage.porting.analysis.code.names import Names
 from pilotage.porting.places import KINDS, places_of
 from pilotage.porting.sources.source import Source
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.kinds import torch_name
-from pilotage.porting.analysis.origins import origins
-from pilotage.porting.analysis.scopes import Function, Scope
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
 from pilotage.porting.sources.source import Source

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.iterations import iterations_around, within
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.iterations import iterations_around, within
+from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.kinds import Kind, is_module_class, kind_of
-from pilotage.porting.analysis.origins import origins
-from pilotage.porting.analysis.scopes import Function, Scope
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.analysis.trained import Trained
 from pilotage.porting.project import Project

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.flow import assigned, path_of
-from pilotage.porting.analysis.scopes import Function, Scope
+from pilotage.porting.analysis.code.flow import assigned, path_of
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.training_calls import walk_statements
 from pilotage.porting.project import Project
 from pilotage.porting.sources.layout import indentation, lines_of

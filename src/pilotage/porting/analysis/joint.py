@@ -6,12 +6,12 @@ import ast
 import keyword
 from dataclasses import dataclass, field
 
-from pilotage.porting.analysis.flow import assigned, path_of, uses
+from pilotage.porting.analysis.code.flow import assigned, path_of, uses
+from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.kinds import Kind, kind_of
 from pilotage.porting.analysis.losses import LossReading
-from pilotage.porting.analysis.origins import origins
 from pilotage.porting.analysis.refusal import Refused
-from pilotage.porting.analysis.scopes import Function, Scope
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.project import Project
 

@@ -6,9 +6,9 @@ import ast
 import re
 from enum import Enum
 
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.origins import Origin, origins
-from pilotage.porting.analysis.scopes import Function
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import Origin, origins
+from pilotage.porting.analysis.code.scopes import Function
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 

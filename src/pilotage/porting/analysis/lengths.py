@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.analysis.loaders import Loader
-from pilotage.porting.analysis.origins import origins
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 

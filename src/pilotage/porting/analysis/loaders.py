@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.iterations import iterated, iterations_around
+from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.evaluations import Evaluation
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.iterations import iterated, iterations_around
 from pilotage.porting.analysis.kinds import LOADER
-from pilotage.porting.analysis.origins import origins
-from pilotage.porting.analysis.scopes import Function, Scope
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source

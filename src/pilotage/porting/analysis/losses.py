@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from pilotage.porting.analysis.accumulation import division_by
-from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.analysis.kinds import torch_name
-from pilotage.porting.analysis.origins import origins
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.project import Project
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
-from pilotage.porting.analysis.flow import path_of, reads
+from pilotage.porting.analysis.code.flow import path_of, reads
+from pilotage.porting.analysis.code.iterations import iterations_around
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.insertion import Insertion, in_class, in_function, in_module
-from pilotage.porting.analysis.iterations import iterations_around
 from pilotage.porting.analysis.refusal import Refused
-from pilotage.porting.analysis.scopes import Function, Scope
 from pilotage.porting.project import CallSite, Project
 from pilotage.porting.sources.source import Source
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import assigned, path_of, reads, root_of, uses, writes
+from pilotage.porting.analysis.code.flow import assigned, path_of, reads, root_of, uses, writes
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.refusal import Refused
-from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.analysis.trained import Trained
 from pilotage.porting.analysis.training_calls import TrainingCall, is_training_only
 from pilotage.porting.project import Project

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from pilotage.porting.analysis.accumulation import Accumulation
-from pilotage.porting.analysis.scopes import Scope
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.training_calls import TrainingCall
 from pilotage.porting.sources.source import Source
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 
 from pilotage.porting.analysis.accumulation import Accumulation, accumulation_of
 from pilotage.porting.analysis.closures import calls_closure_once, closure_call
-from pilotage.porting.analysis.flow import assigned, path_of, reads
+from pilotage.porting.analysis.code.flow import assigned, path_of, reads
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.refusal import Refusal, Refused
 from pilotage.porting.analysis.regions import region_of
-from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.analysis.trained import Trained
 from pilotage.porting.analysis.training_calls import CallKind, TrainingCall, is_training_only, training_calls

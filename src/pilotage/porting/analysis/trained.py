@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from pilotage.porting.analysis.flow import path_of, uses
+from pilotage.porting.analysis.code.flow import path_of, uses
+from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.kinds import Kind, kind_of, torch_name
-from pilotage.porting.analysis.origins import origins
-from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.scopes import Function
 from pilotage.porting.analysis.kinds import Kind, kind_of
-from pilotage.porting.analysis.scopes import Function
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 

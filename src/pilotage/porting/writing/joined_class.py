@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.code.flow import assigned, path_of, uses
 from pilotage.porting.analysis.devices import without_moves
-from pilotage.porting.analysis.flow import assigned, path_of, uses
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit, apply_edits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.scopes import Function
+from pilotage.porting.analysis.code.scopes import Function
 from pilotage.porting.sources.source import Source
 
 __all__ = ["argument_place", "keyword_span", "parameter_place"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.code.flow import path_of
 from pilotage.porting.analysis.devices import is_device, moves
-from pilotage.porting.analysis.flow import path_of
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import PROGRAMS
 
@@ -82,12 +83,8 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 model = nn.Linear(8, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 offset = torch.zeros(1, device=device)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
         after="""\
 import torch
 import torch.nn.functional as F
@@ -97,12 +94,8 @@ device = torch.device("cpu")
 model = nn.Linear(8, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 offset = torch.zeros(1, device=device)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
     ),
     apply=apply,
 )

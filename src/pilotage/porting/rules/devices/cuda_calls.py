@@ -7,6 +7,7 @@ import ast
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import PROGRAMS
 
@@ -31,6 +32,7 @@ _WITHOUT_EFFECT = (
     "torch.cuda.reset_max_memory_allocated",
 )
 _CUDNN = ("torch.backends.cudnn", "torch.backends.cuda")
+_ENVIRONMENT = ".".join(("os", "environ"))
 _ELSEWHERE = ("torch.cuda.amp",)
 """Other rules convert these."""
 
@@ -75,7 +77,7 @@ def _is_setting(porting: Porting, source: Source, node: ast.Assign) -> bool:
         return True
     return (
         isinstance(target, ast.Subscript)
-        and porting.project.names[source].dotted(target.value) == "os.environ"
+        and porting.project.names[source].dotted(target.value) == _ENVIRONMENT
         and isinstance(target.slice, ast.Constant)
         and str(target.slice.value).startswith("CUDA_")
     )
@@ -98,12 +100,8 @@ torch.cuda.manual_seed(1)
 workers = 4 if torch.cuda.is_available() else 0
 model = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
         after="""\
 import torch
 import torch.nn.functional as F
@@ -112,12 +110,8 @@ from torch import nn
 workers = 4 if False else 0
 model = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
     ),
     apply=apply,
 )

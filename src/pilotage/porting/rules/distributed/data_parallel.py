@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.code.flow import path_of
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.rules.refusals.refusing import PLAIN_STEP
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import PROGRAMS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
 from pilotage.porting.sources.source import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.scopes import Function
+from pilotage.porting.analysis.code.scopes import Function
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule

@@ -7,7 +7,7 @@ import re
 
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.rules.refusals.refusing import PLAIN_STEP
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.sources.layout import indentation, unit_of_indentation
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target

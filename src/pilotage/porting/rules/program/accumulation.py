@@ -8,7 +8,7 @@ from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.rules.refusals.refusing import PLAIN_STEP
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.sources.layout import lines_of, unit_of_indentation
 from pilotage.porting.writing.dialect import PROGRAMS
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import assigned, root_of
+from pilotage.porting.analysis.code.flow import assigned, root_of
+from pilotage.porting.analysis.code.origins import Origin, origins
 from pilotage.porting.analysis.kinds import torch_name
-from pilotage.porting.analysis.origins import Origin, origins
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.analysis.training_calls import CallKind, TrainingCall
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 from pilotage.porting.writing.signatures import argument_place
@@ -116,13 +117,8 @@ RULE = Rule(
     "norm, and code that reads the norm are refused.",
     why="Gradients exist only inside of the program, so only the program can clip them.",
     example=Example(
-        before="""\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-model = nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        before=PLAIN_STEP
+        + """\
 for x, y in loader:
     optimizer.zero_grad()
     loss = F.mse_loss(model(x), y)

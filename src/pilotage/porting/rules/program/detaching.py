@@ -7,6 +7,7 @@ import ast
 from pilotage.porting.analysis.insertion import after_statement
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.sources.layout import unit_of_indentation
 from pilotage.porting.writing.dialect import POPTORCH
 
@@ -61,11 +62,9 @@ from torch.utils.data import DataLoader
 loader = DataLoader(dataset, batch_size=16, drop_last=True)
 model = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
+"""
+        + PLAIN_LOOP
+        + """\
 model.eval()
 with torch.no_grad():
     for x, y in loader:
@@ -80,11 +79,9 @@ from torch.utils.data import DataLoader
 loader = DataLoader(dataset, batch_size=16, drop_last=True)
 model = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
+"""
+        + PLAIN_LOOP
+        + """\
 training_model.detachFromDevice()
 model.eval()
 with torch.no_grad():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.rules.program.model_with_loss import is_joined
-from pilotage.porting.rules.refusals.refusing import PLAIN_STEP
 from pilotage.porting.writing.dialect import PROGRAMS, dialect_of
 
 __all__ = ["RULE"]

@@ -6,6 +6,7 @@ import re
 
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_LOOP, PLAIN_STEP
 from pilotage.porting.writing.dialect import PROGRAMS
 from pilotage.porting.writing.import_places import import_place
 
@@ -36,19 +37,7 @@ RULE = Rule(
     what="The package of the target is imported after the other imports.",
     why="The new code uses it.",
     example=Example(
-        before="""\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-model = nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+        before=PLAIN_STEP + PLAIN_LOOP,
         after="""\
 import torch
 import torch.nn.functional as F
@@ -57,12 +46,8 @@ import poptorch
 
 model = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
     ),
     apply=apply,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.devices import without_moves
 from pilotage.porting.analysis.evaluations import Evaluation
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.plan import PlannedEvaluation
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule

@@ -7,6 +7,7 @@ from pilotage.porting.analysis.loaders import Loader
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.rules.program.option_names import options_of_loader
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
@@ -147,12 +148,8 @@ from torch.utils.data import DataLoader
 model = nn.Linear(8, 1)
 loader = DataLoader(dataset, batch_size=16, shuffle=True)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
         after="""\
 import torch
 import torch.nn.functional as F
@@ -162,12 +159,8 @@ from torch.utils.data import DataLoader
 model = nn.Linear(8, 1)
 loader = poptorch.DataLoader(options, dataset, batch_size=16, shuffle=True, drop_last=True)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
         finds="it is left out",
     ),
     apply=apply,

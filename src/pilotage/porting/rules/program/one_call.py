@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.code.flow import uses
 from pilotage.porting.analysis.devices import without_moves
-from pilotage.porting.analysis.flow import uses
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule

@@ -8,6 +8,7 @@ from pilotage.porting.analysis.kinds import torch_name
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 from pilotage.porting.writing.signatures import argument_place, keyword_span
@@ -91,12 +92,8 @@ from torch import nn
 
 model = nn.Linear(8, 1)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
         after="""\
 import torch
 import torch.nn.functional as F
@@ -104,12 +101,8 @@ from torch import nn
 
 model = nn.Linear(8, 1)
 optimizer = poptorch.optim.AdamW(model.parameters(), lr=1e-3)
-for x, y in loader:
-    optimizer.zero_grad()
-    loss = F.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
-""",
+"""
+        + PLAIN_LOOP,
     ),
     apply=apply,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.flow import root_of
+from pilotage.porting.analysis.code.flow import root_of
 from pilotage.porting.analysis.insertion import Insertion, before_statement
 from pilotage.porting.analysis.loaders import Loader
 from pilotage.porting.analysis.placing import Site

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.insertion import after_statement, before_statement
 from pilotage.porting.analysis.kinds import Kind, kind_of
-from pilotage.porting.analysis.origins import origins
-from pilotage.porting.analysis.scopes import Scope
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import POPTORCH
 
@@ -116,13 +117,8 @@ RULE = Rule(
     what="A step of a schedule, and an assignment to param_groups, is followed by setOptimizer.",
     why="PopTorch reads the values of an optimizer only in setOptimizer; without it the schedule would have no effect.",
     example=Example(
-        before="""\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-model = nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        before=PLAIN_STEP
+        + """\
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
 for epoch in range(30):
     for x, y in loader:
@@ -132,13 +128,8 @@ for epoch in range(30):
         optimizer.step()
     scheduler.step()
 """,
-        after="""\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-model = nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        after=PLAIN_STEP
+        + """\
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
 for epoch in range(30):
     for x, y in loader:

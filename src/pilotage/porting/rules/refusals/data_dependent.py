@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.flow import assigned, reads
+from pilotage.porting.analysis.code.flow import assigned, reads
+from pilotage.porting.analysis.code.scopes import Function
 from pilotage.porting.analysis.kinds import is_module_class
-from pilotage.porting.analysis.scopes import Function
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.rules.refusals.refusing import PLAIN_STEP
+from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import PROGRAMS
 

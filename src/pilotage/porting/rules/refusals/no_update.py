@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pilotage.porting.rule import Example
-from pilotage.porting.rules.refusals.refusing import PLAIN_STEP, refusing
+from pilotage.porting.rules.plain_example import PLAIN_STEP
+from pilotage.porting.rules.refusals.refusing import refusing
 
 __all__ = ["RULE"]
 

@@ -7,17 +7,7 @@ from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
 from pilotage.porting.writing.dialect import PROGRAMS
 
-__all__ = ["PLAIN_STEP", "refusing"]
-
-PLAIN_STEP = """\
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-model = nn.Linear(8, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-"""
-"""How the examples of refusals begin."""
+__all__ = ["refusing"]
 
 
 def refusing(*, name: str, what: str, why: str, message: str, remedy: str, example: Example) -> Rule:

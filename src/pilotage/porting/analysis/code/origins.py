@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.flow import path_of
-from pilotage.porting.analysis.scopes import Function, Scope
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 

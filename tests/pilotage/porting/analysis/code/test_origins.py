@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.origins import origins
+from pilotage.porting.analysis.code.origins import origins
 
 
 def made(project, name: str, source: int = 0) -> list[str]:

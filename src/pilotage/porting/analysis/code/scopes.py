@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pilotage.porting.analysis.flow import path_of
+from pilotage.porting.analysis.code.flow import path_of
 from pilotage.porting.sources.source import Source
 
 __all__ = ["Function", "Scope", "Scopes"]
