@@ -12,7 +12,7 @@ from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
 from pilotage.porting.sources.source import Source
 
-__all__ = ["is_device", "moves", "without_moves"]
+__all__ = ["device_arguments", "is_device", "moves", "without_moves"]
 
 _NAMED_LIKE_A_DEVICE = re.compile(r"(^|[._])(device|dev|gpu|cuda|rank|local_rank|gpu_id|device_id)s?$", re.IGNORECASE)
 _DEVICE_TEXT = re.compile(r"(cuda|cpu|mps|xpu|hpu)(:\d+)?$")
@@ -47,6 +47,17 @@ def moves(project: Project, source: Source, node: ast.AST) -> Iterator[tuple[ast
             left = _without_device(project, source, each)
             if left is not None:
                 yield each, left
+
+
+def device_arguments(project: Project, source: Source, node: ast.AST) -> set[ast.AST]:
+    """The nodes of the devices that moves inside of a node name; they go with the moves."""
+    return {
+        each
+        for call, _ in moves(project, source, node)
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+        if is_device(project, source, argument)
+        for each in ast.walk(argument)
+    }
 
 
 def without_moves(project: Project, source: Source, node: ast.AST, rule: str) -> list[Edit]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pilotage.porting.analysis.code.flow import assigned, path_of, uses
 from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.analysis.code.scopes import Function, Scope
+from pilotage.porting.analysis.devices import device_arguments
 from pilotage.porting.analysis.kinds import Kind, kind_of
 from pilotage.porting.analysis.losses import LossReading
 from pilotage.porting.analysis.refusal import Refused
@@ -120,9 +121,12 @@ class _Planning:
         known: set[str] = set()
         found: list[tuple[str, ast.expr]] = []
         for node in self._nodes:
+            devices = device_arguments(self._project, self._source, node)
             bound_inside = assigned(node) if isinstance(node, ast.With | ast.If | ast.For) else set()
             first_bound: set[str] = set()
             for path, each, is_written in uses(node):
+                if each in devices:
+                    continue
                 if is_written:
                     first_bound.add(path)
                 elif path not in known and not (path in bound_inside and path in first_bound):
