@@ -133,11 +133,12 @@ def test_no_file_contains_a_path_of_a_developers_machine():
 def test_only_options_and_distributed_read_the_environment():
     reading = re.compile(r"\bos\.(environ|getenv|putenv)|from os import .*(environ|getenv)")
     readers = {label(path) for path in CORE if reading.search(path.read_text()) and "distributed" not in path.parts}
-    assert readers == {"src/pilotage/options/environment.py"}
+    # This one writes such a line into the scripts that it ports.
+    assert readers - {"src/pilotage/porting/rules/hpu/imports.py"} == {"src/pilotage/options/environment.py"}
 
 
 def test_only_some_folders_compare_device_names():
-    knowing = {"devices", "execution", "strategies", "compiler"}
+    knowing = {"devices", "execution", "strategies", "compiler", "porting"}
     assert not [label(path) for path in CORE if not knowing & set(path.parts) and compares_device_names(path)]
 
 

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from pilotage.porting.driver import port_paths, port_texts
 from pilotage.porting.target import Target
 
@@ -12,32 +10,6 @@ PATH = Path("script.py")
 
 def ported(text, *, at=PATH):
     return port_texts({at: text}, Target.HPU)
-
-
-def body(text):
-    """The port of a script that imports torch, without the imports."""
-    after = ported(f"import torch\n{text}").files[0].after
-    return "".join(
-        line for line in after.splitlines(keepends=True) if not line.startswith(("import ", "os.environ", "from "))
-    )
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("d = torch.device('cuda:1')\n", "d = torch.device('hpu')\n"),
-        ('d = torch.device("cuda", rank)\n', 'd = torch.device("hpu")\n'),
-        ('d = f"cuda:{rank}"\n', 'd = "hpu"\n'),
-        ("d = 'cuda:{}'.format(rank)\n", 'd = "hpu"\n'),
-        ("x = x.cuda(0, non_blocking=True)\n", 'x = x.to("hpu", non_blocking=True)\n'),
-        ("print('cuda is here')\n", "print('cuda is here')\n"),
-        ("'cuda'\n", "'cuda'\n"),
-        ("n = torch.cuda.device_count()\n", "n = torch.hpu.device_count()\n"),
-        ("if a:\n    torch.cuda.set_device(1)\n", "if a:\n    pass  # the launcher's variables select the card\n"),
-    ],
-)
-def test_devices_are_named_hpu_and_other_text_stays(before, after):
-    assert body(before) == after
 
 
 def test_the_mark_follows_on_the_same_line_where_statements_share_one():
@@ -67,22 +39,6 @@ def test_a_function_without_counterpart_is_left_to_do_by_hand_at_its_place():
     (finding,) = [each for each in report.findings if each.severity.is_left_to_do]
     assert (finding.where, finding.rule) == ("script.py:2:7", "hpu-names")
     assert "torch.cuda.nvtx.range_push" in finding.message
-
-
-def test_the_modes_of_a_program_stay_and_one_is_added(tmp_path):
-    (tmp_path / "config.py").write_text(
-        "from enum import Enum\n\n\nclass ComputeMode(Enum):\n    CPU   = 0\n    GPU   = 1\n    DPCPP = 2\n"
-    )
-    (tmp_path / "trainer.py").write_text(
-        "import torch\nfrom config import ComputeMode\n\n\ndef backend(mode):\n"
-        "    if mode == ComputeMode.CPU: return 'gloo'\n    elif mode == ComputeMode.GPU: return 'nccl'\n"
-    )
-    config, trainer = port_paths([tmp_path], Target.HPU).files
-    assert config.after.endswith("    DPCPP = 2\n    HPU   = 3\n")
-    assert trainer.after.endswith(
-        "    elif mode == ComputeMode.GPU: return 'nccl'\n    elif mode == ComputeMode.HPU: return 'hccl'\n"
-    )
-    assert "except ImportError:\n    pass" in trainer.after
 
 
 def test_requirements_that_would_replace_the_vendors_builds_are_named(tmp_path):
