@@ -12,7 +12,8 @@ import pytest
 from pilotage import engine
 
 ROOT = Path(__file__).parents[2]
-DROPINS = [ROOT / "dropins/src" / name for name in ("poptorch", "popdist", "habana_frameworks", "pilotage_dropins")]
+PACKAGES = ("poptorch", "popdist", "habana_frameworks", "pilotage_dropins")
+DROPINS = [*(ROOT / "dropins/src" / name for name in PACKAGES), ROOT / "dropins/fallback"]
 
 
 def imports_in(tree: ast.AST) -> set[tuple[str, str]]:
