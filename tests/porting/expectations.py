@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import socket
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,12 @@ class Expectation:
         plain = self.table.get("arguments", [])
         return list(self.table.get("port_arguments", {}).get(target, plain))
 
+    def variables(self) -> dict[str, str]:
+        """For the environment of a run; a port that is to be free is chosen each time."""
+        return {
+            name: _free_port() if value == "free" else value for name, value in self.table.get("variables", {}).items()
+        }
+
     def refusals(self, target: str) -> list[tuple[str, str]]:
         """Rules, and the text at which each refused place begins."""
         given = self.table.get("refusals", [])
@@ -67,6 +74,12 @@ class Expectation:
         ]
         assert len(found) == 1, (self.name, text, found)
         return found[0]
+
+
+def _free_port() -> str:
+    with socket.socket() as listening:
+        listening.bind(("localhost", 0))
+        return str(listening.getsockname()[1])
 
 
 def expectations() -> list[Expectation]:

@@ -63,7 +63,7 @@ def proved(nursery, expected, target, before, folder):
     """Run the port, and compare it with the original's run."""
     folder.mkdir()
     script = written(expected, target, folder)
-    variables = expected.table.get("variables")
+    variables = expected.variables()
     run = nursery.run(script, expected.arguments(target), folder, steps=STEPS, variables=variables)
     assert run.record.trained, "the port trained nothing"
     comparison = compare(before.record, run.record)
@@ -85,7 +85,7 @@ def prove_all(nursery, expected, targets, folder):
     targets = [each for each in targets if expected.outcome(each) == "same"]
     folder.joinpath("before").mkdir()
     script = original(expected, folder / "before")
-    variables = expected.table.get("variables")
+    variables = expected.variables()
     before = nursery.run(script, expected.arguments(), folder / "before", steps=STEPS, variables=variables)
     found = {each: proved(nursery, expected, each, before, folder / each) for each in targets}
     assert found == {each: ("same", None, expected.findings(each)) for each in targets}
