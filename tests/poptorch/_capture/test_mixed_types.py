@@ -12,6 +12,7 @@ from torch.nn import functional
 import poptorch
 
 HALF, FLOAT = torch.float16, torch.float32
+WIDE_INPUTS = pytest.param(HALF, FLOAT, marks=pytest.mark.long)
 
 
 class Calling(nn.Module):
@@ -47,7 +48,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize(("weights", "given"), [(FLOAT, HALF), (HALF, FLOAT)])
+@pytest.mark.parametrize(("weights", "given"), [(FLOAT, HALF), WIDE_INPUTS])
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_computes_in_the_type_of_its_input(name, weights, given):
     make, shape = LAYERS[name]
@@ -79,7 +80,7 @@ def test_running_statistics_keep_their_type(statistics):
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-@pytest.mark.parametrize(("weights", "given"), [(FLOAT, HALF), (HALF, FLOAT)])
+@pytest.mark.parametrize(("weights", "given"), [(FLOAT, HALF), WIDE_INPUTS])
 def test_recurrent_networks_compute_in_the_wider_type(kind, weights, given):
     torch.manual_seed(0)
     layer = kind(4, 3).to(weights)

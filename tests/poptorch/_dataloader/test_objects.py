@@ -84,7 +84,10 @@ def numbers_of(batch):
     return batch.number.tolist()
 
 
-COLLATIONS = [as_graphs, as_pair, as_record, as_dict, stacked]
+COLLATIONS = [
+    as_graphs,
+    *(pytest.param(each, marks=pytest.mark.long) for each in (as_pair, as_record, as_dict, stacked)),
+]
 
 
 def load(numbered, options, mode, collate, *, workers=0, **arguments):
