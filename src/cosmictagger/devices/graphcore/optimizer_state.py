@@ -12,7 +12,7 @@ from cosmictagger.configuration.choices import OptimizerKind
 
 SLOTS = {
     OptimizerKind.adam: {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"},
-    OptimizerKind.rmsprop: {"Accl2": "square_avg"},
+    OptimizerKind.rmsprop: {"Accl1": "square_avg"},
     OptimizerKind.sgd: {},
     OptimizerKind.lamb: {"Accl1": "exp_avg", "Accl2": "exp_avg_sq"},
 }
