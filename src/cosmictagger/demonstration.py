@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import sys
 import time
@@ -44,6 +45,8 @@ BAR = 30
 def main() -> int:
     """Run the demonstration; returns 1 if training did not learn to find cosmic rays."""
     began = time.perf_counter()
+    # Lines about programs would interrupt the table; what ran is printed at the end.
+    os.environ.setdefault("PILOTAGE_LOG_LEVEL", "WARNING")
     # Otherwise the run would resume from an earlier demonstration and start with trained weights.
     shutil.rmtree(FOLDER, ignore_errors=True)
     screen = _Screen()
@@ -70,10 +73,11 @@ def _runs(screen: _Screen) -> tuple[int, list[dict[str, float]]]:
     training = ("mode=train", *OPTIONS, "mode.optimizer.learning_rate=0.003", "run.aux_iterations=40")
     scores: list[dict[str, float]] = []
     for steps in (1, STEPS - 1):
+        if steps > 1:
+            screen.show_rows()
         if code := _quiet([*training, f"run.iterations={steps}"]) or _quiet(["mode=inference", *OPTIONS]):
             return code, scores
         scores.append(json.loads((FOLDER / "inference" / "report.json").read_text())["metrics"])
-        screen.show_rows()
     return _quiet(["mode=visualize", *OPTIONS, "mode.events=4"]), scores
 
 
@@ -94,7 +98,8 @@ def _print_results(scores: Sequence[dict[str, float]]) -> None:
     report = FOLDER / "report.json"
     if report.is_file():
         placement = json.loads(report.read_text())["placement"]
-        print(f"\nTrained on {placement['device']} by {placement['backend']}, tier {placement['tier']}.")
+        ran = f"{placement['backend']}, tier {placement['tier']}"
+        print(f"\nTrained on {placement['device']} by {ran}: {placement['reason']}.")
     print(f"Pictures: {FOLDER}/training.png and {FOLDER}/displays/event_0.png to event_3.png")
     print(f"Numbers: {FOLDER}/train_metrics.csv and test_metrics.csv; predictions: {FOLDER}/predictions.h5")
 

@@ -125,6 +125,12 @@ LAUNCHERS = {
 }
 
 
+@pytest.fixture(name="free_port")
+def unused_port():
+    """A port that nobody listens on."""
+    return free_port()
+
+
 def free_port():
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

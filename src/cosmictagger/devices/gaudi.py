@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pilotage
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.torch_device import TorchDevice
 from cosmictagger.errors import DeviceError
@@ -15,12 +16,19 @@ if TYPE_CHECKING:
     from cosmictagger.processes.process_group import Processes
 
 
+LOG_LEVEL = "TORCH_CPP_LOG_LEVEL"
+
+
 class GaudiDevice(TorchDevice):
     """A Gaudi card, real or emulated."""
 
     def environment(self, config: Configuration) -> dict[str, str]:
-        """Habana's package reads its execution mode when it is imported."""
-        return {"PT_HPU_LAZY_MODE": "1" if config.run.lazy_mode else "0"}
+        """Habana's package reads its execution mode when it is imported, and torch the level of its C++ log."""
+        mode = {"PT_HPU_LAZY_MODE": "1" if config.run.lazy_mode else "0"}
+        if pilotage.world_here().size == 1:
+            return mode
+        # Otherwise each process ends with warnings about hooks and timers that only CUDA's backend has.
+        return mode | {LOG_LEVEL: os.environ.get(LOG_LEVEL, "ERROR")}
 
     def exchange(self, world: World) -> tuple[str, str]:
         """HCCL exchanges gradients."""

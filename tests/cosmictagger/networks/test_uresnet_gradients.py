@@ -5,6 +5,8 @@ contiguous tensors.
 """
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +14,12 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+import pilotage
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.configuration.network import PRESETS
 from cosmictagger.data.downsampling import downsample_event
 from cosmictagger.data.generator.event import generate_event
+from cosmictagger.devices.engine import MarkedStep
 from cosmictagger.networks.uresnet import UResNet, build
 from cosmictagger.training.step import TrainingStep
 
@@ -59,9 +63,13 @@ def plain_loss(planes, labels):
 
 
 def gradient_of(network, loss):
-    """All gradients as one vector, without biases that normalisation cancels: theirs are zero except for rounding."""
     network.zero_grad()
     loss.backward()
+    return joined_gradient(network)
+
+
+def joined_gradient(network):
+    """All gradients as one vector, without biases that normalisation cancels: theirs are zero except for rounding."""
     cancelled = {f"{name}.conv.bias" for name, module in network.named_modules() if getattr(module, "norm", None)}
     named = [(name, each.grad) for name, each in network.named_parameters() if name not in cancelled]
     return torch.cat([gradient.double().flatten() for _, gradient in named])
@@ -110,3 +118,113 @@ def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downs
     options = replace(PRESETS[preset], depth=5) if downsample == 3 else PRESETS[preset]
     ours, plain = errors(plain_network, options, first_event(downsample))
     assert ours <= MOST * plain
+
+
+SMALL = {"depth": 3, "n_initial_filters": 4, "bottleneck_deepest": 16, "blocks_deepest_layer": 1, "blocks_per_layer": 1}
+STEP = 1024.0
+"""A learning rate so large that the change of a weight shows its gradient to all digits."""
+
+
+def shrunk(preset):
+    return replace(PRESETS[preset], **SMALL, blocks_final=min(1, PRESETS[preset].blocks_final))
+
+
+def gradient_on(device, network, image, label):
+    """The gradient as a device computes it: eagerly, or from one update of a program."""
+    step = TrainingStep(network, LossBalanceScheme.focal)
+    if device == "cpu":
+        return gradient_of(network, step(image, label)[1])
+    before = {name: each.detach().clone() for name, each in network.named_parameters()}
+    optimizer = torch.optim.SGD(network.parameters(), lr=STEP)
+    program = pilotage.training(MarkedStep(network, LossBalanceScheme.focal, 1), optimizer, backend="cpu", tier="graph")
+    program(image, label)
+    for name, each in network.named_parameters():
+        each.grad = (before[name].double() - each.detach().double()).div(STEP).to(each.dtype)
+    cancelled = {f"{name}.conv.bias" for name, module in network.named_modules() if getattr(module, "norm", None)}
+    return torch.cat(
+        [each.grad.double().flatten() for name, each in network.named_parameters() if name not in cancelled]
+    )
+
+
+def errors_on(device, layout, preset, plain_network):
+    options = shrunk(preset)
+    torch.manual_seed(0)
+    ours = build(options) if layout == "channels_last" else UResNet(options)
+    weights = {name: each.clone() for name, each in ours.state_dict().items()}
+    image, label = (torch.from_numpy(each).unsqueeze(0) for each in generated_event(4))
+    truth, plain = (
+        plain_gradient(plain_network, options, weights, image, label, kind) for kind in (torch.float64, torch.float32)
+    )
+    found = gradient_on(device, ours.train(), image, label)
+    return tuple(float((each - truth).norm() / truth.norm()) for each in (found, plain))
+
+
+EVERYWHERE = [
+    pytest.param(
+        preset, device, layout, threads, marks=[] if (preset, device) == ("a21", "program") else [pytest.mark.long]
+    )
+    for preset in PRESETS
+    for device in ("cpu", "program")
+    for layout in ("channels_last", "contiguous")
+    for threads in (1, 2)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("preset", "device", "layout", "threads"), EVERYWHERE, indirect=["threads"])
+def test_every_network_layout_and_device_is_about_as_close_to_float64(preset, device, layout, threads, plain_network):
+    ours, plain = errors_on(device, layout, preset, plain_network)
+    assert ours <= MOST * plain
+
+
+ON_A_CARD = """
+import sys
+import torch
+import habana_frameworks.torch.core
+from cosmictagger.configuration.choices import LossBalanceScheme
+from cosmictagger.networks.uresnet import UResNet, build
+from cosmictagger.training.step import TrainingStep
+
+torch.set_num_threads(int(sys.argv[2]))
+cases = torch.load(sys.argv[1], weights_only=False)
+for case in cases:
+    network = (build if case["layout"] == "channels_last" else UResNet)(case["options"])
+    network.load_state_dict(case["weights"])
+    step = TrainingStep(network, LossBalanceScheme.focal).to("hpu")
+    _, loss = step(case["image"].to("hpu"), case["label"].to("hpu"))
+    loss.backward()
+    case["gradients"] = {name: each.grad.cpu() for name, each in network.named_parameters()}
+torch.save([case["gradients"] for case in cases], sys.argv[1])
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_network_and_layout_is_about_as_close_to_float64_on_a_gaudi(threads, plain_network, tmp_path):
+    """The emulated card, in a process of its own."""
+    image, label = (torch.from_numpy(each).unsqueeze(0) for each in generated_event(4))
+    cases = []
+    for preset in PRESETS:
+        for layout in ("channels_last", "contiguous"):
+            torch.manual_seed(0)
+            options = shrunk(preset)
+            weights = UResNet(options).state_dict()
+            cases.append({"options": options, "layout": layout, "weights": weights, "image": image, "label": label})
+    path = tmp_path / "cases.pt"
+    torch.save(cases, path)
+    (tmp_path / "card.py").write_text(ON_A_CARD)
+    command = [sys.executable, str(tmp_path / "card.py"), str(path), str(threads)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    for case, gradients in zip(cases, torch.load(path, weights_only=True), strict=True):
+        options, weights = case["options"], case["weights"]
+        truth, plain = (
+            plain_gradient(plain_network, options, weights, image, label, kind)
+            for kind in (torch.float64, torch.float32)
+        )
+        network = UResNet(options)
+        for name, each in network.named_parameters():
+            each.grad = gradients[name]
+        found, expected = (float((each - truth).norm()) for each in (joined_gradient(network), plain))
+        assert found <= MOST * expected, (options.name, case["layout"])

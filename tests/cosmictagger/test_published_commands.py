@@ -1,0 +1,257 @@
+"""Commands of the published ports and of our own pages, with only sizes and data paths changed."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cosmictagger.command import main
+from cosmictagger.data.generator.file import generate_file
+
+ROOT = Path(__file__).parents[2]
+SIZES = {
+    "network.depth": "1",
+    "network.n_initial_filters": "2",
+    "network.bottleneck_deepest": "4",
+    "network.blocks_deepest_layer": "1",
+    "data.downsample": "6",
+    "data.workers": "1",
+    "run.iterations": "2",
+    "run.saver": "false",
+}
+"""Small enough for any machine; the rest of a command stays."""
+
+GRAPHCORE = (
+    "{words} mode=train run.id=bfloat16_2x10_1 run.distributed=False data.data_directory={data} framework=torch "
+    "run.compute_mode={device} run.minibatch_size={batch} run.iterations=10 run.precision=3"
+)
+A21 = (
+    "--config-name=a21 mode=train run.id=01 run.distributed={distributed} data=real data.data_directory={data} "
+    "framework=torch run.compute_mode={device} run.precision={precision}"
+)
+POPRUN = (
+    "poprun -vv --num-instances={n} --num-replicas={n} --executable-cache-path=$PYTORCH_CACHE_DIR python bin/exec.py "
+)
+MPIRUN = (
+    "mpirun -n 2 --bind-to core --map-by slot:PE=1 --rank-by core --report-bindings --allow-run-as-root "
+    "--oversubscribe python bin/exec.py "
+)
+OTHER_HOSTS = (
+    "mpirun -v --allow-run-as-root --bind-to none --report-bindings -np 2 --mca btl_tcp_if_include lo "
+    "-H localhost:2 -x MASTER_ADDR -x MASTER_PORT -x HCCL_SOCKET_IFNAME=lo -x HCCL_OVER_TCP=1 -x LOG_LEVEL_ALL=3 "
+    "python bin/exec.py "
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Files with the names of the published data set."""
+    folder = tmp_path_factory.mktemp("events")
+    for name in ("cosmic_tagging_train", "cosmic_tagging_test", "cosmic_tagging_light", "A", "B"):
+        if name == "cosmic_tagging_train":
+            first = generate_file(folder / f"{name}.h5", events=4, seed=1)
+        else:
+            shutil.copy(first, folder / f"{name}.h5")
+    return folder
+
+
+@pytest.fixture
+def launch(tmp_path, data):
+    """Runs a command line in an empty folder."""
+
+    def run(command, **places):
+        words = shlex.split(os.path.expandvars(small(command.format(data=data, **places))))
+        if shutil.which(words[0]) is None and words[0] not in ("python", "poprun"):
+            pytest.skip(f"there is no {words[0]} here")
+        variables = {"PYTORCH_CACHE_DIR": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1"}
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        words = [str(tmp_path / "cache") if word == "$PYTORCH_CACHE_DIR" else word for word in words]
+        words = [word.replace("$PYTORCH_CACHE_DIR", str(tmp_path / "cache")) for word in words]
+        words = [str(ROOT / word) if word == "bin/exec.py" else word for word in words]
+        known = os.environ | variables | {"PATH": path, "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        ran = subprocess.run(words, capture_output=True, text=True, env=known, cwd=tmp_path, timeout=280)
+        assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+        return ran.stdout + ran.stderr
+
+    return run
+
+
+def small(command):
+    """The command with small sizes in place of its own."""
+    kept = [word for word in command.split(" ") if word.partition("=")[0] not in SIZES]
+    return " ".join([*kept, *(f"{name}={value}" for name, value in SIZES.items())])
+
+
+def placement(folder, network):
+    report = json.loads((folder / "output" / "torch" / network / "report.json").read_text())
+    assert report["global_step"] == 2
+    return report["placement"]
+
+
+# Section "Graphcore": one process, and poprun with one instance for each replica
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("device", "batch"), [("IPU", 2), ("CPU", 1)])
+def test_a_single_process_of_the_graphcore_port(launch, tmp_path, device, batch):
+    launch(GRAPHCORE, words="python bin/exec.py", device=device, batch=batch)
+    found = placement(tmp_path, "uresnet/bfloat16_2x10_1")
+    assert found["precision"].startswith("float16 activations")
+    assert found["problems"] == []
+
+
+@pytest.mark.slow
+def test_two_instances_in_float16_keep_equal_weights(launch, tmp_path):
+    launch(POPRUN.format(n=2) + A21, device="IPU", distributed="False", precision=3)
+    found = placement(tmp_path, "A21/01")
+    assert found["precision"] == "float16 activations, float16 weights"
+    assert found["exchange"] == "mean over 2 replicas by popdist; weights equal everywhere after step 1, 2"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("instances", [1, 4])
+def test_other_numbers_of_instances_of_the_graphcore_ports(launch, tmp_path, instances):
+    command = GRAPHCORE if instances == 4 else A21 + " run.minibatch_size={batch} {words}"
+    words = POPRUN.format(n=instances) if instances == 4 else ""
+    command = command if instances == 4 else POPRUN.format(n=instances) + command
+    launch(command, words=words, device="IPU", batch=4, distributed="False", precision=3)
+    found = placement(tmp_path, "uresnet/bfloat16_2x10_1" if instances == 4 else "A21/01")
+    assert found["instances"] == instances
+
+
+# Section "Habana": one card, five runs at once, and mpirun
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("device", ["HPU", "CPU"])
+def test_a_single_process_of_the_habana_port(launch, tmp_path, device):
+    launch("python bin/exec.py " + A21 + " hydra/job_logging=disabled", device=device, distributed="False", precision=3)
+    assert placement(tmp_path, "A21/01")["precision"] == "float16 activations, float32 weights, loss scaling"
+
+
+@pytest.mark.long
+def test_the_habana_port_on_the_light_file(launch, tmp_path):
+    launch(
+        "python bin/exec.py mode=train run.id=200 framework=torch run.compute_mode=HPU run.distributed=False "
+        "data.data_directory={data} data.file=cosmic_tagging_light.h5 data.aux_file=cosmic_tagging_light.h5"
+    )
+    assert placement(tmp_path, "uresnet/200")["device"] == "hpu:0 (Gaudi, emulated on the CPU)"
+
+
+def accepts_rank_by_core():
+    """Open MPI 5 no longer knows ``--rank-by core``."""
+    if shutil.which("mpirun") is None:
+        pytest.skip("there is no mpirun here")
+    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
+    return bool(re.search(r"Open MPI\) [1-4]\.", said))
+
+
+@pytest.mark.slow
+def test_cards_under_mpirun_that_share_a_network_end_without_warnings(launch, tmp_path):
+    command = MPIRUN if accepts_rank_by_core() else MPIRUN.replace("--rank-by core ", "")
+    said = launch(command + A21, device="HPU", distributed="True", precision=3)
+    found = placement(tmp_path, "A21/01")
+    assert found["exchange"] == "mean over 2 replicas by hccl; weights equal everywhere after step 1, 2"
+    assert "hooks" not in said
+    assert "Time stats" not in said
+
+
+@pytest.mark.long
+def test_cards_under_mpirun_that_train_for_themselves(launch, tmp_path):
+    command = MPIRUN if accepts_rank_by_core() else MPIRUN.replace("--rank-by core ", "")
+    said = launch(command + A21, device="HPU", distributed="False", precision=3)
+    assert said.count("each of them works for itself") == 2
+    assert placement(tmp_path, "A21/01")["instances"] == 1
+    assert placement(tmp_path, "A21/01/process_1")["instances"] == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("precision", [0, 2])
+def test_other_precisions_and_hosts_of_the_habana_ports(launch, tmp_path, precision, monkeypatch, free_port):
+    monkeypatch.setenv("MASTER_PORT", str(free_port))
+    launch(OTHER_HOSTS + A21, device="HPU", distributed="True", precision=precision)
+    assert placement(tmp_path, "A21/01")["instances"] == 2
+
+
+# Our own pages
+
+
+def commands_of(page):
+    """The commands in a page's code blocks, with continued lines joined, and the commands in its tables."""
+    text = (ROOT / "docs" / page).read_text()
+    blocks = re.findall(r"```(?:bash)?\n(.*?)```", text, re.DOTALL)
+    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.replace("\\\n", " ").split("\n")]
+    lines += re.findall(r"\| `((?:srun|torchrun|mpirun|mpiexec|poprun) [^`]*)`", text)
+    wanted = ("cosmictagger ", "python bin/exec.py ", "mpirun ", "poprun ", "srun ", "torchrun ", "mpiexec ")
+    return [line for line in lines if line.startswith(wanted)]
+
+
+PAGES = (
+    "cosmictagger.md",
+    "cosmictagger-events.md",
+    "cosmictagger-gaudi.md",
+    "cosmictagger-graphcore.md",
+    "cosmictagger-popdist.md",
+    "cosmictagger-slurm.md",
+)
+COMMANDS = [(page, command) for page in PAGES for command in commands_of(page)]
+
+
+def test_the_pages_have_commands():
+    assert len(COMMANDS) >= 18
+    assert {page for page, _ in COMMANDS} == set(PAGES) - {"cosmictagger-events.md"}
+
+
+def resized(command, data):
+    """A page's command with small sizes, few processes on one host, and the test's data."""
+    words = command.replace("…", "mode=train run.id=many network=a21 data=synthetic run.minibatch_size=2")
+    words = re.sub(r"data\.data_directory=\S+", f"data.data_directory={data}", words.replace("DIR/", f"{data}/"))
+    words = re.sub(r"data\.(aux_)?events=\d+", lambda found: f"data.{found[1] or ''}events=4", words)
+    for pattern, value in (
+        (r"(mpirun|mpiexec) -n \d+", r"\1 -n 2"),
+        (r"-ppn \d+", ""),
+        (r"PE=\d+", "PE=1"),
+        (r"--bind-to core --map-by \S+", "--bind-to none"),
+        (r"--nnodes \d+ --nproc-per-node \d+ --rdzv-endpoint \S+", "--nproc-per-node 2 --master-port {port}"),
+        (r"--nproc-per-node 8", "--nproc-per-node 2"),
+        (r"--nodes \d+ --ntasks-per-node \d+ --gpus-per-task \d+", "--ntasks 2"),
+        (r"--host \S+ --num-instances \d+", "--num-instances=2 --num-replicas=2"),
+        (r"MASTER_ADDR=\S+", "MASTER_ADDR=127.0.0.1"),
+        (r"MASTER_PORT=\d+", "MASTER_PORT={port}"),
+        (r"run\.minibatch_size=\d+", "run.minibatch_size=4"),
+        (r"\$SLURM_JOB_NAME", "job"),
+    ):
+        words = re.sub(pattern, value, words)
+    return words
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", sorted({page for page, _ in COMMANDS}))
+def test_the_commands_of_a_page_run_in_their_order(page, launch, data, tmp_path, monkeypatch, capsys, free_port):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MASTER_PORT", str(free_port))
+    for command in commands_of(page):
+        words = resized(command, data).replace("{port}", str(free_port))
+        kind = words.split()[0]
+        if "compute_mode=GPU" in words or (kind in ("srun", "mpiexec", "mpirun") and shutil.which(kind) is None):
+            # A card, or a launcher that this machine does not have.
+            continue
+        if kind in ("cosmictagger", "python") and "compute_mode=HPU" not in words:
+            given = shlex.split(small(words))[1 if kind == "cosmictagger" else 2 :]
+            assert main(without_sizes_of_other_modes(given)) == 0, capsys.readouterr().err
+        else:
+            if kind == "mpirun":
+                words = words.replace("mpirun", "mpirun --oversubscribe --allow-run-as-root", 1)
+            launch(words.replace("{", "{{").replace("}", "}}"))
+
+
+def without_sizes_of_other_modes(words):
+    """Only training counts a number of iterations this small: the other modes read all events."""
+    return [word for word in words if not (word == "run.iterations=2" and "mode=visualize" in words)]
