@@ -161,7 +161,11 @@ def errors_on(device, layout, preset, plain_network):
 
 EVERYWHERE = [
     pytest.param(
-        preset, device, layout, threads, marks=[] if (preset, device) == ("a21", "program") else [pytest.mark.long]
+        preset,
+        device,
+        layout,
+        threads,
+        marks=[] if (preset, device, threads) == ("a21", "program", 1) else [pytest.mark.long],
     )
     for preset in PRESETS
     for device in ("cpu", "program")
