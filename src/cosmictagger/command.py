@@ -49,6 +49,10 @@ def main(words: Sequence[str] | None = None, *, console: bool = True) -> int:
     except (CosmicTaggerError, pilotage.PilotageError) as error:
         print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # The reader, such as head, has seen enough; Python would complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt as interrupt:
         print("; ".join(filter(None, ("cosmictagger: interrupted", str(interrupt)))), file=sys.stderr)
         return 130
