@@ -36,6 +36,10 @@ _TAKEN = {
 _OF_TENSORS = {"shape", "dtype", "device", "T", "grad", "data", "ndim", "requires_grad", "size"}
 
 
+_FROM_PYTHON = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.LongTensor", "torch.FloatTensor")
+"""Functions that make tensors from Python's and numpy's values."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Input:
     """One argument of forward."""
@@ -155,6 +159,7 @@ class _Planning:
         is_called = self._is_called(path)
         if owner is scope and self._is_bound_in_step(path) and not is_called:
             self._refuse_counters(path, node)
+            self._refuse_python_data(path, node)
             return "input"
         if is_called or kind_of(self._project, self._source, node) is Kind.MODULE:
             return "dependency"
@@ -218,6 +223,14 @@ class _Planning:
             raise Refused(self._source, node, "changing-value", path)
         if isinstance(target, ast.Tuple) and path_of(target.elts[0]) == path and "enumerate" in ast.unparse(loop.iter):
             raise Refused(self._source, node, "changing-value", path)
+
+    def _refuse_python_data(self, path: str, node: ast.expr) -> None:
+        """What a tensor is made from in the step is no tensor, and each value would be another program."""
+        for each in self._source.ancestors(node):
+            if isinstance(each, ast.stmt):
+                return
+            if self._project.names[self._source].calls(each) in _FROM_PYTHON:
+                raise Refused(self._source, node, "changing-value", path)
 
     def _refuse_changing(self, path: str, node: ast.expr, owner: Scope) -> None:
         """A number that an outer loop changes would be fixed when the program is made."""
