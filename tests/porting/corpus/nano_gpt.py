@@ -6,8 +6,8 @@ import torch.nn as nn
 from torch.nn import functional as F
 
 # -----------------------------------------------------------------------------
-batch_size = 4
-block_size = 8
+batch_size = 5
+block_size = 7
 max_iters = 8
 eval_interval = 4
 eval_iters = 2
@@ -26,11 +26,12 @@ stoi = {ch: i for i, ch in enumerate(chars)}
 data = torch.tensor([stoi[c] for c in text], dtype=torch.long)
 n = int(0.9 * len(data))
 train_data, val_data = data[:n], data[n:]
+sampling = torch.Generator().manual_seed(1337)
 
 
 def get_batch(split):
     data = train_data if split == 'train' else val_data
-    ix = torch.randint(len(data) - block_size, (batch_size,))
+    ix = torch.randint(len(data) - block_size, (batch_size,), generator=sampling)
     x = torch.stack([data[i:i + block_size] for i in ix])
     y = torch.stack([data[i + 1:i + block_size + 1] for i in ix])
     x, y = x.to(device), y.to(device)

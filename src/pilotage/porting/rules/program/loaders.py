@@ -21,8 +21,9 @@ NAME = "loader"
 _POPDIST_OPTIONS = """\
 def popdist_options():
     options = popdist.poptorch.Options()
-    with torch.random.fork_rng():
-        options.randomSeed(42)  # all instances shuffle alike; the script's own seed stays
+    if popdist.isPopdistEnvSet():
+        with torch.random.fork_rng():
+            options.randomSeed(42)  # all instances shuffle alike; the script's own seed stays
     return options
 """
 

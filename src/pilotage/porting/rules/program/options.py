@@ -43,8 +43,9 @@ def _made(porting: Porting, options: ScopeOptions) -> list[str]:
         "if popdist.isPopdistEnvSet():",
         f"{unit}popdist.init()",
         f"{options.name} = popdist.poptorch.Options()",
-        "with torch.random.fork_rng():",
-        f"{unit}{options.name}.randomSeed(42)  # all instances shuffle alike; the script's own seed stays",
+        "if popdist.isPopdistEnvSet():",
+        f"{unit}with torch.random.fork_rng():",
+        f"{unit}{unit}{options.name}.randomSeed(42)  # all instances shuffle alike; the script's own seed stays",
     ]
 
 

@@ -40,7 +40,7 @@ def test_poptorch_gets_a_joined_module_and_options():
 def test_popdist_gets_options_of_the_instance_and_leaves_the_scripts_seed():
     after = ported(TEXT, Target.POPDIST)
     assert "if popdist.isPopdistEnvSet():\n    popdist.init()\noptions = popdist.poptorch.Options()\n" in after
-    assert "with torch.random.fork_rng():\n    options.randomSeed(42)" in after
+    assert "    with torch.random.fork_rng():\n        options.randomSeed(42)" in after
 
 
 def test_a_long_call_gets_one_argument_in_each_line():
