@@ -97,7 +97,7 @@ class Plan:
         )
 
     def _class_name(self, step: TrainingStep) -> str:
-        taken = {node.name for node in ast.walk(step.source.tree) if isinstance(node, ast.ClassDef)}
+        taken = {node.name for node in step.source.nodes if isinstance(node, ast.ClassDef)}
         taken |= {each.class_name for each in self.steps if each.step.source is step.source}
         name, number = "ModelWithLoss", 2
         while name in taken:

@@ -128,7 +128,7 @@ class Project:
         if self._callers is None:
             self._callers = defaultdict(list)
             for source in self.sources:
-                for node in ast.walk(source.tree):
+                for node in source.nodes:
                     if isinstance(node, ast.Call):
                         self._note_call(source, node)
         return self._callers[function]

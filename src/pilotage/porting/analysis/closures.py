@@ -20,7 +20,7 @@ def closure_call(project: Project, scope: Scope) -> ast.Call | None:
     """The call of ``step`` that a function is given to."""
     if not isinstance(scope.node, Function):
         return None
-    for node in ast.walk(scope.source.tree):
+    for node in scope.source.nodes:
         is_step = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step"
         if is_step and isinstance(node, ast.Call) and any(path_of(each) == scope.node.name for each in node.args):
             return node

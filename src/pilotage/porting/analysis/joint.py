@@ -238,9 +238,7 @@ class _Planning:
             if isinstance(loop, ast.For | ast.While) and loop is not self._step.loop and path in assigned(loop):
                 raise Refused(self._source, node, "changing-value", path)
         if owner.node is self._source.tree and owner is not self._scope:
-            names = [
-                each for each in ast.walk(self._source.tree) if isinstance(each, ast.Global) and path in each.names
-            ]
+            names = [each for each in self._source.nodes if isinstance(each, ast.Global) and path in each.names]
             if names:
                 raise Refused(self._source, node, "changing-value", path)
 

@@ -45,7 +45,7 @@ def find_loaders(project: Project, steps: Iterable[TrainingStep], evaluations: I
             read.setdefault(origin.node, []).append(evaluation)
     found = []
     for source in project.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call) and project.names[source].calls(node) == LOADER:
                 found.append(
                     Loader(

@@ -28,7 +28,7 @@ def fill_empty_blocks(porting: Porting, source: Source) -> None:
         for edit in porting.edits(source)
         if edit.text.strip() and not any(start < edit.start < end for start, end in gone)
     ]
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if node in removed or isinstance(node, ast.Module):
             continue
         for name in ("body", "orelse", "finalbody"):
@@ -46,7 +46,7 @@ def _remove_empty_conditions(porting: Porting, source: Source) -> None:
         is_changed = False
         removed = porting.removed(source)
         written = [edit.start for edit in porting.edits(source) if edit.text.strip()]
-        for node in ast.walk(source.tree) if removed else ():
+        for node in source.nodes if removed else ():
             if isinstance(node, ast.If) and node not in removed and not node.orelse and set(node.body) <= removed:
                 start, end = lines_of(source, node)
                 if not any(start <= each < end for each in written):

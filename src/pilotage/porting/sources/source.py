@@ -35,8 +35,10 @@ class Source:
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
+        self.nodes = list(ast.walk(self.tree))
+        """Every node, walked once."""
         self.parents: dict[ast.AST, ast.AST] = {
-            child: parent for parent in ast.walk(self.tree) for child in ast.iter_child_nodes(parent)
+            child: parent for parent in self.nodes for child in ast.iter_child_nodes(parent)
         }
 
     @property

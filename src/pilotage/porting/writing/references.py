@@ -14,7 +14,7 @@ def reference(project: Project, source: Source, owner: Source, name: str) -> tup
     """The text for a class of another script, and an import to add after a statement; None if it is out of reach."""
     if source is owner:
         return name, None, ""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             if project.module(source, module) is owner:

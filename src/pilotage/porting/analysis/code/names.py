@@ -27,7 +27,7 @@ class Names:
     def __init__(self, source: Source) -> None:
         self.imported: dict[str, str] = {}
         """Local names, and what they stand for; relative imports begin with dots."""
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     name = alias.name if alias.asname else alias.name.split(".")[0]

@@ -23,7 +23,7 @@ def apply(porting: Porting) -> None:
         return
     for source in porting.project.sources:
         moved = {each for call, _ in moves(porting.project, source, source.tree) for each in ast.walk(call)}
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and _chooses(porting, source, node.value):
                 path = path_of(node.targets[0])
                 if path is not None:
@@ -52,7 +52,7 @@ def _convert(porting: Porting, source: Source, statement: ast.Assign, path: str,
         and node not in removed
         and not _defines(source, node, path)
         and porting.project.scope_of(source, node).resolve(path) is owner
-        for node in ast.walk(source.tree)
+        for node in source.nodes
     )
     if not is_used:
         porting.remove(source, statement, NAME)

@@ -43,7 +43,7 @@ def apply(porting: Porting) -> None:
         return
     for source in porting.project.sources:
         names = porting.project.names[source]
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call):
                 _call(porting, source, node, names.dotted(node.func) or "")
             elif isinstance(node, ast.Assign) and _is_setting(porting, source, node):

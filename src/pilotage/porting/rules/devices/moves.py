@@ -21,7 +21,7 @@ def apply(porting: Porting) -> None:
     if not porting.has_work:
         return
     for source in porting.project.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return | ast.AugAssign):
                 _strip(porting, source, node)
             elif isinstance(node, ast.If | ast.While):

@@ -27,7 +27,7 @@ def apply(porting: Porting) -> None:
     if not porting.has_work or not any(is_parallel(porting, source) for source in porting.project.sources):
         return
     for source in porting.project.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call) and porting.project.names[source].calls(node) in WRAPPERS and node.args:
                 _unwrap(porting, source, node)
             elif isinstance(node, ast.Attribute) and node.attr == "module" and _is_wrapped(porting, source, node):
@@ -37,7 +37,7 @@ def apply(porting: Porting) -> None:
 
 def is_parallel(porting: Porting, source: Source) -> bool:
     """Whether a script wraps a model for several GPUs."""
-    return any(porting.project.names[source].calls(node) in WRAPPERS for node in ast.walk(source.tree))
+    return any(porting.project.names[source].calls(node) in WRAPPERS for node in source.nodes)
 
 
 def _is_wrapped(porting: Porting, source: Source, node: ast.Attribute) -> bool:

@@ -34,7 +34,7 @@ def apply(porting: Porting) -> None:
     answers = _INSTANCES if porting.target is Target.POPDIST else _ALONE
     for source in porting.project.sources:
         names = porting.project.names[source]
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             name = names.calls(node) or ""
             if isinstance(node, ast.Call) and name.startswith("torch.distributed."):
                 _call(porting, source, node, name.removeprefix("torch.distributed."), answers)

@@ -26,7 +26,7 @@ def apply(porting: Porting) -> None:
         if keyword is not None and _is_distributed(porting, loader.source, keyword.value):
             _shuffle(porting, loader.source, loader.call, _shuffles(porting, loader.source, keyword.value))
     for source in porting.project.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if porting.project.names[source].calls(node) in _SAMPLER:
                 porting.replace(source, node, "None", NAME)
             elif _sets_epoch(porting, source, node):

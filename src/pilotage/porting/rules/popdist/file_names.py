@@ -22,7 +22,7 @@ def apply(porting: Porting) -> None:
     if not porting.has_work:
         return
     for source in porting.project.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call) and node.args and _writes(porting, source, node):
                 porting.replace(source, node.args[0], _named(source, node.args[0]), NAME)
 

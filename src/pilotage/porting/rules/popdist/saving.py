@@ -26,7 +26,7 @@ def apply(porting: Porting) -> None:
         return
     for source in porting.project.sources:
         removed = porting.removed(source)
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Expr) and node not in removed and _is_for_one(porting, source, node.value):
                 _guard(porting, source, node)
 

@@ -39,7 +39,7 @@ def _remove_maker(porting: Porting, source: Source, path: str) -> None:
     removed = {node for statement in porting.removed(source) for node in ast.walk(statement)}
     makers = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Assign)
         and path_of(node.targets[0]) == path
         and (porting.project.names[source].calls(node.value) or "").endswith("GradScaler")
@@ -47,7 +47,7 @@ def _remove_maker(porting: Porting, source: Source, path: str) -> None:
     inside = {each for maker in makers for each in ast.walk(maker)}
     others = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if path_of(node) == path and node not in removed and node not in inside and not _is_store(node)
     ]
     if not others:

@@ -69,7 +69,7 @@ def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: ob
     if not name.startswith("Adam") or any(each.arg == "betas" for each in call.keywords) or len(call.args) > 2:
         return
     for each in porting.project.sources:
-        for node in ast.walk(each.tree):
+        for node in each.nodes:
             called = porting.project.names[each].calls(node) or ""
             if isinstance(node, ast.Call) and called.endswith(_CYCLING):
                 offset, text = argument_place(source, call, "betas=(0.9, 0.999)")  # type: ignore[arg-type]

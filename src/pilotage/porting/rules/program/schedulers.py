@@ -60,7 +60,7 @@ def _known_in(porting: Porting, planned: PlannedStep) -> dict[Scope, tuple[str, 
 def _changes(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.stmt, ast.expr]]:
     """The statements that change values of an optimizer: steps of schedules, and assignments to groups."""
     found: dict[ast.stmt, ast.expr] = {}
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "step":
             if kind_of(porting.project, source, node.func.value) is Kind.SCHEDULER:
                 found[source.statement(node)] = node.func.value

@@ -29,7 +29,7 @@ def apply(porting: Porting) -> None:
             message = f"{what} by the values of tensors whether or how the step is made."
             porting.find(each.source, each.node, NAME, Severity.REFUSED, message, _REMEDY)
     for source in porting.project.sources if porting.plan.steps else ():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.ClassDef) and is_module_class(porting.project, source, node):
                 for method in node.body:
                     if isinstance(method, Function) and method.name == "forward":

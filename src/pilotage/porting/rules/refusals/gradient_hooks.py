@@ -26,7 +26,7 @@ def apply(porting: Porting) -> None:
     """Refuse hooks in scripts that train."""
     trains = {each.step.source for each in porting.plan.steps} | {each.source for each in porting.plan.refusals}
     for source in porting.project.sources if trains else ():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOOKS:
                 porting.find(
                     source,
