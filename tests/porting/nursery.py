@@ -85,9 +85,9 @@ class Nursery:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        with self._process:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
 
 def serve() -> None:
