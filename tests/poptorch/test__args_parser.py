@@ -109,7 +109,8 @@ def test_parsers_are_found_by_exact_type_then_by_base_class():
     assert type(of_special) is BoxParser
 
 
-def test_without_poptorch_geometric_its_parsers_are_left_out(caplog):
+def test_without_pytorch_geometric_its_parsers_are_left_out(caplog, monkeypatch):
+    monkeypatch.setitem(sys.modules, "poptorch_geometric.types", None)
     before = dict(registered_parsers())
     with caplog.at_level("DEBUG", "poptorch::python"):
         registerGeometricCustomArgParsers()

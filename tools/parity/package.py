@@ -75,9 +75,9 @@ TABLES = (
             differs={
                 "Factory functions without `device=` are forced onto the device with a warning": "they are captured "
                 "on the device without it",
-                "Importing registers the parsers of `poptorch_geometric`": "that package is not included, and "
-                "importing it explains what to do instead; `registerGeometricCustomArgParsers()` registers the "
-                "parsers of an installed one",
+                "Importing registers the parsers of `poptorch_geometric`": "importing `poptorch_geometric` or calling "
+                "`registerGeometricCustomArgParsers()` registers them, because PyTorch Geometric takes seconds to "
+                "import",
             },
             absent={
                 "Importing sets RDMAV_FORK_SAFE, enables `faulthandler`, takes SIGTERM, replaces `sys.excepthook` "

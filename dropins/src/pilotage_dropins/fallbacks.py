@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLDERS", "NAMES", "Fallbacks", "serve"]
 
-NAMES = frozenset({"horovod", "libpvti", "popart"})
+NAMES = frozenset({"horovod", "libpvti", "popart", "poptorch_geometric"})
 """The packages that are served."""
 
 _HERE = os.path.dirname(os.path.abspath(__file__))

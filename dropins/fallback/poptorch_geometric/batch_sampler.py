@@ -1,0 +1,82 @@
+"""Which graphs go into which batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import Sampler
+
+from poptorch_geometric.fixed_size_options import FixedSizeOptions, FixedSizeStrategy
+
+__all__ = ["FixedBatchSampler", "make_exclude_keys"]
+
+
+class FixedBatchSampler(Sampler[list[int]]):
+    """Indices of graphs that fit into one batch: a fixed number of them, or as many as fit in order."""
+
+    def __init__(
+        self,
+        dataset: Sequence[Any],
+        num_graphs: int,
+        *,
+        shuffle: bool = False,
+        fixed_size_options: FixedSizeOptions | None = None,
+        fixed_size_strategy: FixedSizeStrategy = FixedSizeStrategy.PadToMax,
+        drop_last: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if num_graphs < 1:
+            raise ValueError(f"num_graphs is {num_graphs}. A batch has at least one graph.")
+        if fixed_size_strategy is FixedSizeStrategy.StreamPack and fixed_size_options is None:
+            raise ValueError("FixedSizeStrategy.StreamPack needs fixed_size_options, to know how much fits.")
+        self._dataset = dataset
+        self._num_graphs = num_graphs
+        self._shuffle = shuffle
+        self._sizes = fixed_size_options
+        self._packs = fixed_size_strategy is FixedSizeStrategy.StreamPack
+        self._drop_last = drop_last
+        self._generator = generator
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batch: list[int] = []
+        nodes = edges = 0
+        for index in self._order():
+            more_nodes, more_edges = self._sizes_of(index)
+            if batch and not self._fits(len(batch) + 1, nodes + more_nodes, edges + more_edges):
+                yield batch
+                batch, nodes, edges = [], 0, 0
+            batch.append(index)
+            nodes, edges = nodes + more_nodes, edges + more_edges
+        if batch and not (self._drop_last and len(batch) < self._num_graphs):
+            yield batch
+
+    def __len__(self) -> int:
+        """The number of batches; of packed ones it is known only if they are not shuffled."""
+        if self._packs:
+            if self._shuffle:
+                raise TypeError("The number of packed batches depends on the order of the graphs.")
+            return sum(1 for _ in self)
+        whole, rest = divmod(len(self._dataset), self._num_graphs)
+        return whole + (1 if rest and not self._drop_last else 0)
+
+    def _order(self) -> list[int]:
+        count = len(self._dataset)
+        return torch.randperm(count, generator=self._generator).tolist() if self._shuffle else list(range(count))
+
+    def _sizes_of(self, index: int) -> tuple[int, int]:
+        if not self._packs:
+            return 0, 0
+        graph = self._dataset[index]
+        return int(graph.num_nodes), int(graph.num_edges)
+
+    def _fits(self, graphs: int, nodes: int, edges: int) -> bool:
+        if graphs > self._num_graphs:
+            return False
+        return self._sizes is None or (nodes <= self._sizes.num_nodes - 1 and edges <= self._sizes.num_edges)
+
+
+def make_exclude_keys(include_keys: Sequence[str], data: Any) -> list[str]:
+    """The attributes of a graph that are not in a list: what to exclude in order to include only those."""
+    return [key for key in data.keys() if key not in include_keys]  # noqa: SIM118
