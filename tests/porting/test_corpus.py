@@ -14,6 +14,7 @@ import pytest
 
 from pilotage.cli.main import main
 from pilotage.porting.driver import port_paths, port_texts
+from pilotage.porting.finding import Severity
 from pilotage.porting.notebooks import read_notebook
 from pilotage.porting.target import Target
 from pilotage.proof.comparison import compare
@@ -167,6 +168,15 @@ def test_the_command_writes_a_notebook_as_a_notebook(tmp_path):
     code = ["".join(each["source"]) for each in after["cells"] if each["cell_type"] == "code"]
     assert code[0].startswith("%matplotlib inline\n")
     assert any("poptorch.trainingModel(" in each for each in code)
+
+
+@pytest.mark.parametrize("target", ["poptorch", "popdist", "pilotage"])
+def test_a_port_warns_where_an_incomplete_last_batch_is_left_out(target):
+    path = CORPUS / "uneven_batches.py"
+    report = port_paths([path], Target(target))
+    (warning,) = [each for each in report.findings if each.severity is Severity.WARNING]
+    assert path.read_text().splitlines()[warning.line - 1].startswith("loader = DataLoader(")
+    assert "incomplete" in warning.message
 
 
 def test_the_tutorials_script_becomes_what_the_tutorial_shows():
