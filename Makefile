@@ -9,8 +9,12 @@ DEVICE ?=
 # More words for the program that a target starts: make run ARGS="--epochs 1", make test ARGS="-k loader".
 ARGS   ?=
 
+# The environment of `make test-tensorflow`: everything above, and TensorFlow.
+VENV_TENSORFLOW ?= .venv-tensorflow
+
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_TENSORFLOW := $(VENV_TENSORFLOW)/.ready
 WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/to/python3
 
 # Which share of the tests `make test-long` runs, for several machines or sessions: PART=1/3; empty runs all.
@@ -21,16 +25,17 @@ WORKERS ?= 2
 
 # One thread for each process: two of them fill the smallest machine that we test on. Many tests start processes of their
 # own, which read compiled modules where that is allowed.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest
+CALM := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg
+PYTEST := $(CALM) $(BIN)/python -m pytest
 SHARED := --numprocesses=$(WORKERS) --dist=worksteal
 QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cosmic test check check-sources check-core check-others test-long bench dist format clean clean-all
+.PHONY: help setup run cosmic test check check-sources check-core check-others test-long test-tensorflow bench dist format clean clean-all
 
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s WORKERS=%s PART=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(WORKERS)' '$(PART)' '$(ARGS)'
 
 setup: $(READY) ## create .venv and install everything into it
@@ -62,6 +67,9 @@ check-others: $(READY)
 test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too; PART=1/3 runs a third of them
 	@$(PYTEST) $(SHARED) $(if $(PART),--part $(PART)) $(ARGS)
 
+test-tensorflow: $(READY_TENSORFLOW) ## test framework=tensorflow of CosmicTagger in an environment of its own
+	@$(CALM) $(VENV_TENSORFLOW)/bin/python -m pytest tests/cosmictagger/tensorflow $(ARGS)
+
 bench: $(READY) ## measure; DEVICE=cuda chooses where
 	@$(BIN)/python -m benchmarks $(if $(DEVICE),--device $(DEVICE)) $(ARGS)
 
@@ -76,13 +84,20 @@ format: $(READY) ## rewrite the sources as ruff wants them
 
 clean: ## remove caches, builds and outputs
 	@rm -rf build dist output dropins/build dropins/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	@find . \( -path ./$(VENV) -o -path ./$(VENV_TENSORFLOW) \) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## remove .venv too
-	@rm -rf $(VENV)
+	@rm -rf $(VENV) $(VENV_TENSORFLOW)
 
 $(READY): pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
+	$(call set_up,$(VENV))
+
+$(READY_TENSORFLOW): pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
+	$(call set_up,$(VENV_TENSORFLOW),--extra cosmic-tensorflow)
+
+define set_up
 	@command -v '$(PYTHON)' >/dev/null || { echo "There is no '$(PYTHON)' here. $(WANTED)" >&2; exit 1; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "'$(PYTHON)' is too old. $(WANTED)" >&2; exit 1; }
-	@'$(PYTHON)' tools/set_up.py '$(VENV)' --torch '$(TORCH)'
+	@'$(PYTHON)' tools/set_up.py '$(1)' --torch '$(TORCH)' $(2)
 	@touch $@
+endef

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("--editable", f"{ROOT}[cosmic,examples,terminal,develop]", "--editable", f"{ROOT / 'dropins'}")
+EXTRAS = ("cosmic", "examples", "terminal", "develop")
 FIND_TORCH = "import importlib.metadata as m; print(next((d.version for d in m.distributions(name='torch')), ''))"
 
 
@@ -25,11 +25,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", type=Path, help="folder of the virtual environment")
     parser.add_argument("--torch", default="", help="requirement or wheel; default: the interpreter's own, or the pin")
+    parser.add_argument("--extra", action="append", default=[], help="install this extra too; may be repeated")
     arguments = parser.parse_args()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # in a log, our lines stay among those of pip
     try:
-        set_up(arguments.environment.absolute(), arguments.torch)
+        set_up(arguments.environment.absolute(), arguments.torch, arguments.extra)
     except SetUpError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return 1
@@ -39,7 +40,7 @@ def main() -> int:
     return 0
 
 
-def set_up(environment: Path, torch_requirement: str) -> None:
+def set_up(environment: Path, torch_requirement: str, extras: list[str]) -> None:
     """Create the environment, provide torch, and install both distributions without changing torch."""
     inherit = not torch_requirement and brings_torch(environment)
     create(environment, share_packages=inherit)
@@ -48,7 +49,7 @@ def set_up(environment: Path, torch_requirement: str) -> None:
         print(f"set-up: keeping the torch {installed_torch(environment)} that {sys.executable} brings")
     elif torch_requirement or not installed_torch(environment):
         install_torch(environment, torch_requirement)
-    install_packages(environment)
+    install_packages(environment, (*EXTRAS, *extras))
 
 
 def brings_torch(environment: Path) -> bool:
@@ -94,14 +95,15 @@ def install_torch(environment: Path, requirement: str) -> None:
     )
 
 
-def install_packages(environment: Path) -> None:
+def install_packages(environment: Path, extras: tuple[str, ...]) -> None:
     """Install Pilotage, its drop-ins and the tools, with torch kept at the installed version."""
     version = installed_torch(environment)
     print(f"set-up: installing Pilotage beside torch {version}")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write(f"torch=={version}\n" if version else "")
         constraints.flush()
-        pip_install(environment, "--quiet", "--constraint", constraints.name, *PACKAGES)
+        packages = ("--editable", f"{ROOT}[{','.join(extras)}]", "--editable", f"{ROOT / 'dropins'}")
+        pip_install(environment, "--quiet", "--constraint", constraints.name, *packages)
     if installed_torch(environment) != version:
         raise SetUpError(f"torch changed from {version} to {installed_torch(environment)}; please report this.")
 

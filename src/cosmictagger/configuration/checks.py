@@ -11,11 +11,12 @@ import pilotage
 from cosmictagger.configuration.choices import ConvMode, DistributedMode, ModeKind, Norm
 from cosmictagger.configuration.compute_mode import options, precision, present, processes
 from cosmictagger.configuration.data import Generated, Real, Synthetic
-from cosmictagger.configuration.framework import Torch
+from cosmictagger.configuration.framework import Tensorflow, Torch
 from cosmictagger.configuration.mode import Inference, Iotest, Train, Visualize
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
 from cosmictagger.configuration.schedule_rules import schedule_problems
+from cosmictagger.configuration.tensorflow_rules import tensorflow_problems
 from cosmictagger.errors import CheckpointError, ConfigurationError
 
 HALVINGS = 7
@@ -57,11 +58,9 @@ def _members(config: Configuration) -> Iterator[str]:
 
 def _framework(config: Configuration) -> Iterator[str]:
     framework = config.framework
+    if isinstance(framework, Tensorflow):
+        yield from tensorflow_problems(config, framework)
     if not isinstance(framework, Torch):
-        yield (
-            f"framework={framework.name} is not supported: this CosmicTagger uses torch. "
-            "Omit framework, or use framework=torch."
-        )
         return
     if framework.sparse:
         yield "framework.sparse=true is not supported: networks are dense. Omit it."
@@ -156,7 +155,10 @@ def _network(config: Configuration) -> Iterator[str]:
     if (network.event_label or network.vertex) and isinstance(config.data, Synthetic):
         yield "network.event_label and network.vertex need events with a neutrino, but data=synthetic is noise."
     if network.weight_decay:
-        yield f"network.weight_decay={network.weight_decay} belongs to TensorFlow; torch ignores it. Leave it at 0."
+        yield (
+            f"network.weight_decay={network.weight_decay} belongs to the original's TensorFlow trainer; both "
+            "frameworks here train without it. Leave it at 0."
+        )
 
 
 def _files(config: Configuration) -> Iterator[str]:

@@ -32,8 +32,11 @@ class Torch(Framework):
 
 @dataclass
 class Tensorflow(Framework):
-    """TensorFlow, listed so that it can be refused with an explanation."""
+    """TensorFlow 2, which trains the same 2D network; needs the extra cosmic-tensorflow."""
 
     name: str = "tensorflow"
-    inter_op_parallelism_threads: int = 2
-    intra_op_parallelism_threads: int = 24
+    inter_op_parallelism_threads: int = 0
+    """Operations that run at the same time; 0 leaves the number to TensorFlow."""
+
+    intra_op_parallelism_threads: int = 0
+    """Threads of one operation; 0 takes run.threads, or leaves the number to TensorFlow."""

@@ -39,7 +39,7 @@ class Network:
     """Keep the planes separate in the deepest block too."""
 
     weight_decay: float = 0.0
-    """TensorFlow's regularization. Torch has none, so only 0 is accepted."""
+    """The L2 term of the original's TensorFlow trainer. Neither framework has it here, so only 0 is accepted."""
 
     connections: Connection = Connection.concat
     conv_mode: ConvMode = ConvMode.conv_2D

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cosmictagger.configuration.choices import ComputeMode
+from cosmictagger.configuration.framework import Tensorflow
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.devices.base import Device
 from cosmictagger.devices.cpu import CpuDevice
@@ -10,10 +11,13 @@ from cosmictagger.devices.cuda import CudaDevice
 from cosmictagger.devices.gaudi import GaudiDevice
 from cosmictagger.devices.graphcore.device import GraphcoreDevice
 from cosmictagger.devices.xpu import XpuDevice
+from cosmictagger.tensorflow.device import TensorflowDevice
 
 
 def device_for(config: Configuration) -> Device:
-    """The device of the configured compute mode."""
+    """The device of the configured framework and compute mode."""
+    if isinstance(config.framework, Tensorflow):
+        return TensorflowDevice()
     match config.run.compute_mode:
         case ComputeMode.CPU:
             return CpuDevice()
