@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import tensorflow as tf
 from tensorflow import Tensor
 
-from cosmictagger.tensorflow.plane_norm import EPSILON, LEAK, normalize_planes
+from cosmictagger.tensorflow.plane_norm import EPSILON, activated, normalize_planes, precise
 
 PLANES = 3
 
@@ -87,7 +87,7 @@ def block(
         return _normalized(run, name, y, residual, planes)
     if has_norm:
         y = _with_running_statistics(run, f"{name}.norm", y)
-    return tf.nn.leaky_relu(y if residual is None else y + residual, LEAK)
+    return activated(y if residual is None else y + residual)
 
 
 def _normalized(run: ForwardPass, name: str, x: Tensor, residual: Tensor | None, planes: int) -> Tensor:
@@ -95,7 +95,7 @@ def _normalized(run: ForwardPass, name: str, x: Tensor, residual: Tensor | None,
     y, mean, variance = normalize_planes(
         x, run.weights[f"{norm}.weight"], run.weights[f"{norm}.bias"], residual, planes
     )
-    count = tf.cast(tf.reduce_prod(tf.shape(x)[:3]) // planes, tf.float32)
+    count = tf.cast(tf.reduce_prod(tf.shape(x)[:3]) // planes, variance.dtype)
     shifted = mean if bias is None else mean + bias
     unbiased = variance * (count / tf.maximum(count - 1.0, 1.0))
     for kind, values in (("running_mean", shifted), ("running_var", unbiased)):
@@ -112,4 +112,4 @@ def _with_running_statistics(run: ForwardPass, norm: str, x: Tensor) -> Tensor:
     """Normalise as in evaluation."""
     mean, variance = run.weights[f"{norm}.running_mean"], run.weights[f"{norm}.running_var"]
     scale = run.weights[f"{norm}.weight"] * tf.math.rsqrt(variance + EPSILON)
-    return tf.cast((tf.cast(x, tf.float32) - mean) * scale + run.weights[f"{norm}.bias"], x.dtype)
+    return tf.cast((tf.cast(x, precise(x.dtype)) - mean) * scale + run.weights[f"{norm}.bias"], x.dtype)

@@ -18,7 +18,7 @@ class Cluster:
 
     def __init__(self, processes: Processes) -> None:
         self._strategy: Any = _strategy(processes) if processes.is_distributed else None
-        self._average = tf.function(self._averaged)
+        self._average = tf.function(self._averaged, autograph=False)
 
     def mean(self, gradients: list[Tensor]) -> list[Tensor]:
         """The mean of each gradient over the processes; every process must call this."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import torch
 
@@ -54,7 +55,7 @@ class TensorflowExecutor:
             self._assign_statistics(self._processes.broadcast(self._statistics()))
         start = time.perf_counter()
         parts = [self._steps.gradients(*each) for each in given]
-        numbers = tf.reduce_mean([tf.concat((part.metrics, [part.loss]), 0) for part in parts], 0).numpy()
+        numbers = np.mean([(*part.metrics.numpy(), part.loss.numpy()) for part in parts], 0)
         computed = time.perf_counter()
         gradients = [tf.add_n(each) for each in zip(*(part.gradients for part in parts), strict=True)]
         with self._processes.exchanging("adding up gradients"):
@@ -63,7 +64,7 @@ class TensorflowExecutor:
         seconds = {"backward": computed - start, "optimizer": time.perf_counter() - computed}
         return Outcome(
             loss=float(numbers[-1]),
-            metrics=torch.from_numpy(numbers[:-1].copy()),
+            metrics=torch.from_numpy(numbers[:-1]).float(),
             seconds=seconds | ({"compilation": compilation} if compilation else {}),
         )
 

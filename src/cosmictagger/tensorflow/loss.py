@@ -7,6 +7,7 @@ from tensorflow import Tensor
 
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.tensorflow.blocks import PLANES
+from cosmictagger.tensorflow.plane_norm import precise
 from cosmictagger.training.loss import EVEN, LIGHT
 
 
@@ -15,7 +16,8 @@ def balanced_loss(scores: Tensor, labels: Tensor, scheme: LossBalanceScheme) -> 
 
     Scores are (3 N, H, W, 3 classes), labels (3 N, H, W), both stacked plane by plane.
     """
-    entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(labels, tf.int32), tf.cast(scores, tf.float32))
+    scores, labels = tf.cast(scores, precise(scores.dtype)), tf.cast(labels, tf.int32)
+    entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores)
     weights = tf.stop_gradient(_pixel_weights(scheme, entropy, labels))
     return tf.reduce_sum(_by_plane(weights * entropy) / _by_plane(weights))
 
@@ -25,18 +27,17 @@ def _pixel_weights(scheme: LossBalanceScheme, entropy: Tensor, labels: Tensor) -
         case LossBalanceScheme.focal:
             return tf.square(1.0 - tf.exp(-entropy))
         case LossBalanceScheme.light:
-            return tf.gather(tf.constant(LIGHT), tf.cast(labels, tf.int32))
+            return tf.gather(tf.constant(LIGHT, entropy.dtype), labels)
         case LossBalanceScheme.even:
-            return tf.add_n([_even(labels == kind) for kind in range(len(LIGHT))])
+            return tf.add_n([_even(tf.cast(labels == kind, entropy.dtype)) for kind in range(len(LIGHT))])
         case LossBalanceScheme.none:
             return tf.ones_like(entropy)
 
 
-def _even(mask: Tensor) -> Tensor:
+def _even(chosen: Tensor) -> Tensor:
     """The weight of a class in the pixels that have it, by its number of pixels in the plane."""
-    chosen = tf.cast(mask, tf.float32)
     weights = EVEN / (_by_plane(chosen) + 1.0)
-    return chosen * tf.repeat(weights, tf.shape(mask)[0] // PLANES)[:, tf.newaxis, tf.newaxis]
+    return chosen * tf.repeat(weights, tf.shape(chosen)[0] // PLANES)[:, tf.newaxis, tf.newaxis]
 
 
 def _by_plane(values: Tensor) -> Tensor:

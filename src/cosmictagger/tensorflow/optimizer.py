@@ -25,7 +25,7 @@ class VariableOptimizer:
         self._rule = rule_of(optimizer)
         self._slots = [[_zeros(each) for _ in self._rule.slots] for each in self._variables]
         self._updates = 0
-        self._graph = tf.function(self._change)
+        self._graph = tf.function(self._change, autograph=False)
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class VariableOptimizer:
         """Change all variables once."""
         set_rate(self._optimizer, rate)
         self._updates += 1
-        self._graph(gradients, tf.constant(self._rule.numbers(rate, self._updates), tf.float32))
+        self._graph(gradients, tf.constant(self._rule.numbers(rate, self._updates), self._variables[0].dtype))
 
     def _change(self, gradients: list[Tensor], numbers: Tensor) -> None:
         for variable, gradient, slots in zip(self._variables, gradients, self._slots, strict=True):

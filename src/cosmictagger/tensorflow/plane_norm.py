@@ -33,18 +33,18 @@ def normalize_planes(
 def _normalize(
     planes: int, x: Tensor, weight: Tensor, bias: Tensor, *residual: Tensor
 ) -> tuple[tuple[Tensor, Tensor, Tensor], Callable[..., tuple[Tensor, ...]]]:
-    wide = _by_plane(x, planes)
-    count = tf.cast(tf.size(wide) // (planes * tf.shape(x)[-1]), tf.float32)
+    kind, wide = precise(x.dtype), _by_plane(x, planes)
+    count = tf.cast(tf.size(wide) // (planes * tf.shape(x)[-1]), kind)
     mean = _sums(wide) / count
     variance = _sums(tf.square(wide - _spread(mean))) / count
     inverse = tf.math.rsqrt(variance + EPSILON)
     normal = tf.reshape((wide - _spread(mean)) * _spread(inverse * weight) + bias, tf.shape(x))
     for each in residual:
-        normal += tf.cast(each, tf.float32)
-    y = tf.cast(tf.nn.leaky_relu(normal, LEAK), x.dtype)
+        normal += tf.cast(each, kind)
+    y = tf.cast(activated(normal), x.dtype)
 
     def gradient(upstream: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
-        upstream = tf.cast(upstream, tf.float32)
+        upstream = tf.cast(upstream, kind)
         before = tf.where(y > 0, upstream, LEAK * upstream)
         into, centered = _by_plane(before, planes), _by_plane(x, planes) - _spread(mean)
         into_bias, into_weight = _sums(into), _sums(into * centered) * inverse
@@ -56,10 +56,21 @@ def _normalize(
     return (y, mean, variance), gradient
 
 
+def activated(x: Tensor) -> Tensor:
+    """Multiply negative values by the slope."""
+    # TensorFlow's operation keeps the slope in float32, which float64 would notice.
+    return tf.where(x > 0, x, LEAK * x) if x.dtype == tf.float64 else tf.nn.leaky_relu(x, LEAK)
+
+
+def precise(kind: tf.DType) -> tf.DType:
+    """The type of sums and statistics: float32, or that of values which are even more precise."""
+    return tf.float64 if kind == tf.float64 else tf.float32
+
+
 def _by_plane(x: Tensor, planes: int) -> Tensor:
-    """(planes, rows of all events, columns, channels), in float32."""
+    """(planes, rows of all events, columns, channels), in a precise type."""
     shape = tf.shape(x)
-    return tf.reshape(tf.cast(x, tf.float32), (planes, -1, shape[2], shape[3]))
+    return tf.reshape(tf.cast(x, precise(x.dtype)), (planes, -1, shape[2], shape[3]))
 
 
 def _sums(values: Tensor) -> Tensor:
