@@ -173,10 +173,10 @@ def test_synthetic_data_is_trained_on_without_validation(tmp_path):
 
 
 def test_a_refusal_is_one_line_and_writes_no_files(tmp_path, capsys):
-    code = main(["run.id=x", "framework=tensorflow", f"output_dir={tmp_path / 'out'}"])
+    code = main(["run.id=x", "framework.sparse=true", f"output_dir={tmp_path / 'out'}"])
     assert code == 2
     printed = capsys.readouterr()
-    assert printed.err.startswith("cosmictagger: framework=tensorflow is not supported")
+    assert printed.err.startswith("cosmictagger: framework.sparse=true is not supported")
     assert printed.err.count("\n") == 1
     assert not printed.out
     assert not (tmp_path / "out").exists()

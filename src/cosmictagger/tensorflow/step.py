@@ -40,7 +40,10 @@ class Steps:
 
     def __init__(self, network: UResNet2D, scheme: LossBalanceScheme) -> None:
         self._network, self._scheme = network, scheme
-        self._training, self._evaluation = tf.function(self._gradients, autograph=False), tf.function(self._judge, autograph=False)
+        self._training, self._evaluation = (
+            tf.function(self._gradients, autograph=False),
+            tf.function(self._judge, autograph=False),
+        )
         self._traced: set[tuple[str, tuple[int, ...]]] = set()
 
     def gradients(self, image: Array, label: Array) -> Gradients:

@@ -29,7 +29,7 @@ def configured(words):
 
 
 REFUSED = [
-    (["framework=tensorflow"], "framework=torch"),
+    (["framework=tensorflow", "network.conv_mode=conv_3D"], "framework=torch"),
     (["framework.sparse=true"], "sparse"),
     (["framework.distributed_mode=horovod"], "horovod"),
     (["run.distributed=true"], "Start it with torchrun, mpirun, srun or poprun"),

@@ -1,0 +1,112 @@
+"""The command with framework=tensorflow, beside the same command with torch."""
+
+import csv
+import json
+
+import pytest
+import torch
+
+pytest.importorskip("tensorflow", reason="TensorFlow is not installed; make test-tensorflow installs and tests it")
+
+from cosmictagger.command import main
+from cosmictagger.records.checkpoints import load
+
+WORDS = (
+    "run.id=x",
+    "network=a21",
+    "network.depth=2",
+    "network.n_initial_filters=4",
+    "network.bottleneck_deepest=8",
+    "data.downsample=5",
+    "data.events=4",
+    "data.aux_events=2",
+    "data.seed=3",
+    "data.workers=1",
+    "framework.seed=5",
+    "run.minibatch_size=2",
+    "run.saver=false",
+)
+TRAIN = (*WORDS, "run.iterations=4", "run.aux_iterations=2", "mode.checkpoint_iteration=2")
+
+
+@pytest.fixture
+def places(tmp_path, few_events):
+    """The words that name the folders of a run."""
+    return lambda name: (f"output_dir={tmp_path / name}", f"data.data_directory={few_events}")
+
+
+def table(folder, kind="train"):
+    with (folder / f"{kind}_metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def column(folder, name="loss", kind="train"):
+    return [float(row[name]) for row in table(folder, kind)]
+
+
+def placement(folder):
+    return json.loads((folder / "report.json").read_text())["placement"]
+
+
+def test_training_writes_the_files_and_the_losses_of_the_torch_trainer(tmp_path, places):
+    for framework in ("torch", "tensorflow"):
+        assert main([*TRAIN, *places(framework), f"framework={framework}"]) == 0
+    theirs, mine = tmp_path / "torch", tmp_path / "tensorflow"
+    assert column(mine) == pytest.approx(column(theirs), abs=1e-3)
+    assert column(mine, "learning_rate") == column(theirs, "learning_rate")
+    assert column(mine, kind="test") == pytest.approx(column(theirs, kind="test"), abs=1e-3)
+    assert table(mine)[0].keys() == table(theirs)[0].keys()
+    names = [{path.name for path in folder.rglob("*")} for folder in (theirs, mine)]
+    assert names[0] == names[1]
+    states = [load(folder / "checkpoints/model-4.ckpt") for folder in (theirs, mine)]
+    assert states[0].keys() == states[1].keys()
+    assert states[0]["state_dict"].keys() == states[1]["state_dict"].keys()
+    assert placement(mine)["backend"].startswith("tensorflow")
+
+
+def test_a_run_resumes_where_it_was_interrupted_and_continues_in_torch(tmp_path, places):
+    assert main([*TRAIN, *places("whole"), "framework=tensorflow"]) == 0
+    for _ in range(2):
+        assert main([*TRAIN, *places("parts"), "framework=tensorflow", "run.iterations=2"]) == 0
+    assert column(tmp_path / "parts") == column(tmp_path / "whole")
+    states = [load(tmp_path / name / "checkpoints/model-4.ckpt") for name in ("whole", "parts")]
+    for name, values in states[0]["state_dict"].items():
+        assert torch.equal(values, states[1]["state_dict"][name]), name
+    # The folder is the same run for torch.
+    assert main([*TRAIN, *places("parts"), "framework=torch", "run.iterations=1"]) == 0
+    assert column(tmp_path / "parts", "step") == [0, 1, 2, 3, 4]
+
+
+def test_inference_with_weights_of_torch_gives_its_predictions(tmp_path, places):
+    assert main([*TRAIN, *places("torch")]) == 0
+    weights = f"mode.weights_location={tmp_path / 'torch'}"
+    found = []
+    for framework in ("torch", "tensorflow"):
+        words = (*WORDS, "mode=inference", "run.iterations=1", f"framework={framework}", weights)
+        assert main([*words, *places(f"{framework}-inference")]) == 0
+        report = tmp_path / f"{framework}-inference/inference/report.json"
+        found.append(json.loads(report.read_text())["metrics"])
+    assert found[1] == pytest.approx(found[0], abs=1e-3)
+
+
+def test_habanas_bridge_says_that_there_is_no_card_and_the_run_continues(tmp_path, places, capsys):
+    words = (*WORDS, "run.iterations=1", "framework=tensorflow", "run.compute_mode=HPU")
+    assert main([*words, *places("habana")]) == 0
+    assert "there is no Gaudi here, and TensorFlow stays on the CPU" in capsys.readouterr().err
+    (problem,) = placement(tmp_path / "habana")["problems"]
+    assert "TensorFlow has no Gaudi here, so it computed on the CPU" in problem
+
+
+def test_two_processes_train_one_network_like_those_of_torch(tmp_path, places, start):
+    words = (*TRAIN, "run.distributed=true")
+    for framework in ("torch", "tensorflow"):
+        job = start(*words, *places(framework), f"framework={framework}", by="torchrun", instances=2)
+        codes, said = job.finish()
+        assert not any(codes), said
+    theirs, mine = tmp_path / "torch", tmp_path / "tensorflow"
+    assert column(mine) == pytest.approx(column(theirs), abs=1e-3)
+    assert column(mine, kind="test") == pytest.approx(column(theirs, kind="test"), abs=1e-3)
+    found = placement(mine)
+    assert "tf.distribute.MultiWorkerMirroredStrategy" in found["backend"]
+    assert found["instances"] == 2
+    assert "weights equal everywhere after step 1, 2, 4" in found["exchange"]
