@@ -79,7 +79,7 @@ def test_an_optimizer_continues_from_the_state_of_torch(kind):
 
 
 def test_a_rule_that_tensorflow_does_not_have_here_is_named():
-    with pytest.raises(DeviceError, match="no Adamax.*mode.optimizer.name=adam"):
+    with pytest.raises(DeviceError, match=r"no Adamax.*mode.optimizer.name=adam"):
         VariableOptimizer(torch.optim.Adamax(parameters()), {})
-    with pytest.raises(DeviceError, match="no weight_decay=0.1 of Adam"):
+    with pytest.raises(DeviceError, match=r"no weight_decay=0\.1 of Adam"):
         VariableOptimizer(torch.optim.Adam(parameters(), weight_decay=0.1), {})
