@@ -59,10 +59,9 @@ def with_bias(run: ForwardPass, name: str, y: Tensor) -> Tensor:
 def _doubled(x: Tensor, axis: int) -> Tensor:
     """Twice the size along an axis: each new pixel lies a quarter of a pixel beside an old one."""
     size = x.shape[axis]
-    first, last = tf.gather(x, [0], axis=axis), tf.gather(x, [size - 1], axis=axis)
-    inner = [slice(None)] * axis
-    before = tf.concat((first, x[(*inner, slice(None, -1))]), axis)
-    after = tf.concat((x[(*inner, slice(1, None))], last), axis)
+    outer = (slice(None),) * axis
+    before = tf.concat((x[(*outer, slice(0, 1))], x[(*outer, slice(0, size - 1))]), axis)
+    after = tf.concat((x[(*outer, slice(1, size))], x[(*outer, slice(size - 1, size))]), axis)
     pairs = tf.stack((0.75 * x + 0.25 * before, 0.75 * x + 0.25 * after), axis + 1)
     shape = [-1, *x.shape[1:]]
     shape[axis] = 2 * size
