@@ -47,7 +47,7 @@ class VariableOptimizer:
 
     def state(self) -> dict[str, Any]:
         """The state as a torch optimizer stores it."""
-        if self._updates:
+        if self._updates and self._rule.slots:
             for parameter, slots in zip(self._parameters(), self._slots, strict=True):
                 named = zip(self._rule.slots, slots, strict=True)
                 self._optimizer.state[parameter] = {

@@ -70,7 +70,67 @@ class RootMeanSquare:
         return numbers[0] * gradient / (tf.sqrt(square) + self.epsilon), (square,)
 
 
-PLAIN: dict[str, Any] = {"weight_decay": 0, "momentum": 0, "centered": False, "amsgrad": False, "maximize": False}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlainDescent:
+    """``torch.optim.SGD``."""
+
+    slots: ClassVar[tuple[str, ...]] = ()
+
+    def numbers(self, rate: float, update: int) -> tuple[float, ...]:
+        """The rate."""
+        return (rate,)
+
+    def change(self, gradient: Tensor, slots: Sequence[Tensor], numbers: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The gradient."""
+        return numbers[0] * gradient, ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adagrad:
+    """``torch.optim.Adagrad``."""
+
+    slots: ClassVar[tuple[str, ...]] = ("sum",)
+    epsilon: float
+
+    def numbers(self, rate: float, update: int) -> tuple[float, ...]:
+        """The rate."""
+        return (rate,)
+
+    def change(self, gradient: Tensor, slots: Sequence[Tensor], numbers: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The gradient over the root of the sum of all squares."""
+        total = slots[0] + tf.square(gradient)
+        return numbers[0] * gradient / (tf.sqrt(total) + self.epsilon), (total,)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adadelta:
+    """``torch.optim.Adadelta``."""
+
+    slots: ClassVar[tuple[str, ...]] = ("square_avg", "acc_delta")
+    rho: float
+    epsilon: float
+
+    def numbers(self, rate: float, update: int) -> tuple[float, ...]:
+        """The rate."""
+        return (rate,)
+
+    def change(self, gradient: Tensor, slots: Sequence[Tensor], numbers: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The gradient, scaled by the ratio of earlier changes to gradients."""
+        square = self.rho * slots[0] + (1.0 - self.rho) * tf.square(gradient)
+        step = tf.sqrt(slots[1] + self.epsilon) / tf.sqrt(square + self.epsilon) * gradient
+        return numbers[0] * step, (square, self.rho * slots[1] + (1.0 - self.rho) * tf.square(step))
+
+
+PLAIN: dict[str, Any] = {
+    "weight_decay": 0,
+    "momentum": 0,
+    "centered": False,
+    "amsgrad": False,
+    "maximize": False,
+    "nesterov": False,
+    "lr_decay": 0,
+    "initial_accumulator_value": 0,
+}
 """Options of torch's optimizers at which these rules hold."""
 
 
@@ -82,11 +142,18 @@ def rule_of(optimizer: torch.optim.Optimizer) -> UpdateRule:
             raise DeviceError(f"framework=tensorflow has no {name}={group[name]} of {type(optimizer).__name__}.")
     match optimizer:
         case torch.optim.Adam():
-            return Adam(betas=tuple(group["betas"]), epsilon=group["eps"])
+            first, second = group["betas"]
+            return Adam(betas=(first, second), epsilon=group["eps"])
         case torch.optim.RMSprop():
             return RootMeanSquare(alpha=group["alpha"], epsilon=group["eps"])
+        case torch.optim.SGD():
+            return PlainDescent()
+        case torch.optim.Adagrad():
+            return Adagrad(epsilon=group["eps"])
+        case torch.optim.Adadelta():
+            return Adadelta(rho=group["rho"], epsilon=group["eps"])
         case other:
             raise DeviceError(
                 f"framework=tensorflow has no {type(other).__name__}. "
-                "Use mode.optimizer.name=adam or rmsprop, or framework=torch."
+                "Use mode.optimizer.name=adam, rmsprop, sgd, adagrad or adadelta, or framework=torch."
             )

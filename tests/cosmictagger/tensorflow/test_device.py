@@ -90,9 +90,10 @@ def test_inference_with_weights_of_torch_gives_its_predictions(tmp_path, places)
 
 
 def test_habanas_bridge_says_that_there_is_no_card_and_the_run_continues(tmp_path, places, capsys):
-    words = (*WORDS, "run.iterations=1", "framework=tensorflow", "run.compute_mode=HPU")
+    words = (*WORDS, "run.iterations=1", "framework=tensorflow", "run.compute_mode=HPU", "run.saver=true")
     assert main([*words, *places("habana")]) == 0
     assert "there is no Gaudi here, and TensorFlow stays on the CPU" in capsys.readouterr().err
+    assert list((tmp_path / "habana/train").glob("events.out.tfevents.*"))
     (problem,) = placement(tmp_path / "habana")["problems"]
     assert "TensorFlow has no Gaudi here, so it computed on the CPU" in problem
 

@@ -8,7 +8,7 @@ from cosmictagger.configuration.choices import LossBalanceScheme, Precision
 from cosmictagger.data.events import SparseBatch
 from cosmictagger.tensorflow.executor import TensorflowExecutor
 from cosmictagger.training.precision import NUMBER_TYPES
-from cosmictagger.training.schedule import Schedule
+from cosmictagger.training.schedule import WarmUp
 
 SCHEMES = [LossBalanceScheme.focal, LossBalanceScheme.light]
 
@@ -38,7 +38,7 @@ def equal(one, other):
 def test_twenty_steps_give_the_losses_of_the_torch_trainer(small, name, scheme):
     """In float64: Adam divides gradients by their size, so that float32's rounding grows from step to step."""
     options = {"numbers": small.double, "loss_balance_scheme": scheme}
-    rate = Schedule(peak=3e-4, minibatch_size=2, events=20).rate
+    rate = WarmUp(peak=3e-4, minibatch_size=2, events=20).rate
     wanted = losses(small.torch_executor(small.networks[name], **options), small, range(20), rate)
     found = losses(executor(small, name, **options), small, range(20), rate)
     assert found == pytest.approx(wanted, abs=1e-3)

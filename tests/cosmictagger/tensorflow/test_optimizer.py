@@ -11,6 +11,7 @@ from cosmictagger.tensorflow.layout import to_tensorflow, to_torch
 from cosmictagger.tensorflow.optimizer import VariableOptimizer
 from cosmictagger.training.optimizer import build_optimizer, set_rate
 
+KINDS = [kind for kind in OptimizerKind if kind.name not in ("lamb", "lars")]
 SHAPES = {"kernel": (3, 2, 5, 5), "bias": (3,)}
 
 
@@ -44,26 +45,26 @@ def steps(optimizer, numbers):
         optimizer.update([tf.constant(to_tensorflow(each)) for each in gradients(step)], 1e-3 * (step + 1))
 
 
-@pytest.mark.parametrize("kind", [OptimizerKind.adam, OptimizerKind.rmsprop], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_updates_and_stored_state_equal_those_of_torch(kind):
     weights = parameters()
     optimizer = build_optimizer(kind, weights, 1.0)
     torch_steps(optimizer, weights, range(7))
     variables, mine = twin(kind)
-    assert mine.state()["state"] == {}
     steps(mine, range(7))
     for variable, parameter in zip(variables.values(), weights, strict=True):
         np.testing.assert_allclose(to_torch(variable.numpy()).numpy(), parameter.detach().numpy(), rtol=1e-5, atol=1e-6)
     wanted, found = optimizer.state_dict(), mine.state()
     assert found["param_groups"] == wanted["param_groups"]
-    assert found["state"].keys() == wanted["state"].keys()
-    for number, slots in wanted["state"].items():
+    kept = {number: slots for number, slots in wanted["state"].items() if kind is not OptimizerKind.sgd}
+    assert found["state"].keys() == kept.keys()
+    for number, slots in kept.items():
         assert found["state"][number].keys() == slots.keys()
         for name, values in slots.items():
             torch.testing.assert_close(found["state"][number][name], values, rtol=1e-5, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [OptimizerKind.adam, OptimizerKind.rmsprop], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_an_optimizer_continues_from_the_state_of_torch(kind):
     weights = parameters()
     optimizer = build_optimizer(kind, weights, 1.0)
@@ -79,7 +80,9 @@ def test_an_optimizer_continues_from_the_state_of_torch(kind):
 
 
 def test_a_rule_that_tensorflow_does_not_have_here_is_named():
-    with pytest.raises(DeviceError, match=r"no Adamax.*mode.optimizer.name=adam"):
+    with pytest.raises(DeviceError, match=r"no Lamb\. Use mode.optimizer.name=adam"):
+        VariableOptimizer(build_optimizer(OptimizerKind.lamb, parameters(), 1.0), {})
+    with pytest.raises(DeviceError, match=r"no Adamax"):
         VariableOptimizer(torch.optim.Adamax(parameters()), {})
     with pytest.raises(DeviceError, match=r"no weight_decay=0\.1 of Adam"):
         VariableOptimizer(torch.optim.Adam(parameters(), weight_decay=0.1), {})
