@@ -71,7 +71,7 @@ class Steps:
         return time.perf_counter() - start
 
     def _gradients(self, image: Tensor, label: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-        labels = stack_planes(label)[..., 0]
+        labels = _stacked_labels(label)
         parameters = list(self._network.parameters.values())
         with tf.GradientTape() as tape:
             scores, statistics = self._network.scores(image, training=True)
@@ -83,8 +83,14 @@ class Steps:
         return loss, batch_metrics(predicted_classes(scores), labels), gradients
 
     def _judge(self, image: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        labels = stack_planes(label)[..., 0]
+        labels = _stacked_labels(label)
         scores, _ = self._network.scores(image, training=False)
         prediction = predicted_classes(scores)
         by_event = tf.stack(tf.split(prediction, PLANES), 1)
         return by_event, batch_metrics(prediction, labels), balanced_loss(scores, labels, self._scheme)
+
+
+def _stacked_labels(label: Tensor) -> Tensor:
+    """(3 N, H, W), plane by plane."""
+    # oneDNN transposes no bytes on many processors, and prints an error before TensorFlow does it otherwise.
+    return tf.cast(stack_planes(tf.cast(label, tf.int32))[..., 0], tf.uint8)
