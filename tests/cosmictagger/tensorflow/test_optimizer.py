@@ -6,7 +6,6 @@ import tensorflow as tf
 import torch
 
 from cosmictagger.configuration.choices import OptimizerKind
-from cosmictagger.errors import DeviceError
 from cosmictagger.tensorflow.layout import to_tensorflow, to_torch
 from cosmictagger.tensorflow.optimizer import VariableOptimizer
 from cosmictagger.training.optimizer import build_optimizer, set_rate
@@ -77,12 +76,3 @@ def test_an_optimizer_continues_from_the_state_of_torch(kind):
     torch_steps(optimizer, weights, range(3, 6))
     for variable, parameter in zip(variables.values(), weights, strict=True):
         np.testing.assert_allclose(to_torch(variable.numpy()).numpy(), parameter.detach().numpy(), rtol=1e-5, atol=1e-6)
-
-
-def test_a_rule_that_tensorflow_does_not_have_here_is_named():
-    with pytest.raises(DeviceError, match=r"no Lamb\. Use mode.optimizer.name=adam"):
-        VariableOptimizer(build_optimizer(OptimizerKind.lamb, parameters(), 1.0), {})
-    with pytest.raises(DeviceError, match=r"no Adamax"):
-        VariableOptimizer(torch.optim.Adamax(parameters()), {})
-    with pytest.raises(DeviceError, match=r"no weight_decay=0\.1 of Adam"):
-        VariableOptimizer(torch.optim.Adam(parameters(), weight_decay=0.1), {})
