@@ -31,7 +31,10 @@ class Cluster:
 
 
 def _all_reduce(gradients: list[Tensor]) -> Any:
-    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+    with tf.device("CPU:0"):
+        # The arguments of a graph lie on no device, and the strategy asks where its results should go.
+        placed = [tf.identity(gradient) for gradient in gradients]
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, placed)
 
 
 def _strategy(processes: Processes) -> Any:
