@@ -69,7 +69,8 @@ def proved(nursery, expected, target, before, folder):
     assert run.record.trained, "the port trained nothing"
     comparison = compare(before.record, run.record)
     found = sorted({each.name for each in findings_of(run.record, before.record)})
-    devices = {each.fields["device"] for each in run.record.first.updates}
+    # An update right after another one, by a second optimizer, has no products of its own.
+    devices = {each.fields["device"] for each in run.record.first.updates if "device" in each.fields}
     assert devices == {"hpu" if target == "hpu" else "cpu"}
     return comparison.verdict.value, comparison.reason, found
 
