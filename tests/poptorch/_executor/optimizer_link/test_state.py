@@ -15,7 +15,7 @@ KINDS = {
     "SGD": ({"lr": 0.1, "momentum": 0.9}, {"Accl1"}, {"scaledLearningRate0", "weightDecayScaleFactor0", "momentum"}),
     "Adam": ({"lr": 0.1}, {"Accl1", "Accl2", "Step"}, {"learningRate", "weightDecay", "beta1", "beta2", "eps"}),
     "AdamW": ({"lr": 0.1}, {"Accl1", "Accl2", "Step"}, {"learningRate", "weightDecay", "beta1", "beta2", "eps"}),
-    "RMSprop": ({"lr": 0.1, "momentum": 0.9}, {"Accl2", "Accl3"}, {"learningRate", "weightDecay", "alpha", "eps"}),
+    "RMSprop": ({"lr": 0.1, "momentum": 0.9}, {"Accl1", "Accl3"}, {"learningRate", "weightDecay", "alpha", "eps"}),
     "LAMB": ({"lr": 0.1}, {"Accl1", "Accl2", "Step"}, {"learningRate", "maxWeightNorm", "beta1"}),
 }
 
