@@ -31,7 +31,7 @@ SHARED := --numprocesses=$(WORKERS) --dist=worksteal
 QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cosmic test check check-sources check-core check-others test-long test-tensorflow bench dist format clean clean-all
+.PHONY: help setup run cosmic test check check-sources check-core check-others test-long test-tensorflow test-ecosystem bench dist format clean clean-all
 
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
@@ -70,6 +70,10 @@ test-long: $(READY) ## run every test, the exhaustive matrices and kill tests to
 test-tensorflow: $(READY_TENSORFLOW) ## test framework=tensorflow of CosmicTagger in an environment of its own
 	@$(CALM) $(VENV_TENSORFLOW)/bin/python -m pytest tests/cosmictagger/tensorflow $(ARGS)
 
+test-ecosystem: $(READY) ## install optimum-habana into .venv-ecosystem, and train with it on the emulated Gaudi
+	@'$(PYTHON)' tools/set_up_ecosystem.py $(VENV)-ecosystem
+	@PILOTAGE_ECOSYSTEM=$(abspath $(VENV)-ecosystem) $(PYTEST) tests/ecosystem $(ARGS)
+
 bench: $(READY) ## measure; DEVICE=cuda chooses where
 	@$(BIN)/python -m benchmarks $(if $(DEVICE),--device $(DEVICE)) $(ARGS)
 
@@ -87,7 +91,7 @@ clean: ## remove caches, builds and outputs
 	@find . \( -path ./$(VENV) -o -path ./$(VENV_TENSORFLOW) \) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## remove .venv too
-	@rm -rf $(VENV) $(VENV_TENSORFLOW)
+	@rm -rf $(VENV) $(VENV_TENSORFLOW) $(VENV)-ecosystem
 
 $(READY): pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
 	$(call set_up,$(VENV))

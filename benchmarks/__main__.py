@@ -31,6 +31,7 @@ BENCHMARKS = (
     "cosmic_modes",
     "cosmic_precision",
     "gaudi_emulation",
+    "gaudi_on_card",
 )
 """Modules with a function ``measure``; each is imported only if it runs, so missing packages affect no other one."""
 

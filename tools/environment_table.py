@@ -38,9 +38,22 @@ GAUDI = {
     "PILOTAGE_HPU_ON": "What computes for the emulated card: cpu (the default) or cuda. `off` hides the card.",
     "PILOTAGE_HPU_RANDOM": "`cpu` draws random numbers on the CPU while a CUDA card computes.",
     "PILOTAGE_HPU_SUMMARY": "File for the summary of lazy mode, as JSON.",
+    "PILOTAGE_HPU_ANNOUNCED": "Set by the first process of a job that has said that the card is emulated.",
     "PT_HPU_AUTOLOAD": "1 starts the emulated card with `import torch`.",
     "PT_HPU_GPU_MIGRATION": "1 maps CUDA to the card, for scripts that are written for CUDA.",
     "GPU_MIGRATION_LOG_LEVEL": "1 logs each call that is mapped, and what it becomes.",
+    "PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST": "File with the operations that autocast runs in lower precision.",
+    "PT_HPU_AUTOCAST_FP32_OPS_LIST": "File with the operations that autocast runs in float32.",
+    "PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES": "Whether dynamic shapes are enabled at first. Remembered only.",
+    "PT_HPU_ENABLE_CACHE_METRICS": "1 adds the metric recipe_cache.",
+    "PT_HPU_METRICS_GC_DETAILS": "1 adds the names of compiled graphs to their metric.",
+    "PT_HPU_METRICS_FILE": "File for the metrics of the bridge.",
+    "PT_HPU_METRICS_FILE_FORMAT": "json (the default) or text.",
+    "PT_HPU_METRICS_DUMP_TRIGGERS": "When to write it: process_exit (the default), mark_step, metric_change, user.",
+    "PT_HPU_EMULATE_DISTRIBUTED": "1 is refused: it would skip collectives.",
+    "HABANA_VISIBLE_MODULES": "Numbers of the cards of this machine's processes, in the order of their local ranks.",
+    "HLS_MODULE_ID": "The number of this process's card; set from its local rank.",
+    "DATALOADER_FALLBACK_EN": "Set to nothing, it forbids HabanaDataLoader to use torch's loader.",
 }
 STANDARD = ("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CXX", "PT_HPU_LAZY_MODE")
 EXAMPLES = {"PILOTAGE_DATA": "Directory with the files of Fashion-MNIST."}

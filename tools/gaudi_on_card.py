@@ -46,6 +46,8 @@ class Pair:
     plain: str
     gaudi: tuple[str, ...]
     processes: int = 1
+    differs: float = 0.0
+    """How far the losses of the Gaudi version are from those of the plain script, even on the CPU."""
 
 
 PAIRS = {
@@ -56,6 +58,7 @@ PAIRS = {
     "transformer": Pair(
         "transformer_cpu.py --steps 40 --log-every 5",
         ("transformer_hpu.py --steps 40 --log-every 5", "transformer_hpu.py --steps 40 --log-every 5 --graphs"),
+        differs=1e-4,
     ),
     "ddp": Pair("ddp_cpu.py --epochs 2", ("ddp_hpu.py --epochs 2",), processes=2),
 }
@@ -142,7 +145,8 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _script(line: str, processes: int, environment: dict[str, str], seconds: float) -> Ended:
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes > 1 else []
-    return _run([sys.executable, *launcher, *line.split()], environment, seconds)
+    mode = {"PT_HPU_LAZY_MODE": "1"} if "--graphs" in line else {}
+    return _run([sys.executable, *launcher, *line.split()], {**environment, **mode}, seconds)
 
 
 def _run(command: list[str], environment: dict[str, str], seconds: float) -> Ended:
@@ -177,8 +181,9 @@ def _report(names: list[str], places: list[str], ended: dict[tuple[str, str], En
             for place in places:
                 gaudi = ended[line, place]
                 difference = _difference(plain.losses, gaudi.losses)
-                is_equal &= difference <= ALLOWED[place]
-                print(_row(line, place, gaudi, f"{difference:.1e}", f"{ALLOWED[place]:.0e}"))
+                allowed = max(ALLOWED[place], PAIRS[name].differs)
+                is_equal &= difference <= allowed
+                print(_row(line, place, gaudi, f"{difference:.1e}", f"{allowed:.0e}"))
     print("All losses are equal." if is_equal else "NOT all losses are equal.")
     for failure in failures:
         print(f"\n== {failure}")

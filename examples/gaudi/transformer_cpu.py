@@ -65,7 +65,7 @@ def main():
     device = torch.device("cpu")
     text, alphabet = text_in_numbers()
     model = Transformer(len(alphabet)).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, eps=1e-6, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, eps=1e-9, weight_decay=0.01)
     for step, (letters, following) in enumerate(batches(text, arguments.steps, arguments.batch_size), 1):
         letters, following = letters.to(device), following.to(device)
         optimizer.zero_grad(set_to_none=True)

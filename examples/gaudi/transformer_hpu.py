@@ -64,14 +64,14 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--log-every", type=int, default=20)
-    parser.add_argument("--graphs", action="store_true", help="run forward and backward as HPU graphs")
+    parser.add_argument("--graphs", action="store_true", help="train as HPU graphs; needs PT_HPU_LAZY_MODE=1")
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
     device = torch.device("hpu")
     text, alphabet = text_in_numbers()
     model = Transformer(len(alphabet)).to(device)
-    optimizer = FusedAdamW(model.parameters(), lr=3e-3, eps=1e-6, weight_decay=0.01)
+    optimizer = FusedAdamW(model.parameters(), lr=3e-3, eps=1e-9, weight_decay=0.01)
     clipping = FusedClipNorm(model.parameters(), 1.0)
     if arguments.graphs:
         htcore.hpu.ModuleCacher(max_graphs=2)(model=model, inplace=True)

@@ -124,15 +124,19 @@ if TYPE_CHECKING:
     from pilotage.torch_private import DeviceContext as DeviceContext
     from pilotage.torch_private import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
     from pilotage.torch_private import DynamicOutputShapeException as DynamicOutputShapeException
+    from pilotage.torch_private import InductorWrapper as InductorWrapper
     from pilotage.torch_private import TorchDispatchMode as TorchDispatchMode
     from pilotage.torch_private import aot_autograd as aot_autograd
     from pilotage.torch_private import class_name as class_name
+    from pilotage.torch_private import compiled_autograd as compiled_autograd
     from pilotage.torch_private import detect_fake_mode as detect_fake_mode
     from pilotage.torch_private import device_constructors as device_constructors
     from pilotage.torch_private import disable_current_modes as disable_current_modes
+    from pilotage.torch_private import dynamo_config as dynamo_config
     from pilotage.torch_private import forward_pre_hooks as forward_pre_hooks
     from pilotage.torch_private import is_profiler_enabled as is_profiler_enabled
     from pilotage.torch_private import make_boxed_func as make_boxed_func
+    from pilotage.torch_private import process_lists_on as process_lists_on
     from pilotage.torch_private import register_device_module as register_device_module
     from pilotage.torch_private import schema_of as schema_of
     from pilotage.torch_private import step_post_hooks as step_post_hooks
@@ -216,10 +220,10 @@ _NAMES = {
     "pilotage.logs": "log_event logger",
     # Private names of torch
     "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass "
-    "DynamicOutputShapeException LOCAL_SCALAR "
-    "OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd class_name detect_fake_mode "
-    "device_constructors disable_current_modes forward_pre_hooks is_profiler_enabled make_boxed_func "
-    "register_device_module schema_of step_post_hooks step_pre_hooks storage_address tree_flatten "
+    "DynamicOutputShapeException InductorWrapper LOCAL_SCALAR OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd "
+    "class_name compiled_autograd detect_fake_mode device_constructors disable_current_modes dynamo_config "
+    "forward_pre_hooks is_profiler_enabled make_boxed_func process_lists_on register_device_module "
+    "schema_of step_post_hooks step_pre_hooks storage_address tree_flatten "
     "tree_leaves tree_map_only tree_unflatten validates_arguments",
 }
 """The names of each module that a drop-in may import."""

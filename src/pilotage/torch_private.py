@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import torch._inductor.ir
     import torch._inductor.virtualized
     from torch._dynamo.backends.common import aot_autograd as aot_autograd
+    from torch._dynamo.compiled_autograd import _enable as _enable_compiled_autograd
     from torch._inductor import lowering as lowering
     from torch._inductor.compile_fx import compile_fx as compile_fx
     from torch._inductor.compile_fx import compile_fx_inner as compile_fx_inner
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from torch._inductor.runtime.cache_dir_utils import triton_cache_dir as triton_cache_dir
     from torch.utils._sympy.functions import FloorDiv as FloorDiv
 
+    compiled_autograd = _enable_compiled_autograd
     dynamo_config = torch._dynamo.config
     inductor_config = torch._inductor.config
     inductor_ir = torch._inductor.ir
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 LAZY = {
     "aot_autograd": "torch._dynamo.backends.common.aot_autograd",
     "compile_fx": "torch._inductor.compile_fx.compile_fx",
+    "compiled_autograd": "torch._dynamo.compiled_autograd._enable",
     "compile_fx_inner": "torch._inductor.compile_fx.compile_fx_inner",
     "decompositions": "torch._inductor.decomposition.decompositions",
     "dynamo_config": "torch._dynamo.config",
@@ -130,6 +133,7 @@ with _checked():
     import torch.fx._lazy_graph_module
     import torch.utils._device
     import torch.utils._python_dispatch
+    from torch import _TorchCompileInductorWrapper
     from torch._guards import detect_fake_mode as detect_fake_mode
     from torch._ops import OpOverload as OpOverload
     from torch._ops import OpOverloadPacket as OpOverloadPacket
@@ -158,7 +162,11 @@ with _checked():
     disable_current_modes = torch.utils._python_dispatch._disable_current_modes
     get_default_group = torch.distributed.distributed_c10d._get_default_group
     get_default_store = torch.distributed.distributed_c10d._get_default_store
+    InductorWrapper: Any = _TorchCompileInductorWrapper
     register_device_module: Callable[[str, Any], None] = torch._register_device_module
+    # Not an attribute of torch.optim, where the name is deleted.
+    _optimizers: Any = importlib.import_module("torch.optim.optimizer")
+    _require(_optimizers, "_get_foreach_kernels_supported_devices")
     scoped_library = torch.library._scoped_library
     META_KERNEL_LOG = torch._subclasses.fake_tensor.log
     use_lazy_graph_module = torch.fx._lazy_graph_module._use_lazy_graph_module
@@ -251,3 +259,9 @@ with _checked():
     _require(_MultiProcessingDataLoaderIter, "_shutdown_workers")
     shut_down_workers: Callable[[Any], None] = methodcaller("_shutdown_workers")
     """Ends the worker processes of a loader's iterator."""
+
+
+def process_lists_on(device: str) -> None:
+    """Let optimizers process lists of tensors at once on a device, as they do by default on CUDA."""
+    known = _optimizers._get_foreach_kernels_supported_devices()
+    _optimizers._get_foreach_kernels_supported_devices = lambda: [*known, device]

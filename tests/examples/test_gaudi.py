@@ -51,7 +51,14 @@ def test_gaudi_scripts_give_the_losses_of_the_plain_scripts(printed):
     assert len(host) == 3
     assert card == host
     assert len(plain) == 4
-    assert fused == graphed == plain
+    assert fused == graphed
+    for one, other in zip(fused, plain, strict=True):
+        # The vendor's AdamW adds epsilon to the uncorrected root.
+        assert loss_of(one) == pytest.approx(loss_of(other), rel=1e-4)
+
+
+def loss_of(line):
+    return float(line.rpartition(" ")[2])
 
 
 def test_two_processes_give_the_losses_of_the_plain_script(printed):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +18,23 @@ Alone = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def alone(tmp_path) -> Alone:
+def alone(tmp_path, run_alone) -> Alone:
     """Runs a function with its own imports in a new process with the given environment variables."""
+    return partial(run_alone, tmp_path)
 
-    def run(program: Callable[[], Any], **environment: str) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture(scope="session")
+def run_alone() -> Alone:
+    """The same in a given folder, for results that several tests look at."""
+
+    def run(folder: Path, program: Callable[[], Any], **environment: str) -> subprocess.CompletedProcess[str]:
         source = textwrap.dedent(inspect.getsource(program)) + f"\n{program.__name__}()\n"
-        file = tmp_path / "program.py"
+        file = folder / "program.py"
         file.write_text(source)
         known = {name: value for name, value in os.environ.items() if not name.startswith("PT_HPU")}
         command = [sys.executable, "-W", "error", str(file)]
         ran = subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, env={**known, "OMP_NUM_THREADS": "1", **environment}
+            command, capture_output=True, text=True, cwd=folder, env={**known, "OMP_NUM_THREADS": "1", **environment}
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran

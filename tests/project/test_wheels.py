@@ -60,7 +60,7 @@ def test_the_wheels_contain_only_their_packages_with_types_and_a_licence(wheels)
         wheels,
         (
             {"pilotage", "cosmictagger"},
-            {"poptorch", "popdist", "habana_frameworks", "pilotage_dropins"},
+            {"poptorch", "popdist", "habana_frameworks", "pilotage_dropins", "habana_dataloader", "torch_hpu"},
         ),
         strict=True,
     ):

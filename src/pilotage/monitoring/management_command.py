@@ -15,6 +15,11 @@ _TIMEOUT = 10.0
 _MEBIBYTE = 2**20
 
 
+def _is_emulated(row: list[str]) -> bool:
+    """Whether the emulated Gaudi answers, whose own hl-smi reads the processor."""
+    return "(emulated)" in row[2]
+
+
 class CommandError(Exception):
     """The command was not found, or does not answer."""
 
@@ -43,7 +48,7 @@ class ManagementCommand:
             raise CommandError(f"{self.command} was not found")
         rows = self._ask(self.query.format(",".join(self.values)))
         pids = self._pids() if self.processes else {}
-        return [self._device(row, pids) for row in rows if len(row) == len(self.values)]
+        return [self._device(row, pids) for row in rows if len(row) == len(self.values) and not _is_emulated(row)]
 
     def _device(self, row: list[str], pids: dict[str, set[int]]) -> Device:
         number, identity, name, driver, *rest = row

@@ -81,7 +81,7 @@ CACHE_DIR = Variable(
     name="PILOTAGE_CACHE_DIR",
     type="directory, or off",
     default="$XDG_CACHE_HOME/pilotage/executables",
-    meaning="Where to keep compiled programs; off keeps none.",
+    meaning="Where to keep compiled programs and the emulated Gaudi card's library; off keeps no programs.",
 )
 CACHE_SIZE = Variable(
     name="PILOTAGE_CACHE_SIZE",
@@ -239,8 +239,13 @@ def executable_cache() -> Path | None:
 
 
 def emulation_cache() -> Path:
-    """Where to keep the library of the emulated Gaudi card."""
-    return cache_directory() / "gaudi"
+    """Where to keep the library of the emulated Gaudi card: PILOTAGE_CACHE_DIR, or the user's cache.
+
+    ``off`` is about compiled programs; the library is always kept, because building it takes half a minute.
+    """
+    value = CACHE_DIR.text
+    is_named = value is not None and value.lower() != "off"
+    return (Path(value).expanduser().absolute() if value and is_named else cache_directory()) / "gaudi"
 
 
 def cache_size() -> int | None:

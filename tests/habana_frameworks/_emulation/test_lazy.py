@@ -1,6 +1,9 @@
 """The graphs of lazy mode, and its reports about mark_step."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -81,6 +84,33 @@ def test_missing_and_excessive_marks_are_reported_with_their_lines(alone, tmp_pa
     (reading,) = (line for line, figures in found["lines"].items() if figures["ending"] == "a value was read")
     assert (source(reading).endswith("# read"), found["cut_by_reading"]) == (True, 3)
     assert ran.stderr.count("Missing mark_step at ") == 2
+
+
+def test_fused_optimizers_mark_their_own_graphs_and_a_run_that_dies_counts_nothing(alone, tmp_path):
+    def program():
+        import torch
+
+        import habana_frameworks.torch.core as htcore
+        from habana_frameworks.torch.hpex.optimizers import FusedSGD
+
+        network = torch.nn.Linear(3, 1).to("hpu")
+        optimizer = FusedSGD(network.parameters(), 0.1)
+        for _ in range(3):
+            network(torch.ones(2, 3, device="hpu")).sum().backward()
+            optimizer.step()
+            htcore.mark_step()
+
+    ran = alone(program, PT_HPU_LAZY_MODE="1", PILOTAGE_HPU_SUMMARY="summary.json")
+    found = json.loads((tmp_path / "summary.json").read_text())
+    assert (found["graphs"], found["idle_marks"], found["excessive_marks"]) == (6, 0, [])
+    assert "a call that marks by itself" in ran.stderr
+
+    for dying in ("raise SystemError('early')", "pass"):
+        script = f"import habana_frameworks.torch.core, torch\n{dying}\n"
+        environment = {**os.environ, "PT_HPU_LAZY_MODE": "1"}
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+        assert "There is no Gaudi here" in ended.stderr
+        assert "Lazy mode would have run" not in ended.stderr
 
 
 def test_marks_change_no_results_and_eager_mode_does_not_report_missing_ones(alone):

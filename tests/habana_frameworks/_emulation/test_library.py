@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -172,8 +174,76 @@ def test_leftovers_of_a_killed_build_are_removed_by_the_next_one(tmp_path, built
     assert [path.is_dir() and not path.name.startswith(".") for path in home.gaudi.iterdir()] == [True]
 
 
-def test_without_a_cache_the_library_is_built_for_the_process(built, compiler):
+@pytest.mark.parametrize("named", [False, True])
+def test_an_unusable_cache_is_an_import_error_that_names_the_variable(compiler, named):
     environment = {**Home(Path("/proc/none"), compiler).environment, "HOME": "/proc/none"}
-    ran = load(**environment)
+    ran = load(**environment, **({"PILOTAGE_CACHE_DIR": "/proc/other"} if named else {}))
+    assert ran.returncode != 0
+    place = "/proc/other/gaudi" if named else "/proc/none/pilotage/gaudi"
+    assert f"The emulated Gaudi device cannot be kept in {place}" in ran.stderr
+    assert "ImportError" in ran.stderr or "CannotBuildError" in ran.stderr
+    assert "Set PILOTAGE_CACHE_DIR (or XDG_CACHE_HOME) to a directory" in ran.stderr
+
+
+def test_the_library_can_be_built_ahead_of_time_into_a_directory(tmp_path, built, compiler):
+    home = Home(tmp_path / "home", compiler)
+    command = [sys.executable, "-m", "habana_frameworks.build", "--directory", str(tmp_path / "image")]
+    ran = subprocess.run(command, capture_output=True, text=True, env=home.environment)
     assert ran.returncode == 0, ran.stderr
-    assert "is built for this process only. Compiled code cannot be kept in /proc/none" in ran.stderr
+    kept = Path(ran.stdout.strip())
+    assert kept.is_relative_to(tmp_path / "image/gaudi")
+    assert re.search(r"was built in \d+ s", ran.stderr)
+    assert "There is no Gaudi here" not in ran.stderr  # nothing is registered
+    used = load(**home.environment | {"CXX": "no-such-compiler", "PILOTAGE_CACHE_DIR": str(tmp_path / "image")})
+    # Another compiler would be another library: the same one is loaded without a word.
+    assert "no-such-compiler" in used.stderr
+    used = load(**home.environment, PILOTAGE_CACHE_DIR=str(tmp_path / "image"))
+    assert (used.returncode, used.stderr) == (0, "")
+    failed = subprocess.run(command, capture_output=True, text=True, env=home.environment | {"CXX": "none"})
+    assert (failed.returncode, failed.stderr.count("'none' was not found")) == (1, 1)
+
+
+def test_libraries_that_look_for_a_gaudi_find_none_where_it_cannot_be_built(tmp_path):
+    # Accelerate's is_hpu_available() and transformers' ask in this way.
+    program = """
+import importlib.util, torch
+assert importlib.util.find_spec("habana_frameworks.torch") is not None
+import habana_frameworks.torch as ht
+import habana_frameworks.torch.distributed.hccl
+assert not (hasattr(torch, "hpu") and torch.hpu.is_available())
+try:
+    ht.core
+except ImportError as error:
+    assert "Install g++" in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+    environment = {
+        "XDG_CACHE_HOME": str(tmp_path),
+        "CXX": "no-such-compiler",
+        "PATH": "/usr/bin",
+        "HOME": str(tmp_path),
+    }
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    assert "Until then there is no device hpu" in ran.stderr
+
+
+def test_a_terminal_shows_how_long_the_build_takes(tmp_path):
+    leader, follower = pty.openpty()
+    slow = tmp_path / "slow-g++"
+    slow.write_text("#!/bin/sh\nsleep 1.2\nexit 1\n")
+    slow.chmod(0o755)
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "CXX": str(slow), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=follower, env=environment) as run:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(leader, 1000)
+            except OSError:  # the other end was closed
+                break
+            shown += piece
+    os.close(leader)
+    assert run.returncode != 0
+    assert re.search(rb"\rBuilding the emulated Gaudi device \[ +\] +1 s", shown), shown

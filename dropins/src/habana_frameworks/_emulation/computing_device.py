@@ -44,8 +44,8 @@ def check() -> None:
 
 
 def card() -> int:
-    """Return the index of the CUDA card, chosen by ID or LOCAL_RANK."""
-    return int(os.environ.get("ID") or os.environ.get("LOCAL_RANK") or 0) % torch.cuda.device_count()
+    """Return the index of the CUDA card, chosen by LOCAL_RANK or ID."""
+    return int(os.environ.get("LOCAL_RANK") or os.environ.get("ID") or 0) % torch.cuda.device_count()
 
 
 def name() -> str:

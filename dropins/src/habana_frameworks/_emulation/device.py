@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
+import os
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -11,10 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from habana_frameworks._emulation import computing_device, lazy
+from habana_frameworks._emulation.events import EventId, publish
+from habana_frameworks._emulation.inductor import refuse_inductor
 from habana_frameworks._emulation.library import library
-from pilotage.engine import Warned, log_event, register_device_module, wait_for_idle_threads
+from pilotage.engine import Warned, log_event, process_lists_on, register_device_module, wait_for_idle_threads
 
 _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
+_AUTOCAST_LISTS = ("PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST", "PT_HPU_AUTOCAST_FP32_OPS_LIST")
+_ANNOUNCED = "PILOTAGE_HPU_ANNOUNCED"
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 @cache
@@ -31,7 +38,28 @@ def activate(module: ModuleType) -> None:
     # Backward runs in a thread of the device, which may still free tensors when the program ends.
     atexit.register(wait_for_idle_threads)
     lazy.start()
-    log_event(Warned(message=_ANNOUNCEMENT.format(place=computing_device.name(), mode=lazy.mode())))
+    refuse_inductor()
+    if computing_device.is_cuda():
+        process_lists_on("hpu")
+    _check_autocast_lists()
+    publish(EventId.DEVICE_ACQUIRED)
+    _announce()
+
+
+def _check_autocast_lists() -> None:
+    """Log that the default list is used where the library could not read a file."""
+    for name in _AUTOCAST_LISTS:
+        path = os.environ.get(name)
+        if path and not os.access(path, os.R_OK):
+            log_event(Warned(message=f"{name} names {path}, which cannot be read. Autocast uses its default list."))
+
+
+def _announce() -> None:
+    """Log once per job that the device is emulated: in its first process, and in none that this one starts."""
+    is_first = all(os.environ.get(name, "0") == "0" for name in _RANKS)
+    if is_first and _ANNOUNCED not in os.environ and multiprocessing.parent_process() is None:
+        log_event(Warned(message=_ANNOUNCEMENT.format(place=computing_device.name(), mode=lazy.mode())))
+    os.environ[_ANNOUNCED] = "1"
 
 
 def _check_backward() -> None:

@@ -43,13 +43,6 @@ std::string full_name(const c10::OperatorName& name) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
-template <size_t N>
-void register_all(torch::Library& library, const char* const (&names)[N], CppFunction (*kernel)()) {
-  for (const char* name : names) {
-    library.impl(name, kernel());
-  }
-}
-
 } // namespace
 
 namespace at {
@@ -122,9 +115,7 @@ TORCH_LIBRARY_IMPL(_, AutocastHPU, library) {
 }
 
 TORCH_LIBRARY_IMPL(aten, AutocastHPU, library) {
-  register_all(library, emulation::kLowerPrecision, [] { return CppFunction::makeFromBoxedFunction<&emulation::in_lower_precision>(); });
-  register_all(library, emulation::kSinglePrecision, [] { return CppFunction::makeFromBoxedFunction<&emulation::in_single_precision>(); });
-  register_all(library, emulation::kWidestPrecision, [] { return CppFunction::makeFromBoxedFunction<&emulation::in_widest_precision>(); });
+  emulation::register_autocast(library);
 }
 
 extern "C" {
@@ -143,6 +134,19 @@ int64_t memory_peak() {
 
 void reset_memory_peak() {
   emulation::peak.store(emulation::allocated.load());
+}
+
+// Allocations, releases, and the largest allocation in bytes.
+void memory_counts(int64_t* place) {
+  place[0] = emulation::allocations.load();
+  place[1] = emulation::releases.load();
+  place[2] = emulation::largest.load();
+}
+
+// Allocations that are still in use stay counted.
+void reset_memory_counts() {
+  emulation::allocations.fetch_sub(emulation::releases.exchange(0));
+  emulation::largest.store(0);
 }
 
 // Start lazy mode, or end it without reporting.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
+from habana_frameworks._emulation.events import EventId, publish
 from habana_frameworks._emulation.library import Graph, ReadCallback, library
 from habana_frameworks._emulation.source_lines import running_line
 from habana_frameworks._emulation.summary import Ending, Summary, report
@@ -34,24 +36,38 @@ class _Counter:
         self.summary = Summary()
         self._cuts_since_update: dict[int, int] = {}
         self._has_warned = False
+        self._last = Ending.MARK
         # Kept alive here: the library calls it until the process ends.
         self.read_callback = ReadCallback(self._after_reading)
 
-    def mark(self) -> None:
+    def mark(self, ending: Ending) -> None:
         self.check_mode()
         if self.is_lazy:
             library().mark()
-            self.take_graphs(Ending.MARK, running_line())
+            # A mark straight after a fused optimizer's own is the usual way to write a step, so it is not idle.
+            follows_call, self._last = self._last is Ending.CALL, ending
+            self.take_graphs(ending, running_line(), may_be_empty=follows_call)
+            publish(EventId.MARK_STEP)
 
     def _after_reading(self) -> None:
         self.take_graphs(Ending.READING, running_line())
 
-    def take_graphs(self, ending: Ending, line: str) -> None:
+    def take_graphs(self, ending: Ending, line: str, *, may_be_empty: bool = False) -> None:
         """Count the graphs that ended since the last call."""
         for graph in _cut_graphs():
-            self.summary.count(graph, ending, line)
+            if may_be_empty and graph.operations == 0:
+                continue
+            self._publish(graph, is_compiled=self.summary.count(graph, ending, line))
             for optimizer in self._cuts_since_update:
                 self._cuts_since_update[optimizer] += graph.operations > 0
+
+    @staticmethod
+    def _publish(graph: Graph, *, is_compiled: bool) -> None:
+        if graph.operations:
+            recipe = f"{graph.structure ^ graph.shapes:016x}"
+            publish(EventId.CACHE_MISS if is_compiled else EventId.CACHE_HIT, recipe=recipe)
+            if is_compiled:
+                publish(EventId.GRAPH_COMPILATION, recipe=recipe, duration=0)
 
     def after_update(self, optimizer: Optimizer, *_: Any) -> None:
         self.check_mode()
@@ -102,9 +118,12 @@ def mode() -> str:
     return "lazy" if _counter().is_lazy else "eager"
 
 
-def mark() -> None:
-    """End the current graph, at the running line of the user's program."""
-    _counter().mark()
+def mark(*, inside_a_call: bool = False) -> None:
+    """End the current graph, at the running line of the user's program.
+
+    A call that marks by itself, such as a fused optimizer's step, is never reported as idle or excessive.
+    """
+    _counter().mark(Ending.CALL if inside_a_call else Ending.MARK)
 
 
 def summary() -> Summary:
@@ -124,6 +143,7 @@ def _cut_graphs() -> Iterator[Graph]:
 
 def _end() -> None:
     counter = _counter()
+    publish(EventId.PROCESS_EXIT)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         counter.check_mode()
@@ -134,4 +154,10 @@ def _end() -> None:
         library().gather_graphs(ReadCallback())
         library().mark()
         counter.take_graphs(Ending.EXIT, "after the last mark_step")
-        report(counter.summary)
+        if not _has_failed():
+            report(counter.summary)
+
+
+def _has_failed() -> bool:
+    """Whether an uncaught exception ends the program: its counts would say nothing."""
+    return hasattr(sys, "last_value")

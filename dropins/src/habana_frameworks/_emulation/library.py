@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import shutil
-import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import torch
 from torch.utils import cpp_extension
 
 from habana_frameworks._emulation import computing_device
+from habana_frameworks._emulation.building import CannotBuildError, run_compiler
 from pilotage.engine import (
     OLD_EMULATION_FILES,
     Limits,
@@ -56,7 +54,7 @@ ReadCallback = ctypes.CFUNCTYPE(None)
 def library() -> ctypes.CDLL:
     """Load the library, which registers the device with torch; build it first if necessary."""
     computing_device.check()
-    loaded = _loaded()
+    loaded = ctypes.CDLL(str(built_library()))
     for name in ("memory_allocated", "memory_peak", "take_graphs"):
         getattr(loaded, name).restype = ctypes.c_int64
     loaded.came_late.restype = ctypes.c_bool
@@ -65,17 +63,15 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def _loaded() -> ctypes.CDLL:
-    limits = Limits.from_environment()
+def built_library() -> Path:
+    """The checked library in the user's cache, built if necessary; raises CannotBuildError if there can be none."""
     try:
-        return ctypes.CDLL(str(_kept(limits).folder / _FILE))
+        return _kept(Limits.from_environment()).folder / _FILE
     except (OSError, PilotageError) as error:
-        # The home directory is read-only or writable by others: build the library for this process.
-        _warn(f"The emulated Gaudi device is built for this process only. {error}")
-    with tempfile.TemporaryDirectory(prefix="pilotage-gaudi-") as folder:
-        _build(Path(folder, _FILE))
-        # The file may be removed once it is loaded.
-        return ctypes.CDLL(str(Path(folder, _FILE)))
+        raise CannotBuildError(
+            f"The emulated Gaudi device cannot be kept in {environment.emulation_cache()}: {error} Set "
+            "PILOTAGE_CACHE_DIR (or XDG_CACHE_HOME) to a directory that you can write to and others cannot."
+        ) from error
 
 
 @cache
@@ -122,17 +118,7 @@ def _parts() -> dict[str, str]:
 
 
 def _build(path: Path) -> None:
-    compiler = shutil.which(environment.cpp_compiler())
-    if compiler is None:
-        raise ImportError(
-            f"The emulated Gaudi device needs a C++ compiler on first use, and {environment.cpp_compiler()!r} was "
-            "not found. "
-            "Install g++ (12 or newer), or set CXX to a compiler."
-        )
-    _warn(f"Building the emulated Gaudi device with {compiler}, once for this torch; this takes half a minute.")
-    built = subprocess.run(_command(compiler, path), capture_output=True, text=True)
-    if built.returncode != 0:
-        raise ImportError(f"{compiler} could not build the emulated Gaudi device:\n{built.stderr[-4000:]}")
+    run_compiler(environment.cpp_compiler(), lambda compiler: _command(compiler, path))
 
 
 def _warn(message: str) -> None:

@@ -14,11 +14,20 @@ inline const c10::Device kCard{c10::DeviceType::HPU, 0};
 inline std::atomic<int64_t> allocated{0};
 inline std::atomic<int64_t> peak{0};
 
-inline void count(int64_t bytes) {
-  const int64_t now = allocated.fetch_add(bytes) + bytes;
-  int64_t before = peak.load();
-  while (now > before && !peak.compare_exchange_weak(before, now)) {
+inline std::atomic<int64_t> allocations{0};
+inline std::atomic<int64_t> releases{0};
+inline std::atomic<int64_t> largest{0};
+
+inline void raise(std::atomic<int64_t>& figure, int64_t now) {
+  int64_t before = figure.load();
+  while (now > before && !figure.compare_exchange_weak(before, now)) {
   }
+}
+
+inline void count(int64_t bytes) {
+  allocations.fetch_add(1);
+  raise(peak, allocated.fetch_add(bytes) + bytes);
+  raise(largest, bytes);
 }
 
 // Keeps a storage alive while the card's storage for the same memory exists.
@@ -30,6 +39,7 @@ struct Held {
 inline void release(void* context) {
   auto* held = static_cast<Held*>(context);
   allocated.fetch_sub(held->bytes);
+  releases.fetch_add(1);
   delete held;
 }
 

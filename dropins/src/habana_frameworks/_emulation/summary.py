@@ -24,6 +24,7 @@ class Ending(StrEnum):
     """What ended a graph."""
 
     MARK = "mark_step"
+    CALL = "a call that marks by itself"
     READING = "a value was read"
     EXIT = "the program ended"
 
@@ -63,23 +64,24 @@ class Summary:
     _seen: set[tuple[int, int]] = field(default_factory=set)
     _structures: set[int] = field(default_factory=set)
 
-    def count(self, graph: Graph, ending: Ending, line: str) -> None:
-        """Count a graph that ended at a line."""
-        if graph.operations == 0 and ending is Ending.EXIT:
-            return
+    def count(self, graph: Graph, ending: Ending, line: str) -> bool:
+        """Count a graph that ended at a line, and say whether the card would have compiled it."""
+        if graph.operations == 0 and ending is not Ending.MARK:
+            return False
         kept = self.lines.setdefault(line, Line(ending=ending))
         if graph.operations == 0:
             kept.idle_marks += 1
-            return
+            return False
         kept.graphs += 1
         kept.operations += graph.operations
         if (graph.structure, graph.shapes) in self._seen:
             kept.cache_hits += 1
-            return
+            return False
         kept.compilations += 1
         kept.recompilations_by_shape += graph.structure in self._structures
         self._seen.add((graph.structure, graph.shapes))
         self._structures.add(graph.structure)
+        return True
 
     def count_missing(self, line: str, marks: int) -> None:
         """Count an update with fewer than two marks since the previous one."""
@@ -106,7 +108,7 @@ class Summary:
 
 def report(summary: Summary) -> None:
     """Log the summary, and write it as JSON to the file that PILOTAGE_HPU_SUMMARY names."""
-    for text in texts(summary):
+    for text in texts(summary) if summary.lines else ():
         logger.info(text)
     if path := os.environ.get(_FILE):
         Path(path).write_text(json.dumps(summary.as_data(), indent=2) + "\n")

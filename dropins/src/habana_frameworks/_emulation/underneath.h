@@ -32,13 +32,13 @@ inline c10::DispatchKey key_underneath() {
   return is_on_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
 }
 
-// Read late: a script may set ID or LOCAL_RANK after the import and before its first tensor.
+// Read late: a script may set LOCAL_RANK or ID after the import and before its first tensor.
 inline c10::Device underneath() {
   static const c10::Device device = [] {
     if (!is_on_cuda()) {
       return c10::Device(c10::DeviceType::CPU);
     }
-    const char* place = std::getenv("ID") != nullptr ? std::getenv("ID") : std::getenv("LOCAL_RANK");
+    const char* place = std::getenv("LOCAL_RANK") != nullptr ? std::getenv("LOCAL_RANK") : std::getenv("ID");
     const int cards = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
     TORCH_CHECK(cards > 0, "PILOTAGE_HPU_ON is cuda, but no CUDA card is available.");
     return c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(place == nullptr ? 0 : std::atoi(place) % cards));

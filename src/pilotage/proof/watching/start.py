@@ -82,7 +82,7 @@ def _watch_torch(watch: Watch) -> None:
             "pilotage.door": wrappers.follow_functions("training", "inference"),
             "poptorch._executor.wrapping": wrappers.follow_functions("trainingModel", "inferenceModel"),
             "poptorch._executor.optimizer_link": wrappers.follow_optimizer_link,
-            "habana_frameworks.torch.hpu.cached_modules": wrappers.follow_functions("wrap_in_hpu_graph", trains=False),
+            "habana_frameworks.torch.hpu.graphs.wrapping": wrappers.follow_functions("wrap_in_hpu_graph", trains=False),
             "safetensors.torch": lambda module: saves.follow(module, "save_file"),
             **dict.fromkeys(_DEVICES, lambda module: None),
         },

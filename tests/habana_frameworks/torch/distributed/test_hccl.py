@@ -1,4 +1,4 @@
-"""Two processes with one emulated card each."""
+"""Processes with one emulated card each, and what their launcher says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import os, sys
 import torch
@@ -16,7 +18,8 @@ import habana_frameworks.torch.core as htcore
 import habana_frameworks.torch.distributed.hccl as hccl
 
 world_size, rank, local_rank = hccl.initialize_distributed_hpu()
-assert (world_size, rank, os.environ["ID"]) == (2, local_rank, str(local_rank))
+assert (world_size, rank, os.environ["ID"], os.environ["HLS_MODULE_ID"]) == (2, local_rank, str(rank), str(rank))
+torch.hpu.set_device(local_rank)
 dist.init_process_group("hccl")
 assert dist.get_backend() == "hccl"
 
@@ -51,7 +54,6 @@ open(f"agrees-{rank}", "w").close()
 """
 
 
-@pytest.mark.slow
 def test_collectives_and_data_parallel_training_give_the_results_of_gloo(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -60,13 +62,35 @@ def test_collectives_and_data_parallel_training_give_the_results_of_gloo(tmp_pat
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert sorted(file.name for file in tmp_path.glob("agrees-*")) == ["agrees-0", "agrees-1"]
+    assert ran.stderr.count("There is no Gaudi here") == 1  # once per job
 
 
-@pytest.mark.slow
-def test_a_single_process_is_a_world_of_one(alone):
+def test_the_launchers_variables_are_read_and_exported(alone):
     def program():
-        import habana_frameworks.torch.distributed.hccl as hccl
+        import os
 
-        assert hccl.initialize_distributed_hpu() == (1, 0, 0)
+        import pytest
+
+        import habana_frameworks.torch as ht
+
+        initialize = ht.distributed.hccl.initialize_distributed_hpu
+        assert initialize() == (1, -1, -1)
+        assert (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]) == ("localhost", "12345")
+        assert not {"RANK", "ID", "HLS_MODULE_ID"} & os.environ.keys()
+        with pytest.raises(AssertionError, match="one emulated Gaudi card"):
+            ht.hpu.set_device(3)
+
+        # As under mpirun: three variables of Open MPI and nothing else.
+        mpi = {"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+        os.environ |= {**mpi, "HABANA_VISIBLE_MODULES": "2,6", "MASTER_PORT": "23456"}
+        assert initialize() == (8, 5, 1)
+        exported = [os.environ[name] for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "ID", "HLS_MODULE_ID")]
+        assert exported == ["8", "5", "1", "5", "6"]
+        assert os.environ["MASTER_PORT"] == "23456"
+        ht.hpu.set_device(1)
+        assert ht.hpu.current_device() == 0
+
+        assert initialize(world_size=4, rank=2, local_rank=0) == (4, 2, 0)
+        assert initialize() == (4, 2, 0)
 
     alone(program)

@@ -1,1 +1,3 @@
 """Habana's part of torch.compile."""
+
+from __future__ import annotations

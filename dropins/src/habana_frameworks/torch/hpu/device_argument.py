@@ -9,12 +9,12 @@ Device = torch.device | str | int | None
 
 def check_device(device: Device) -> None:
     """Raise an error for anything but the one emulated card."""
-    index = _index(device)
-    if index not in (None, 0, -1):
+    if index_of(device) not in (None, 0, -1):
         raise RuntimeError(f"There is one emulated Gaudi card, number 0, but {device!r} was given.")
 
 
-def _index(device: Device) -> int | None:
+def index_of(device: Device) -> int | None:
+    """Return the number in a device, None if it has none."""
     if device is None or isinstance(device, int):
         return device
     place = torch.device(device)

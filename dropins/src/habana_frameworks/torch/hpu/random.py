@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 from habana_frameworks._emulation import computing_device
 from habana_frameworks.torch.hpu.device_argument import Device, check_device
 
 
-def manual_seed(seed: int) -> None:
-    """Seed the card's generator."""
-    computing_device.generator().manual_seed(seed)
+def manual_seed(seed: int) -> Generator:
+    """Seed the card's generator and return it."""
+    return computing_device.generator().manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
@@ -25,9 +25,9 @@ def seed() -> int:
     return computing_device.generator().seed()
 
 
-def seed_all() -> int:
+def seed_all() -> None:
     """Seed the generators of all cards randomly."""
-    return seed()
+    seed()
 
 
 def initial_seed() -> int:
@@ -56,3 +56,10 @@ def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
     """Set the states of all cards' generators."""
     (state,) = new_states
     set_rng_state(state)
+
+
+def __getattr__(name: str) -> object:
+    # Created late: CUDA's generators exist only after its initialisation.
+    if name == "default_generators":
+        return [computing_device.generator()]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

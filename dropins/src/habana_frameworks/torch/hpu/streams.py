@@ -1,57 +1,44 @@
-"""Streams and events. All work goes to one stream; on the CPU it is done at once, and waiting is free."""
+"""Streams. All work goes to one stream; on the CPU it is done at once, and waiting is free."""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Iterator
+import itertools
+from types import TracebackType
+
+from torch import Tensor
 
 from habana_frameworks._emulation import computing_device
 from habana_frameworks.torch.hpu.device_argument import Device, check_device
+from habana_frameworks.torch.hpu.events import Event as Event
 
-
-class Event:
-    """A point in a stream; with ``enable_timing`` its time is recorded."""
-
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
-        if interprocess:
-            raise NotImplementedError("Events of the emulated hpu device cannot be shared between processes.")
-        self._is_timed = enable_timing
-        self._moment: float | None = None
-
-    def record(self, stream: Stream | None = None) -> None:
-        """Record the time when the work so far is done."""
-        if self._is_timed:
-            computing_device.synchronize()
-        self._moment = time.perf_counter()
-
-    def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds until another event, by the host's clock."""
-        if not (self._is_timed and end_event._is_timed):
-            raise RuntimeError("Both events must be made with enable_timing=True.")
-        if self._moment is None or end_event._moment is None:
-            raise RuntimeError("Record both events before you ask for the time between them.")
-        return (end_event._moment - self._moment) * 1000
-
-    def query(self) -> bool:
-        """Wait for the work before the event, and return True."""
-        computing_device.synchronize()
-        return True
-
-    def synchronize(self) -> None:
-        """Wait for the work before the event."""
-        computing_device.synchronize()
-
-    def wait(self, stream: Stream | None = None) -> None:
-        """Make a stream wait for the event, which has already happened."""
+_numbers = itertools.count(1)
+_DEVICE_TYPE = 6
+"""The number of hpu among torch's device types."""
 
 
 class Stream:
     """A queue of work on the card."""
 
-    def __init__(self, device: Device = None, priority: int = 0) -> None:
+    def __init__(
+        self,
+        device: Device = None,
+        priority: int = 0,
+        *,
+        stream_id: int | None = None,
+        device_index: int = 0,
+        device_type: int = _DEVICE_TYPE,
+        stream_ptr: int = 0,
+    ) -> None:
         check_device(device)
+        check_device(device_index)
         self.priority = priority
+        self.stream_id = next(_numbers) if stream_id is None else stream_id
+        self.device_index, self.device_type = device_index, device_type
+        self.hpu_stream = stream_ptr or self.stream_id
+
+    def id(self) -> int:
+        """Return the number of the stream; the default stream is 0."""
+        return self.stream_id
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event at this point."""
@@ -74,15 +61,23 @@ class Stream:
         computing_device.synchronize()
         return True
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self.stream_id == other.stream_id
 
-_default = Stream()
-_current = [_default]
+    def __hash__(self) -> int:
+        return hash((Stream, self.stream_id))
+
+    def __repr__(self) -> str:
+        return f"<torch.hpu.Stream id={self.stream_id} device=hpu:{self.device_index}>"
+
+
+_current = [Stream(stream_id=0)]
 
 
 def default_stream(device: Device = None) -> Stream:
     """Return the default stream."""
     check_device(device)
-    return _default
+    return Stream(stream_id=0)
 
 
 def current_stream(device: Device = None) -> Stream:
@@ -91,11 +86,36 @@ def current_stream(device: Device = None) -> Stream:
     return _current[-1]
 
 
-@contextlib.contextmanager
-def stream(stream: Stream | None) -> Iterator[None]:
-    """Set the current stream within a block."""
-    _current.append(stream or _current[-1])
-    try:
-        yield
-    finally:
+def set_stream(stream: Stream | None) -> None:
+    """Make a stream the current one; None changes nothing."""
+    if stream is not None:
+        _current[-1] = stream
+
+
+class StreamContext:
+    """Set the current stream within a block; None changes nothing."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        _current.append(self.stream or _current[-1])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _current.pop()
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """Set the current stream within a block."""
+    return StreamContext(stream)
+
+
+def get_stream_info(stream: Stream) -> tuple[int, int, int]:
+    """Return the number of a stream, the index of its card and the number of the device type."""
+    return stream.stream_id, stream.device_index, stream.device_type
+
+
+def record_stream(tensor: Tensor, stream: Stream) -> None:
+    """Keep the memory of a tensor until a stream is done with it, which is when it is used here."""

@@ -9,11 +9,16 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from pilotage.engine import loss_of
+from habana_frameworks.torch.hpex.optimizers.fused import own_graph, with_gradients
+from pilotage.engine import Warned, log_event, loss_of
 
 
 class FusedLamb(Optimizer):
-    """LAMB like NVIDIA's and Habana's fused versions, which first clip gradients by their total norm."""
+    """LAMB like NVIDIA's and Habana's fused versions, which first clip gradients by their total norm.
+
+    Without weight decay a parameter is scaled by its norm only with ``use_lamb``. ``fused`` and ``dtype`` choose
+    kernels of the card and change no results.
+    """
 
     def __init__(
         self,
@@ -22,13 +27,21 @@ class FusedLamb(Optimizer):
         bias_correction: bool = True,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
-        weight_decay: float = 0.0,
+        weight_decay: float = 0.01,
+        amsgrad: bool = False,
         adam_w_mode: bool = True,
         grad_averaging: bool = True,
         set_grad_none: bool = True,
-        max_grad_norm: float = 1.0,
-        use_nvlamb: bool = False,
+        max_grad_norm: float | None = 1.0,
+        use_lamb: bool = False,
+        fused: bool = False,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        if amsgrad:
+            raise RuntimeError("FusedLamb has no AMSGrad variant. Leave amsgrad at False.")
+        if not adam_w_mode:
+            message = "FusedLamb: adam_w_mode=False has no effect; the card's kernel always decays weights separately."
+            log_event(Warned(message=message))
         given = {
             "lr": lr,
             "bias_correction": bias_correction,
@@ -39,26 +52,22 @@ class FusedLamb(Optimizer):
             "max_grad_norm": max_grad_norm,
         }
         super().__init__(params, given)
-        self._decays_apart = adam_w_mode
-        self._forgets_gradients = set_grad_none
-        self._always_scales = use_nvlamb
+        self.adam_w_mode, self.set_grad_none, self.use_lamb = int(adam_w_mode), set_grad_none, use_lamb
 
     def zero_grad(self, set_to_none: bool | None = None) -> None:
         """Clear the gradients; by default as ``set_grad_none`` says."""
-        super().zero_grad(self._forgets_gradients if set_to_none is None else set_to_none)
+        super().zero_grad(self.set_grad_none if set_to_none is None else set_to_none)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Update all parameters."""
-        loss = loss_of(closure)
-        norm = self._norm_of_gradients()
-        for group in self.param_groups:
-            group["step"] = group.get("step", 0) + 1
-            divisor = _clipping_divisor(norm, group["max_grad_norm"])
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad / divisor, group)
-        return loss
+        loss_of(closure)
+        with own_graph():
+            norm = self._norm_of_gradients()
+            for group in self.param_groups:
+                group["step"] = group.get("step", 0) + 1
+                divisor = _clipping_divisor(norm, group["max_grad_norm"])
+                for parameter, gradient in with_gradients(group, "FusedLamb"):
+                    self._update(parameter, gradient / divisor, group)
 
     def _norm_of_gradients(self) -> Tensor:
         gradients = [each.grad for group in self.param_groups for each in group["params"] if each.grad is not None]
@@ -69,14 +78,11 @@ class FusedLamb(Optimizer):
         state = self.state[parameter]
         if not state:
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        if not self._decays_apart:
-            gradient = gradient + decay * parameter
         state["exp_avg"].mul_(beta1).add_(gradient, alpha=1 - beta1 if group["grad_averaging"] else 1.0)
         state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         update = self._direction(state, group)
-        if self._decays_apart:
-            update.add_(parameter, alpha=decay)
-        if decay != 0 or self._always_scales:
+        update.add_(parameter, alpha=decay)
+        if decay != 0 or self.use_lamb:
             update.mul_(_trust_ratio(parameter, update))
         parameter.add_(update, alpha=-group["lr"])
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from habana_frameworks.torch.hpu.graphs import HPUGraph, graph
-from pilotage.engine import tree_flatten, tree_map_only, tree_unflatten
+from habana_frameworks.torch.hpu.graphs.recording import HPUGraph, graph
+from pilotage.engine import tree_flatten, tree_unflatten
 
 
 class CapturedInference:
@@ -20,14 +20,14 @@ class CapturedInference:
         self._inputs = [each.detach().clone() if isinstance(each, Tensor) else each for each in leaves]
         self._graph = HPUGraph()
         args, kwargs = tree_unflatten(self._inputs, shape)
-        with torch.no_grad(), graph(self._graph):
+        with torch.no_grad(), graph(self._graph, dry_run=True):
             self._outputs = function(*args, **kwargs)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Run it on other inputs of the same signature."""
+        """Run it on other inputs of the same signature; each run overwrites the outputs of the previous one."""
         _fill(self._inputs, leaves)
         self._graph.replay()
-        return tree_map_only(Tensor, torch.clone, self._outputs)
+        return self._outputs
 
 
 class CapturedTraining:
@@ -46,7 +46,7 @@ class CapturedTraining:
         self._inputs = [_place(each) if isinstance(each, Tensor) else each for each in leaves]
         args, kwargs = tree_unflatten(self._inputs, shape)
         self._forward, self._backward = HPUGraph(), HPUGraph()
-        with torch.enable_grad(), graph(self._forward):
+        with torch.enable_grad(), graph(self._forward, dry_run=True):
             self._outputs, self._shape = tree_flatten(function(*args, **kwargs))
         self.positions = [number for number, each in enumerate(self._outputs) if _is_differentiable(each)]
         """Which outputs have gradients."""
@@ -61,7 +61,7 @@ class CapturedTraining:
         found: Sequence[Tensor | None] = ()
         if self._heads and wanted:
             ends = [self._outputs[position] for position in self.positions]
-            with graph(self._backward):
+            with graph(self._backward, dry_run=True):
                 found = torch.autograd.grad(ends, wanted, self._heads, allow_unused=allow_unused_input)
         gradients = iter(found)
         self._gradients = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from habana_frameworks._emulation import computing_device
+from habana_frameworks._emulation import computing_device, lazy
 from habana_frameworks.torch.hpu import streams
 from habana_frameworks.torch.hpu.streams import Stream
 from pilotage.engine import LOCAL_SCALAR, TorchDispatchMode, schema_of, storage_address, tree_leaves
@@ -38,10 +40,11 @@ class _Call:
 
 
 class _Recorder(TorchDispatchMode):
-    """Records each operation, and the contents of memory before its first write."""
+    """Records each operation and, for a dry run, the contents of memory before its first write."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, dry_run: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._dry_run = dry_run
         self.calls: list[_Call] = []
         self._before: dict[int, tuple[Any, Any]] = {}
         self._made: set[int] = set()
@@ -54,7 +57,8 @@ class _Recorder(TorchDispatchMode):
                 "A value was read while an HPU graph was captured (.item(), float(), an if on a tensor). On the card "
                 "no value is known then. Keep it out of the graph."
             )
-        self._remember(_written(func, args, kwargs))
+        if self._dry_run:
+            self._remember(_written(func, args, kwargs))
         result = func(*args, **kwargs)
         given = {_memory(each) for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
         outputs = tree_leaves(result)
@@ -72,7 +76,9 @@ class _Recorder(TorchDispatchMode):
                 self._before[key] = (storage, storage.clone())
 
     def restore(self) -> None:
-        """Undo the writes and random draws of the capture, which runs nothing on the card."""
+        """Undo the writes and random draws of a dry run, which runs nothing on the card."""
+        if not self._dry_run:
+            return
         computing_device.generator().set_state(self._random_state)
         for storage, before in self._before.values():
             storage.copy_(before)
@@ -92,29 +98,67 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[T
     return [leaf for name in changed for leaf in tree_leaves(values.get(name)) if isinstance(leaf, Tensor)]
 
 
+_capturing: list[HPUGraph] = []
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether a graph is being captured."""
+    return bool(_capturing)
+
+
 class HPUGraph:
-    """Operations on fixed tensors: captured once, then replayed on the current contents of the tensors."""
+    """Operations on fixed tensors: captured once, then replayed on the current contents of the tensors.
+
+    Asynchronous replays only affect the card: here a replay is complete when the call returns.
+    """
 
     def __init__(self) -> None:
         self._recorder: _Recorder | None = None
         self._calls: list[_Call] = []
+        self._inputs: list[Tensor] = []
+        self._outputs: list[Tensor] = []
 
-    def capture_begin(self) -> None:
-        """Start recording."""
+    @property
+    def hpu_graph(self) -> HPUGraph:
+        """The recorded graph."""
+        return self
+
+    def capture_begin(self, dry_run: bool = False) -> None:
+        """Start recording. The operations take effect once, unless it is a dry run, which undoes them at its end."""
         if self._recorder is not None:
             raise RuntimeError("This HPU graph is being captured already; call capture_end() first.")
-        self._recorder = _Recorder()
+        lazy.mark(inside_a_call=True)
+        self._recorder = _Recorder(dry_run=dry_run)
         self._recorder.__enter__()  # type: ignore[no-untyped-call]
+        _capturing.append(self)
 
     def capture_end(self) -> None:
         """End the recording."""
         if self._recorder is None:
             raise RuntimeError("This HPU graph is not being captured; call capture_begin() first.")
+        _capturing.remove(self)
         self._recorder.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         self._recorder.restore()
         self._calls, self._recorder = self._recorder.calls, None
+        lazy.mark(inside_a_call=True)
 
-    def replay(self) -> None:
+    def mark_user_inputs(self, static_tlist: Sequence[Tensor]) -> None:
+        """Name the tensors into which replayV3 copies its inputs."""
+        self._inputs = list(static_tlist)
+
+    def mark_user_outputs(self, static_tlist: Sequence[Tensor]) -> None:
+        """Name the tensors that hold the results."""
+        self._outputs = list(static_tlist)
+
+    def get_user_input_match_indices(self) -> list[int]:
+        """Return the numbers of the marked inputs that the graph uses."""
+        used = {id(each) for call in self._calls for each in tree_leaves((call.args, call.kwargs))}
+        return [number for number, each in enumerate(self._inputs) if id(each) in used]
+
+    def clear_inputs(self) -> None:
+        """Release the inputs on the card; here the recorded operations keep them."""
+
+    def replay(self, asynchronous: bool = False) -> None:
         """Run the recorded operations."""
         if not self._calls:
             raise RuntimeError("This HPU graph holds nothing; capture it first.")
@@ -122,21 +166,38 @@ class HPUGraph:
             for call in self._calls:
                 call.repeat()
 
+    def replayV2(self, static_tlist: Sequence[Tensor], tlist: Sequence[Tensor], asynchronous: bool = False) -> None:
+        """Copy tensors into those of the capture, then run the recorded operations."""
+        if len(static_tlist) != len(tlist):
+            raise ValueError(
+                f"{len(tlist)} tensors were given for {len(static_tlist)} of the capture. Give one for each."
+            )
+        for place, value in zip(static_tlist, tlist, strict=True):
+            place.detach().copy_(value.detach())
+        self.replay(asynchronous)
+
+    def replayV3(self, tlistI: Sequence[Tensor], asynchronous: bool = False) -> None:
+        """Copy tensors into the marked inputs, in their order, then run the recorded operations."""
+        self.replayV2(self._inputs, tlistI, asynchronous)
+
     def reset(self) -> None:
         """Discard the recording."""
-        self._calls = []
+        self._calls, self._inputs, self._outputs = [], [], []
 
 
 class graph:
     """Capture the operations inside a ``with`` block."""
 
-    def __init__(self, hpu_graph: HPUGraph, stream: Stream | None = None) -> None:
+    def __init__(self, hpu_graph: HPUGraph, stream: Stream | None = None, dry_run: bool = False) -> None:
         self._graph = hpu_graph
         self._stream = streams.stream(stream)
+        self._dry_run = dry_run
 
     def __enter__(self) -> None:
+        computing_device.synchronize()
+        gc.collect()
         self._stream.__enter__()
-        self._graph.capture_begin()
+        self._graph.capture_begin(self._dry_run)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

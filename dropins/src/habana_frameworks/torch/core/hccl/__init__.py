@@ -1,0 +1,1 @@
+"""Collectives of the core; see `habana_frameworks.torch.distributed.hccl`."""

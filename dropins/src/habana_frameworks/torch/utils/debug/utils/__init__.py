@@ -1,0 +1,9 @@
+"""Dumps of the card's state."""
+
+from __future__ import annotations
+
+from habana_frameworks._emulation.refusals import refusing
+
+dump_device_state_and_terminate = refusing(
+    "dump_device_state_and_terminate", "there is no card whose state could be written."
+)
