@@ -23,7 +23,6 @@ COMMON = {
     "__bool__": (lambda x, counts: x if x.sum() > 0 else -x, "torch.where(condition, one, other)"),
     "numpy": (lambda x, counts: x * x.numpy().mean(), "torch's own operations"),
     "repeat_interleave": (lambda x, counts: x.repeat_interleave(counts), "output_size=n"),
-    "bincount": (lambda x, counts: torch.bincount(counts), "minlength=n"),
 }
 
 
@@ -46,6 +45,16 @@ def test_the_error_names_the_function_the_users_line_and_a_rewrite(name):
     assert re.search(rf"\((?:\w+\.)+{name.partition(' ')[0]}\)", str(refused.value))
     assert rewrite in str(refused.value)
     assert f"\n  at {__file__}:{function.__code__.co_firstlineno} in <lambda>: " in str(refused.value)
+
+
+def test_bincount_has_the_error_of_poptorch_and_names_the_users_line():
+    function = lambda x, counts: torch.bincount(counts)  # noqa: E731
+    model = poptorch.inferenceModel(Model(function), poptorch.Options().showCompilationProgressBar(False))
+    with pytest.raises(
+        poptorch.Error, match=r"`minlength` must be specified.*torch.bincount\(x, minlength=n\)"
+    ) as refused:
+        model(X, COUNTS)
+    assert f"{__file__}:{function.__code__.co_firstlineno}" in str(refused.value)
 
 
 def test_the_model_runs_once_it_is_rewritten():

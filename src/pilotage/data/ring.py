@@ -125,6 +125,10 @@ def _tensors_in(memory: Tensor, layout: Layout) -> list[Tensor]:
     return [memory[each.offset : each.end].view(each.dtype).view(each.shape) for each in layout.tensors]
 
 
+def _is_exact(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.is_complex()
+
+
 def _copy(tensor: Tensor, target: Tensor) -> int:
     """Copy a tensor, in the type of the first item's; returns its number of rows."""
     rows = tensor.shape[0] if tensor.ndim else 1
@@ -133,7 +137,9 @@ def _copy(tensor: Tensor, target: Tensor) -> int:
     part = target.narrow(0, 0, min(rows, target.shape[0])) if target.ndim else target
     if fits and part.shape == tensor.shape:
         part.copy_(tensor)
-        if torch.can_cast(tensor.dtype, target.dtype) or torch.equal(part.to(tensor.dtype), tensor):
+        # Between floating-point types values are rounded; every other conversion has to keep them.
+        is_rounded = not _is_exact(tensor) and not _is_exact(target)
+        if tensor.dtype == target.dtype or is_rounded or torch.equal(part.to(tensor.dtype), tensor):
             return rows
     raise InputError(
         f"A later item has a tensor of shape {tuple(tensor.shape)} and {tensor.dtype}, but the first item has one of "

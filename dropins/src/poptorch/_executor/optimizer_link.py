@@ -25,7 +25,7 @@ from poptorch.enums import MeanReductionStrategy
 from poptorch.optim.base import Optimizer
 from poptorch.optim.handover import OptimizerReader
 from poptorch.optim.refining import wants_running_mean
-from poptorch.optim.state_names import from_ipu_state, to_ipu_state
+from poptorch.optim.state_names import from_ipu_state, ipu_state_names, to_ipu_state
 from poptorch.optim.value_names import divided_like, from_ipu_param, grouping, to_ipu_param
 from poptorch.options import Options
 
@@ -172,7 +172,7 @@ class OptimizerLink:
         named = loaded["ipu_state"] or {}
         if loaded["ipu_param"] is not self._warned_of:
             self._warned_of = loaded["ipu_param"]
-            _warn_of_missing(loaded, plan, current)
+            _warn_of_missing(loaded, plan)
         state = from_ipu_state(plan, named, current)
         if _LOSS_SCALE in named:
             state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
@@ -212,13 +212,13 @@ class OptimizerLink:
             self.optimizer.stop_following()
 
 
-def _warn_of_missing(loaded: Mapping[str, Any], plan: OptimizerPlan, current: OptimizerState) -> None:
+def _warn_of_missing(loaded: Mapping[str, Any], plan: OptimizerPlan) -> None:
     """Warn of what a loaded state does not have; the device keeps its values."""
     for what, key, present in (
-        ("state", "ipu_state", to_ipu_state(plan, current)),
-        ("parameter", "ipu_param", to_ipu_param(plan)),
+        ("state", "ipu_state", ipu_state_names(plan)),
+        ("parameter", "ipu_param", to_ipu_param(plan).keys()),
     ):
-        for name in present.keys() - (loaded[key] or {}).keys():
+        for name in sorted(present - (loaded[key] or {}).keys()):
             logger.warning("writeOptimizerState: ignoring missing %s %s", what, name)
 
 

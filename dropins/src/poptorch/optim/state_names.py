@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pilotage.engine import AdamRule, LambRule, OptimizerPlan, OptimizerState, RmspropRule, SgdRule, Slot
 
-__all__ = ["from_ipu_state", "to_ipu_state"]
+__all__ = ["from_ipu_state", "ipu_state_names", "to_ipu_state"]
 
 _STEP = "Step"
 
@@ -34,6 +34,16 @@ def to_ipu_state(plan: OptimizerPlan, state: OptimizerState) -> dict[str, Tensor
             if isinstance(group.rule, _COUNTING):
                 named[f"{_STEP}___{parameter}"] = torch.tensor(state.updates, dtype=torch.float32)
     return named
+
+
+def ipu_state_names(plan: OptimizerPlan) -> set[str]:
+    """The names of an optimizer's whole state; an instance may hold only a part of it."""
+    found = set()
+    for group in plan.groups:
+        prefixes = [_SLOTS[type(group.rule)][slot] for slot in group.rule.slots]
+        prefixes += [_STEP] if isinstance(group.rule, _COUNTING) else []
+        found |= {f"{prefix}___{parameter}" for prefix in prefixes for parameter in group.parameters}
+    return found
 
 
 def from_ipu_state(plan: OptimizerPlan, named: Mapping[str, Tensor], current: OptimizerState) -> OptimizerState:

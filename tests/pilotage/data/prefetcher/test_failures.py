@@ -97,11 +97,11 @@ def test_a_process_that_is_killed_is_reported_with_its_signal():
     ("later", "message"),
     [
         (torch.ones(3), r"shape \(3,\)"),
-        (torch.ones(2, dtype=torch.int64), "torch.int64"),
+        (torch.full((2,), 2**24 + 1), "torch.int64"),
         ([torch.ones(2)], "Items have to be alike"),
         ("text", "not str"),
     ],
-    ids=["longer", "other type", "other kind", "no tensor"],
+    ids=["longer", "type with other values", "other kind", "no tensor"],
 )
 def test_an_item_unlike_the_first_is_refused(later, message):
     prefetcher = forked([torch.ones(2), later])
