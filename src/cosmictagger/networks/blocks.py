@@ -154,6 +154,9 @@ def normalized(
     slope: float,
 ) -> Tensor:
     """Normalise each group of a stack by its own statistics, and update the running statistics in turn."""
+    if not x.is_contiguous() and not x.is_contiguous(memory_format=torch.channels_last):
+        # Torch's kernel leaves parts of its result unwritten in other layouts, such as a volume's single event has.
+        x = x.contiguous()
     y: Tensor
     y, mean, variance, _ = normalize_planes(x, shift, norm.weight, norm.bias, residual, groups, slope, norm.eps)
     with torch.no_grad():

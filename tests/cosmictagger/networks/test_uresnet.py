@@ -141,3 +141,19 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights():
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
     scores.float().sum().backward()
     assert network.bottleneck.weight.grad.dtype is torch.float32
+
+
+def test_a_single_event_of_a_volume_gives_the_plain_networks_loss_and_gradient(plain_network):
+    """Its planes are stacked in a layout that torch's normalisation does not fill."""
+    options = replace(SMALL, conv_mode=ConvMode.conv_3D)
+    network = build(options, torch.float64).double().train()
+    image = torch.rand(1, 3, 8, 16, dtype=torch.float64)
+    found, expected = network(image), plain_network(network, options)(image)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    parameters = list(network.parameters())
+    gradients = [
+        torch.autograd.grad(sum(each.square().mean() for each in planes), parameters) for planes in (found, expected)
+    ]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)

@@ -121,6 +121,9 @@ def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downs
 
 
 SMALL = {"depth": 3, "n_initial_filters": 4, "bottleneck_deepest": 16, "blocks_deepest_layer": 1, "blocks_per_layer": 1}
+FLOOR = 5e-5
+"""A distance that is always allowed: sums of float32 numbers over the pixels of three stacked planes round this much."""
+
 STEP = 1024.0
 """A learning rate so large that the change of a weight shows its gradient to all digits."""
 
@@ -178,7 +181,7 @@ EVERYWHERE = [
 @pytest.mark.parametrize(("preset", "device", "layout", "threads"), EVERYWHERE, indirect=["threads"])
 def test_every_network_layout_and_device_is_about_as_close_to_float64(preset, device, layout, threads, plain_network):
     ours, plain = errors_on(device, layout, preset, plain_network)
-    assert ours <= MOST * plain
+    assert ours <= max(MOST * plain, FLOOR)
 
 
 ON_A_CARD = """
@@ -230,5 +233,5 @@ def test_every_network_and_layout_is_about_as_close_to_float64_on_a_gaudi(thread
         network = UResNet(options)
         for name, each in network.named_parameters():
             each.grad = gradients[name]
-        found, expected = (float((each - truth).norm()) for each in (joined_gradient(network), plain))
-        assert found <= MOST * expected, (options.name, case["layout"])
+        found, expected = (float((each - truth).norm() / truth.norm()) for each in (joined_gradient(network), plain))
+        assert found <= max(MOST * expected, FLOOR), (options.name, case["layout"])
