@@ -34,9 +34,12 @@ def _load_habana() -> tuple[str, ...]:
 
 def _set_threads(framework: Tensorflow, threads: int) -> None:
     """Set the sizes of TensorFlow's thread pools; 0 leaves them to TensorFlow."""
+    inside, beside = framework.intra_op_parallelism_threads or threads, framework.inter_op_parallelism_threads
     try:
-        tf.config.threading.set_intra_op_parallelism_threads(framework.intra_op_parallelism_threads or threads)
-        tf.config.threading.set_inter_op_parallelism_threads(framework.inter_op_parallelism_threads)
+        if inside:
+            tf.config.threading.set_intra_op_parallelism_threads(inside)
+        if beside:
+            tf.config.threading.set_inter_op_parallelism_threads(beside)
     except RuntimeError:
         raise DeviceError(
             "TensorFlow has already started with other numbers of threads: it reads framework.*_parallelism_threads "

@@ -17,6 +17,7 @@ WORDS = (
     "network.depth=2",
     "network.n_initial_filters=4",
     "network.bottleneck_deepest=8",
+    "data=generated",
     "data.downsample=5",
     "data.events=4",
     "data.aux_events=2",

@@ -55,7 +55,8 @@ def test_twenty_steps_give_the_losses_and_metrics_of_the_original(small, recorde
 
     judged, exact = trainer.evaluate(batch), given["float64"]
     wanted = [exact["eval_metrics"][key] for key in KEYS]
-    np.testing.assert_allclose(judged.metrics.numpy(), wanted, atol=1e-5)
+    # Rounding decides single pixels, of 81,920 in a plane of both events.
+    np.testing.assert_allclose(judged.metrics.numpy(), wanted, atol=5e-5)
     losses = [trainer.train([batch], 1e-5).loss for _ in range(20)]
     assert losses[0] == pytest.approx(exact["train_losses"]["focal"], rel=1e-5)
     assert losses == pytest.approx(exact["adam_small_rate_losses"], abs=1e-3)
