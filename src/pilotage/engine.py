@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from pilotage.optim.families import Refinements as Refinements
     from pilotage.optim.lamb import Lamb as Lamb
     from pilotage.optim.lamb import LambRule as LambRule
-    from pilotage.optim.moments import moment_values as moment_values
     from pilotage.optim.reading import code_around_steps as code_around_steps
     from pilotage.optim.reading import read_group as read_group
     from pilotage.optim.reading import read_optimizer as read_optimizer
@@ -144,7 +143,6 @@ if TYPE_CHECKING:
     from pilotage.torch_private import storage_address as storage_address
     from pilotage.torch_private import tree_flatten as tree_flatten
     from pilotage.torch_private import tree_leaves as tree_leaves
-    from pilotage.torch_private import tree_map_only as tree_map_only
     from pilotage.torch_private import tree_unflatten as tree_unflatten
     from pilotage.torch_private import validates_arguments as validates_arguments
     from pilotage.turns import Turn as Turn
@@ -183,7 +181,6 @@ _NAMES = {
     "pilotage.optim.eager": "loss_of update_eagerly",
     "pilotage.optim.families": "Refinements",
     "pilotage.optim.lamb": "Lamb LambRule",
-    "pilotage.optim.moments": "moment_values",
     "pilotage.optim.reading": "code_around_steps read_group read_optimizer",
     "pilotage.optim.rmsprop": "RmspropRule",
     "pilotage.optim.rule": "Group OptimizerPlan",
@@ -224,7 +221,7 @@ _NAMES = {
     "class_name compiled_autograd detect_fake_mode device_constructors disable_current_modes dynamo_config "
     "forward_pre_hooks is_profiler_enabled make_boxed_func process_lists_on register_device_module "
     "schema_of step_post_hooks step_pre_hooks storage_address tree_flatten "
-    "tree_leaves tree_map_only tree_unflatten validates_arguments",
+    "tree_leaves tree_unflatten validates_arguments",
 }
 """The names of each module that a drop-in may import."""
 

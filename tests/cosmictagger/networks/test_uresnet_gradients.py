@@ -122,7 +122,7 @@ def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downs
 
 SMALL = {"depth": 3, "n_initial_filters": 4, "bottleneck_deepest": 16, "blocks_deepest_layer": 1, "blocks_per_layer": 1}
 FLOOR = 5e-5
-"""A distance that is always allowed: sums of float32 numbers over the pixels of three stacked planes round this much."""
+"""A distance that is always allowed: sums of float32 numbers over the pixels of three stacked planes round so."""
 
 STEP = 1024.0
 """A learning rate so large that the change of a weight shows its gradient to all digits."""

@@ -69,7 +69,7 @@ def test_a_delayed_device_is_registered_when_a_part_of_the_bridge_is_used(alone)
 
 
 @pytest.mark.parametrize(
-    ("environment", "card"), [({}, 0), ({"LOCAL_RANK": "1"}, 1), ({"ID": "3", "LOCAL_RANK": "1"}, 3), ({"ID": "9"}, 1)]
+    ("environment", "card"), [({}, 0), ({"LOCAL_RANK": "1"}, 1), ({"ID": "3", "LOCAL_RANK": "1"}, 1), ({"ID": "9"}, 1)]
 )
 def test_id_and_local_rank_choose_among_several_cuda_cards(monkeypatch, environment, card):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)

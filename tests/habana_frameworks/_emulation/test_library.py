@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from habana_frameworks._emulation.building import CannotBuildError
+
 pytestmark = pytest.mark.slow
 
 PROGRAM = "from habana_frameworks._emulation.library import library; library()"
@@ -99,7 +101,8 @@ def test_without_a_compiler_the_import_names_what_is_missing(tmp_path):
 
 def test_the_output_of_a_failing_compiler_is_shown_and_nothing_is_left(tmp_path):
     ran = load(XDG_CACHE_HOME=str(tmp_path), CXX="false", PATH="/usr/bin", HOME=str(tmp_path))
-    assert "ImportError: /usr/bin/false could not build the emulated Gaudi device" in ran.stderr
+    assert issubclass(CannotBuildError, ImportError)
+    assert "CannotBuildError: /usr/bin/false could not build the emulated Gaudi device" in ran.stderr
     assert list((tmp_path / "pilotage/gaudi").iterdir()) == []
 
 

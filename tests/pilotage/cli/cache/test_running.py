@@ -37,7 +37,7 @@ def test_without_an_action_it_lists_the_entries_and_their_directory(capsys, root
     (row,) = (line for line in printed.splitlines() if "Classifier" in line)
     for text in (name[:12], "training", "cpu with AVX2", "2.13.0", "3 d ago", "ready"):
         assert text in row
-    assert f"Emulated Gaudi card: {root}/nowhere/pilotage/gaudi" in printed
+    assert f"Emulated Gaudi card: {root}/gaudi" in printed
     assert ran(capsys, "list") == (status, printed)
 
 

@@ -95,6 +95,9 @@ def test_wrapped_modules_and_functions_run_as_graphs_and_obey_their_keywords(alo
             assert wrapped(batches[0]).dtype == torch.float32
             assert len(calls) == 2
 
+        wrapped.train()(batches[0]).sum().backward()  # without a graph, which would have no gradients
+        assert wrapped[0].weight.grad is not None
+        with torch.no_grad():
             doubled = htgraphs.wrap_in_hpu_graph_func(lambda values, factor=2: {"out": values * factor})
             assert torch.equal(doubled(batches[0])["out"], batches[0] * 2)
             assert torch.equal(doubled(batches[1], factor=3)["out"], batches[1] * 3)

@@ -75,7 +75,7 @@ def test_metrics_count_graphs_and_find_the_modules_that_recompile(alone, tmp_pat
     with (tmp_path / "found_1.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {(row["Step"], row["Recompiling modules"]) for row in rows} == {
-        (step, name) for step in ("0", "2") for name in ("Net.0", "Net.1")
+        (step, name) for step in ("0", "2") for name in ("Net", "Net.0", "Net.1")
     }
     assert all(row["Comment"] == "new shapes of its inputs" for row in rows)
     written = json.loads((tmp_path / "all-rank0.json").read_text())

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import nn
 
 from habana_frameworks.torch.hpu.graphs.captured import CapturedInference
@@ -28,7 +29,9 @@ class _Replaying:
     def __call__(self, *args: Any, bypass_hpu_graphs: bool = False, **kwargs: Any) -> Any:
         for name in _FOR_THE_CARD:
             kwargs.pop(name, None)
-        if bypass_hpu_graphs:
+        # These graphs have no gradients, so training runs without them.
+        is_training = bool(self._mode()) and torch.is_grad_enabled()
+        if bypass_hpu_graphs or is_training:
             return self._function(*args, **kwargs)
         leaves, shape = tree_flatten((args, kwargs))
         key = (self._mode(), autocast_state(), shape, *signatures(leaves))
@@ -53,7 +56,7 @@ def wrap_in_hpu_graph(
     dry_run: bool = False,
     max_graphs: int | None = None,
 ) -> nn.Module:
-    """Run a module for inference as HPU graphs, one per signature of its inputs.
+    """Run a module for inference as HPU graphs, one per signature of its inputs; training runs without graphs.
 
     With ``max_graphs`` graphs, further signatures run without one. Each call returns the same output tensors with new
     contents. The other options change speed and memory on the card, but no results.
