@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from habana_frameworks.torch.hpu.graphs.recording import HPUGraph, graph
-from pilotage.engine import tree_flatten, tree_unflatten
+from pilotage.engine import tree_flatten, tree_map_only, tree_unflatten
 
 
 class CapturedInference:
@@ -24,10 +24,10 @@ class CapturedInference:
             self._outputs = function(*args, **kwargs)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Run it on other inputs of the same signature; each run overwrites the outputs of the previous one."""
+        """Run it on other inputs of the same signature, and return copies of the outputs."""
         _fill(self._inputs, leaves)
         self._graph.replay()
-        return self._outputs
+        return tree_map_only(Tensor, torch.clone, self._outputs)
 
 
 class CapturedTraining:

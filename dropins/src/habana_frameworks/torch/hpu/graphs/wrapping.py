@@ -58,8 +58,8 @@ def wrap_in_hpu_graph(
 ) -> nn.Module:
     """Run a module for inference as HPU graphs, one per signature of its inputs; training runs without graphs.
 
-    With ``max_graphs`` graphs, further signatures run without one. Each call returns the same output tensors with new
-    contents. The other options change speed and memory on the card, but no results.
+    With ``max_graphs`` graphs, further signatures run without one. The other options change speed and memory on the
+    card, but no results. Each call returns new tensors; on the card, a call overwrites the results of the previous one.
     """
     forward = module.forward
     replaying = _Replaying(forward, max_graphs, lambda: module.training)
