@@ -143,6 +143,7 @@ if TYPE_CHECKING:
     from pilotage.torch_private import storage_address as storage_address
     from pilotage.torch_private import tree_flatten as tree_flatten
     from pilotage.torch_private import tree_leaves as tree_leaves
+    from pilotage.torch_private import tree_map_only as tree_map_only
     from pilotage.torch_private import tree_unflatten as tree_unflatten
     from pilotage.torch_private import validates_arguments as validates_arguments
     from pilotage.turns import Turn as Turn
@@ -221,7 +222,7 @@ _NAMES = {
     "class_name compiled_autograd detect_fake_mode device_constructors disable_current_modes dynamo_config "
     "forward_pre_hooks is_profiler_enabled make_boxed_func process_lists_on register_device_module "
     "schema_of step_post_hooks step_pre_hooks storage_address tree_flatten "
-    "tree_leaves tree_unflatten validates_arguments",
+    "tree_leaves tree_map_only tree_unflatten validates_arguments",
 }
 """The names of each module that a drop-in may import."""
 
