@@ -90,10 +90,11 @@ def test_inference_with_weights_of_torch_gives_its_predictions(tmp_path, places)
     assert found[1] == pytest.approx(found[0], abs=1e-3)
 
 
-def test_habanas_bridge_says_that_there_is_no_card_and_the_run_continues(tmp_path, places, capsys):
+def test_habanas_bridge_says_that_there_is_no_card_and_the_run_continues(tmp_path, places, start):
     words = (*WORDS, "run.iterations=1", "framework=tensorflow", "run.compute_mode=HPU", "run.saver=true")
-    assert main([*words, *places("habana")]) == 0
-    assert "there is no Gaudi here, and TensorFlow stays on the CPU" in capsys.readouterr().err
+    codes, said = start(*words, *places("habana")).finish()
+    assert codes == [0], said
+    assert "there is no Gaudi here, and TensorFlow stays on the CPU" in said
     assert list((tmp_path / "habana/train").glob("events.out.tfevents.*"))
     (problem,) = placement(tmp_path / "habana")["problems"]
     assert "TensorFlow has no Gaudi here, so it computed on the CPU" in problem
