@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -121,8 +122,9 @@ def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downs
 
 
 SMALL = {"depth": 3, "n_initial_filters": 4, "bottleneck_deepest": 16, "blocks_deepest_layer": 1, "blocks_per_layer": 1}
-FLOOR = 5e-5
-"""A distance that is always allowed: sums of float32 numbers over the pixels of three stacked planes round so."""
+DISTANCES = {torch.float64: 1e-8, torch.float32: 5e-3}
+"""Relative distances from the plain network in float64. In float32 some activations fall on the other side of a kink,
+for the plain network too; the tests above hold A21 and uresnet to a few rounding errors."""
 
 STEP = 1024.0
 """A learning rate so large that the change of a weight shows its gradient to all digits."""
@@ -149,17 +151,15 @@ def gradient_on(device, network, image, label):
     )
 
 
-def errors_on(device, layout, preset, plain_network):
+def distance_on(device, layout, preset, kind, plain_network):
     options = shrunk(preset)
     torch.manual_seed(0)
-    ours = build(options) if layout == "channels_last" else UResNet(options)
+    ours = build(options, kind) if layout == "channels_last" else UResNet(options, kind)
     weights = {name: each.clone() for name, each in ours.state_dict().items()}
     image, label = (torch.from_numpy(each).unsqueeze(0) for each in generated_event(4))
-    truth, plain = (
-        plain_gradient(plain_network, options, weights, image, label, kind) for kind in (torch.float64, torch.float32)
-    )
-    found = gradient_on(device, ours.train(), image, label)
-    return tuple(float((each - truth).norm() / truth.norm()) for each in (found, plain))
+    truth = plain_gradient(plain_network, options, weights, image, label, torch.float64)
+    found = gradient_on(device, ours.to(kind).train(), image, label)
+    return float((found - truth).norm() / truth.norm())
 
 
 EVERYWHERE = [
@@ -178,10 +178,10 @@ EVERYWHERE = [
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", DISTANCES, ids=str)
 @pytest.mark.parametrize(("preset", "device", "layout", "threads"), EVERYWHERE, indirect=["threads"])
-def test_every_network_layout_and_device_is_about_as_close_to_float64(preset, device, layout, threads, plain_network):
-    ours, plain = errors_on(device, layout, preset, plain_network)
-    assert ours <= max(MOST * plain, FLOOR)
+def test_every_network_layout_and_device_has_the_gradient(preset, device, layout, threads, kind, plain_network):
+    assert distance_on(device, layout, preset, kind, plain_network) <= DISTANCES[kind]
 
 
 ON_A_CARD = """
@@ -195,8 +195,8 @@ from cosmictagger.training.step import TrainingStep
 torch.set_num_threads(int(sys.argv[2]))
 cases = torch.load(sys.argv[1], weights_only=False)
 for case in cases:
-    network = (build if case["layout"] == "channels_last" else UResNet)(case["options"])
-    network.load_state_dict(case["weights"])
+    network = (build if case["layout"] == "channels_last" else UResNet)(case["options"], case["kind"])
+    network.to(case["kind"]).load_state_dict(case["weights"])
     step = TrainingStep(network, LossBalanceScheme.focal).to("hpu")
     _, loss = step(case["image"].to("hpu"), case["label"].to("hpu"))
     loss.backward()
@@ -208,16 +208,16 @@ torch.save([case["gradients"] for case in cases], sys.argv[1])
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_every_network_and_layout_is_about_as_close_to_float64_on_a_gaudi(threads, plain_network, tmp_path):
+def test_every_network_and_layout_has_the_gradient_on_a_gaudi(threads, plain_network, tmp_path):
     """The emulated card, in a process of its own."""
     image, label = (torch.from_numpy(each).unsqueeze(0) for each in generated_event(4))
     cases = []
-    for preset in PRESETS:
-        for layout in ("channels_last", "contiguous"):
-            torch.manual_seed(0)
-            options = shrunk(preset)
-            weights = UResNet(options).state_dict()
-            cases.append({"options": options, "layout": layout, "weights": weights, "image": image, "label": label})
+    for preset, layout, kind in product(PRESETS, ("channels_last", "contiguous"), DISTANCES):
+        torch.manual_seed(0)
+        options = shrunk(preset)
+        weights = UResNet(options).state_dict()
+        given = {"options": options, "layout": layout, "kind": kind, "weights": weights}
+        cases.append({**given, "image": image, "label": label})
     path = tmp_path / "cases.pt"
     torch.save(cases, path)
     (tmp_path / "card.py").write_text(ON_A_CARD)
@@ -225,13 +225,10 @@ def test_every_network_and_layout_is_about_as_close_to_float64_on_a_gaudi(thread
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     for case, gradients in zip(cases, torch.load(path, weights_only=True), strict=True):
-        options, weights = case["options"], case["weights"]
-        truth, plain = (
-            plain_gradient(plain_network, options, weights, image, label, kind)
-            for kind in (torch.float64, torch.float32)
-        )
-        network = UResNet(options)
+        options = case["options"]
+        truth = plain_gradient(plain_network, options, case["weights"], image, label, torch.float64)
+        network = UResNet(options).to(case["kind"])
         for name, each in network.named_parameters():
             each.grad = gradients[name]
-        found, expected = (float((each - truth).norm() / truth.norm()) for each in (joined_gradient(network), plain))
-        assert found <= max(MOST * expected, FLOOR), (options.name, case["layout"])
+        distance = float((joined_gradient(network) - truth).norm() / truth.norm())
+        assert distance <= DISTANCES[case["kind"]], (options.name, case["layout"])

@@ -162,19 +162,27 @@ def losses(case, events, kind, rate, steps, optimizer=OptimizerKind.adam):
 @pytest.mark.long
 @every_network
 def test_twenty_steps_of_adam_follow_the_originals_losses(case, events):
+    """At the small rate rounding does not grow, so float32 follows the original's float64."""
     wanted = case.values["float64"]["adam_small_rate_losses"]
-    assert losses(case, events, WIDE, 1e-5, 20) == pytest.approx(wanted, rel=1e-9)
+    assert losses(case, events, NARROW, 1e-5, 20) == pytest.approx(wanted, rel=ROUNDING)
+
+
+@pytest.mark.long
+@every_network
+def test_the_first_small_steps_are_the_originals_to_nine_digits(case, events):
+    wanted = case.values["float64"]["adam_small_rate_losses"][:3]
+    assert losses(case, events, WIDE, 1e-5, 3) == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.long
 @every_network
 def test_larger_steps_follow_the_originals_as_long_as_it_repeats_itself(case, events):
     stray = case.values["original_strays_from_itself"]["adam"]
-    known = next((number for number, each in enumerate(stray) if each > 1e-6), len(stray))
+    known = min(next((number for number, each in enumerate(stray) if each > 1e-8), len(stray)), 3)
     found = losses(case, events, WIDE, 1e-3, known)
-    assert found == pytest.approx(case.values["float64"]["adam_losses"][:known], rel=1e-5)
-    found = losses(case, events, WIDE, 1e-3, 4, OptimizerKind.rmsprop)
-    assert found == pytest.approx(case.values["float64"]["rmsprop_losses"][:4], rel=1e-5)
+    assert found == pytest.approx(case.values["float64"]["adam_losses"][:known], rel=1e-6)
+    found = losses(case, events, WIDE, 1e-3, 2, OptimizerKind.rmsprop)
+    assert found == pytest.approx(case.values["float64"]["rmsprop_losses"][:2], rel=1e-6)
 
 
 class Original:
