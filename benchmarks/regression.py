@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.utils.data import TensorDataset
 
 from benchmarks.comparison import repeated
 from benchmarks.report import Row, Table, machine
@@ -111,7 +112,29 @@ def _device_loop(device: str, tier: str, iterations: int) -> Callable[[], int]:
     return repeated(lambda: trainer(images, labels), calls, device, steps=iterations)
 
 
+def _tutorial(device: str) -> Callable[[], int]:
+    """The tutorial's classifier, fed by its loader."""
+    import poptorch
+    from examples.fashion_mnist.model import GarmentClassifier
+
+    steps = {"cpu": 200, "cuda": 1000}[device]
+    model = GarmentClassifier().train()
+    options = poptorch.Options().runOn(device).showCompilationProgressBar(False)
+    dataset = TensorDataset(torch.randn(16 * steps, 1, 28, 28), torch.randint(0, 10, (16 * steps,)))
+    loader = poptorch.DataLoader(options, dataset, batch_size=16, shuffle=True)
+    trainer = poptorch.trainingModel(model, options, poptorch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9))
+
+    def run() -> int:
+        for images, labels in loader:
+            trainer(images, labels)
+        return steps
+
+    run()
+    return run
+
+
 _CONTENDERS: dict[str, Callable[[str], Callable[[], int]]] = {
+    "tutorial": _tutorial,
     "call_overhead": _call,
     "device_loop_1_graph": lambda device: _device_loop(device, "graph", 1),
     "device_loop_1_compiled": lambda device: _device_loop(device, "compiled", 1),

@@ -128,18 +128,13 @@ def test_a_package_of_a_thousand_lines_is_ported_in_time(port, tmp_path):
         assert time.process_time() - began < 5.0
 
 
-@pytest.mark.parametrize(
-    "target", [pytest.param("hpu", marks=pytest.mark.slow), pytest.param("poptorch", marks=pytest.mark.long)]
-)
-def test_a_file_of_fifty_thousand_lines_ends_with_one_clear_line(port, tmp_path, target):
+@pytest.mark.parametrize("target", ["hpu", "poptorch"])
+def test_a_file_of_fifty_thousand_lines_is_one_line(port, tmp_path, target):
     path = tmp_path / "generated.py"
     functions = "".join(
         f"def f{number}(x):\n    y = x.cuda()\n    return y + {number}\n\n\n" for number in range(10_000)
     )
     path.write_text("import torch\n\n\n" + functions)
-    began = time.process_time()
-    status, _, errors = port(path, to=target)
-    assert status in (0, 1, 2)
-    assert not any("Traceback" in line for line in errors)
-    assert errors[-1].startswith(("pilotage port: ", "1 of 1 files change", "0 of 1 files change"))
-    assert time.process_time() - began < 60.0
+    status, printed, (line,) = port(path, to=target)
+    assert (status, printed) == (2, [])
+    assert line.startswith(f"pilotage port: {path}: 50,003 lines; files of up to 20,000 are read.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 
-from pilotage.porting.rule import Rule
+from pilotage.porting.rule import GuideEdit, Rule
 
 __all__ = ["as_markdown", "example_diff", "explained"]
 
@@ -21,6 +21,7 @@ def explained(rule: Rule) -> str:
     ]
     if rule.example.finds:
         parts.append(_wrapped(f"Reports: {rule.example.finds}"))
+    parts += [_wrapped(_guide_edit(each)) for each in rule.not_followed]
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
@@ -30,7 +31,9 @@ def as_markdown(rule: Rule) -> str:
     diff = example_diff(rule)
     code = f"```diff\n{diff}```" if diff else f"```python\n{rule.example.before}```"
     reports = f"\n\nReports: *{rule.example.finds}*" if rule.example.finds else ""
-    return f"## {rule.name}\n\nTargets: {targets}\n\n**What.** {rule.what}\n\n**Why.** {rule.why}\n\n{code}{reports}\n"
+    guides = "".join(f"\n\n{_guide_edit(each)}" for each in rule.not_followed)
+    words = f"**What.** {rule.what}\n\n**Why.** {rule.why}"
+    return f"## {rule.name}\n\nTargets: {targets}\n\n{words}\n\n{code}{reports}{guides}\n"
 
 
 def example_diff(rule: Rule) -> str:
@@ -41,6 +44,10 @@ def example_diff(rule: Rule) -> str:
         rule.example.before.splitlines(keepends=True), rule.example.after.splitlines(keepends=True), n=2
     )
     return "".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _guide_edit(each: GuideEdit) -> str:
+    return f"The guide {each.guide} {each.edit}. The port: {each.instead}."
 
 
 def _wrapped(text: str) -> str:

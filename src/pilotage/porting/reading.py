@@ -13,6 +13,9 @@ from pilotage.errors import PortingError
 __all__ = ["paths_of_scripts", "text_of"]
 
 SUFFIXES = (".py", ".ipynb")
+MOST_LINES = 20_000
+"""More lines are written by a program, not by a person, and contain no training loop to restructure."""
+
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints"}
 
 
@@ -38,6 +41,10 @@ def text_of(path: Path) -> str:
         text = "\0"
     if "\0" in text:
         raise PortingError(f"{path}: this is not a text file.")
+    if path.suffix != ".ipynb" and (lines := text.count("\n")) > MOST_LINES:
+        raise PortingError(
+            f"{path}: {lines:,} lines; files of up to {MOST_LINES:,} are read. Leave it out, or split it."
+        )
     return text
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pilotage.porting.finding import Finding
 from pilotage.porting.line_diff import unified_diff
+from pilotage.porting.rules.registry import RULES
 from pilotage.porting.target import Target
 
 __all__ = ["PortedFile", "Report"]
@@ -69,6 +70,12 @@ class Report:
                         "remedy": each.remedy,
                     }
                     for each in self.findings
+                ],
+                "guides_not_followed": [
+                    {"rule": rule.name, "guide": each.guide, "edit": each.edit, "instead": each.instead}
+                    for rule in RULES
+                    if any(rule.name in file.rules for file in self.files)
+                    for each in rule.not_followed
                 ],
             },
             indent=2,

@@ -11,7 +11,7 @@ from pilotage.porting.target import Target
 if TYPE_CHECKING:
     from pilotage.porting.porting import Porting
 
-__all__ = ["Example", "Rule"]
+__all__ = ["Example", "GuideEdit", "Rule"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +27,16 @@ class Example:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class GuideEdit:
+    """An edit of a published guide that a rule does not follow."""
+
+    guide: str
+    edit: str
+    instead: str
+    """What the port does, and why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
     """One rule; each has a file of its own, which calls it ``RULE``."""
 
@@ -39,3 +49,6 @@ class Rule:
     example: Example
     apply: Callable[[Porting], None]
     """Looks at the whole project and plans edits and findings."""
+
+    not_followed: tuple[GuideEdit, ...] = ()
+    """Where published guides do it in another way."""

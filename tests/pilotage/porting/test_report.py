@@ -35,6 +35,15 @@ def test_a_report_is_plain_json():
     assert (read["findings"][0]["line"], read["findings"][0]["severity"]) == (3, "refused")
 
 
+def test_a_report_says_which_edits_of_published_guides_were_not_followed_and_why():
+    edited = PortedFile(path=Path("a.py"), before="x\n", after="y\n", rules=("optimizer", "hpu-imports"))
+    read = json.loads(Report(target=Target.HPU, files=[edited], findings=[]).to_json())["guides_not_followed"]
+    assert {each["rule"] for each in read} == {"optimizer", "hpu-imports"}
+    assert any("SGD" in each["edit"] and "optimizer of the program" in each["instead"] for each in read)
+    assert any("`TRUE` from `pickle`" in each["edit"] for each in read)
+    assert json.loads(Report(target=Target.HPU, files=[FILE], findings=[]).to_json())["guides_not_followed"] == []
+
+
 def test_a_diff_names_the_file_and_shows_both_lines():
     assert FILE.diff() == "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x\n+y\n"
     assert PortedFile(path=Path("a.py"), before="x", after="x").diff() == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from pilotage.porting.porting import Porting
-from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rule import Example, GuideEdit, Rule
 from pilotage.porting.rules.hpu.mapping import backend_edits
 from pilotage.porting.rules.hpu.mode_enum import ModeEnum, compared_mode, is_of_another_mode, mode_enum
 from pilotage.porting.sources.layout import indentation, unit_of_indentation
@@ -94,4 +94,11 @@ model = DistributedDataParallel(model)
 """,
     ),
     apply=_apply,
+    not_followed=(
+        GuideEdit(
+            guide="CosmicTagger on Habana",
+            edit="assumes eight processes on each host (`rank % 8`)",
+            instead="takes the launcher's local rank",
+        ),
+    ),
 )

@@ -6,7 +6,7 @@ import ast
 
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
-from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rule import Example, GuideEdit, Rule
 from pilotage.porting.rules.hpu.mode_enum import mode_enum
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
@@ -131,4 +131,21 @@ device = torch.device("cuda")
         finds="runs in eager mode",
     ),
     apply=_apply,
+    not_followed=(
+        GuideEdit(
+            guide="CosmicTagger on Habana",
+            edit="imports `TRUE` from `pickle` and `I` from `re`",
+            instead="leaves both out: nothing uses them",
+        ),
+        GuideEdit(
+            guide="CosmicTagger on Habana",
+            edit="sets `PT_HPU_LAZY_MODE` after the bridge was imported, to `2` for eager mode",
+            instead="before the import, which reads it; eager mode is `0` in present releases",
+        ),
+        GuideEdit(
+            guide="CosmicTagger on Habana",
+            edit="takes `version_base` out of `hydra.main`",
+            instead="leaves it: only older releases of hydra refuse it",
+        ),
+    ),
 )

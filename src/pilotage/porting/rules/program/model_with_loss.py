@@ -6,7 +6,7 @@ import ast
 
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
-from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rule import Example, GuideEdit, Rule
 from pilotage.porting.sources.layout import lines_of, unit_of_indentation
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
@@ -119,4 +119,11 @@ for x, y in loader:
 """,
     ),
     apply=apply,
+    not_followed=(
+        GuideEdit(
+            guide="CosmicTagger on Graphcore",
+            edit="passes the loss function into the network's `forward`",
+            instead="joins them in a module of their own; networks stay usable without PopTorch",
+        ),
+    ),
 )

@@ -7,7 +7,7 @@ import ast
 from pilotage.porting.analysis.kinds import torch_name
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
-from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rule import Example, GuideEdit, Rule
 from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
@@ -105,4 +105,13 @@ optimizer = poptorch.optim.AdamW(model.parameters(), lr=1e-3)
         + PLAIN_LOOP,
     ),
     apply=apply,
+    not_followed=(
+        GuideEdit(
+            guide="CosmicTagger on Graphcore",
+            edit="wraps the network with `torch.optim.SGD(lr=1e-3)`, and makes `poptorch.optim.Adam` elsewhere without "
+            "using it",
+            instead="wraps it with the optimizer of the program, so that its schedule and its name in the "
+            "configuration keep their meaning",
+        ),
+    ),
 )

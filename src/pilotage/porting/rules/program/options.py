@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
-from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rule import Example, GuideEdit, Rule
 from pilotage.porting.rules.distributed.data_parallel import is_parallel
 from pilotage.porting.rules.program.option_names import ScopeOptions, all_options
 from pilotage.porting.sources.layout import unit_of_indentation
@@ -109,4 +109,11 @@ for x, y in loader:
         finds="each call makes the same update as the original",
     ),
     apply=apply,
+    not_followed=(
+        GuideEdit(
+            guide="CosmicTagger on PopDist",
+            edit="sets `replicationFactor(self.args.num_replicas)`, a field that the configuration does not have",
+            instead="one replica unless `poprun` says otherwise",
+        ),
+    ),
 )

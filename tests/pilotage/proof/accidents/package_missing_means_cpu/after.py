@@ -10,7 +10,7 @@ try:
     import poptorch
 
     poptorch.setLogLevel("ERR")
-    import horovod.torch as hvd
+    from examples_utils import logging_util
 
     on_ipu = True
 except ImportError:
@@ -55,8 +55,7 @@ def train_on_ipu(model, loader, options, arguments):
     for epoch in range(arguments.epochs):
         for points, labels in loader:
             _, loss = training(points, labels)
-        loss = hvd.allreduce(loss.mean())
-        print(f"epoch {epoch}: {loss.item():.4f}")
+        logging_util.log(f"epoch {epoch}: {loss.mean().item():.4f}")
 
 
 def main():
@@ -67,7 +66,6 @@ def main():
     torch.manual_seed(9)
     data = two_moons(320, torch.Generator().manual_seed(2))
     if on_ipu:
-        hvd.init()
         options = poptorch.Options()
         train_on_ipu(Moons(), poptorch.DataLoader(options, data, batch_size=16), options, arguments)
     else:
