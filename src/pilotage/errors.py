@@ -24,6 +24,7 @@ PilotageError
 ├── DatasetError          a data set is missing, truncated or corrupt
 ├── ProofError            a script that is to be proved does not run, or does not train
 ├── PortingError          a script that is to be ported cannot be read or written
+├── ReportError           a report of a prediction or profile is damaged or inconsistent
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered its first item
 """
@@ -53,6 +54,7 @@ __all__ = [
     "PortingError",
     "ProgramFileError",
     "ProofError",
+    "ReportError",
     "TorchVersionError",
     "TornStateError",
     "UnexpectedArgumentError",
@@ -154,6 +156,10 @@ class ProofError(PilotageError, RuntimeError):
 
 class PortingError(PilotageError, RuntimeError):
     """A script that is to be ported cannot be read or written."""
+
+
+class ReportError(PilotageError, ValueError):
+    """A report of a prediction or profile is damaged or inconsistent."""
 
 
 class FetchError(PilotageError, RuntimeError):
