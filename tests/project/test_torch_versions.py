@@ -65,7 +65,7 @@ def interpreter(request, tmp_path):
     shutil.rmtree(folder)  # Several gigabytes.
 
 
-@pytest.mark.long
+@pytest.mark.downloads
 @pytest.mark.timeout(3600)
 def test_names_example_and_compiled_training_work(interpreter, tmp_path):
     for program in (NAMES, example(), COMPILED):

@@ -84,41 +84,47 @@ def plain_gradient(plain_network, options, weights, image, label, kind):
     return gradient_of(network, plain_loss(planes, label))
 
 
-def errors(plain_network, options, event):
-    """Relative distances of our network and the plain one from float64."""
+def errors(plain_network, options, event, counts=(1,)):
+    """Relative distances of our network and the plain one from float64, for each number of threads."""
     torch.manual_seed(0)
     ours = build(options)
     weights = {name: each.clone() for name, each in ours.state_dict().items()}
     image, label = (torch.from_numpy(each).unsqueeze(0) for each in event)
     truth = plain_gradient(plain_network, options, weights, image, label, torch.float64)
-    plain = plain_gradient(plain_network, options, weights, image, label, torch.float32)
-    _, loss = TrainingStep(ours, LossBalanceScheme.focal)(image, label)
-    found = gradient_of(ours, loss)
-    return tuple(float((each - truth).norm() / truth.norm()) for each in (found, plain))
+    for count in counts:
+        torch.set_num_threads(count)
+        plain = plain_gradient(plain_network, options, weights, image, label, torch.float32)
+        ours.load_state_dict(weights)
+        _, loss = TrainingStep(ours, LossBalanceScheme.focal)(image, label)
+        found = gradient_of(ours, loss)
+        yield tuple(float((each - truth).norm() / truth.norm()) for each in (found, plain))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("threads", [1], indirect=True)
 @pytest.mark.parametrize(
     ("preset", "downsample"), [("a21", 3), pytest.param("a21", 2, marks=pytest.mark.long), ("uresnet", 3)]
 )
-def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(preset, downsample, plain_network):
+def test_gradients_are_about_as_close_to_float64_as_those_of_the_plain_network(
+    preset, downsample, threads, plain_network
+):
     options = replace(
         PRESETS[preset], depth=7 - downsample, blocks_deepest_layer=2, blocks_final=min(1, PRESETS[preset].blocks_final)
     )
-    ours, plain = errors(plain_network, options, generated_event(downsample))
+    ((ours, plain),) = errors(plain_network, options, generated_event(downsample))
     assert ours <= MOST * plain
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("threads", [1, 2], indirect=True)
+@pytest.mark.parametrize("threads", [1], indirect=True)
 @pytest.mark.parametrize("downsample", [3, 2, 1])
 @pytest.mark.parametrize("preset", ["a21", "uresnet"])
 def test_gradients_of_whole_networks_are_about_as_close_to_float64(preset, downsample, threads, plain_network):
     # Images can be halved five times at downsample 3, and six times, as the presets do, at the others.
     options = replace(PRESETS[preset], depth=5) if downsample == 3 else PRESETS[preset]
-    ours, plain = errors(plain_network, options, first_event(downsample))
-    assert ours <= MOST * plain
+    for ours, plain in errors(plain_network, options, first_event(downsample), counts=(1, 2)):
+        assert ours <= MOST * plain
 
 
 SMALL = {"depth": 3, "n_initial_filters": 4, "bottleneck_deepest": 16, "blocks_deepest_layer": 1, "blocks_per_layer": 1}
