@@ -5,6 +5,7 @@ Written apart from the rules of `pilotage.optim`, so that a mistake in either sh
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,12 +36,15 @@ def update_eagerly(
     trained = {name for group in plan.groups for name in group.parameters}
     gradients = _clipped({name: each for name, each in gradients.items() if name in trained}, plan.max_gradient_norm)
     found: dict[Slot, Tensor] = {}
+    states: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    for slot, tensor in slots.items():
+        states[slot.parameter][slot.name] = tensor
     for group in plan.groups:
         for name in group.parameters:
-            kept = {slot.name: tensor for slot, tensor in slots.items() if slot.parameter == name}
+            kept = states[name]
             if name in gradients:
                 parameters[name], kept = _updated(group, parameters[name], gradients[name], kept, updates)
-            found |= {Slot(slot, name): tensor for slot, tensor in kept.items()}
+            found.update({Slot(slot, name): tensor for slot, tensor in kept.items()})
     return found
 
 
