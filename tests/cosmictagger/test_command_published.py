@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from cosmictagger.command import main
 from cosmictagger.data.generator.file import generate_file
@@ -199,6 +200,7 @@ PAGES = (
     "cosmictagger-graphcore.md",
     "cosmictagger-popdist.md",
     "cosmictagger-slurm.md",
+    "cosmictagger-tensorflow.md",
 )
 COMMANDS = [(page, command) for page in PAGES for command in commands_of(page)]
 
@@ -231,24 +233,48 @@ def resized(command, data):
     return words
 
 
+def needs(command):
+    """What a command needs that not every machine has; None if it runs everywhere."""
+    kind = command.split()[0]
+    if kind in ("srun", "mpiexec", "mpirun"):
+        return kind
+    return "card" if "compute_mode=GPU" in command else None
+
+
+ELSEWHERE = [(page, command) for page, command in COMMANDS if needs(command) is not None]
+FIRST_IN_TORCH = "cosmictagger mode=train run.id=first network=a21 framework=torch"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("page", "command"), ELSEWHERE)
+def test_a_command_runs_where_its_launcher_and_its_card_are(page, command, launch, data, monkeypatch, free_port):
+    if "compute_mode=GPU" in command and not torch.cuda.is_available():
+        pytest.skip("there is no card here")
+    if needs(command) != "card" and shutil.which(needs(command)) is None:
+        pytest.skip(f"there is no {needs(command)} here")
+    monkeypatch.setenv("MASTER_PORT", str(free_port))
+    words = resized(command, data).replace("{port}", str(free_port))
+    words = words.replace("mpirun", "mpirun --oversubscribe --allow-run-as-root", 1)
+    launch(words.replace("{", "{{").replace("}", "}}"))
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", sorted({page for page, _ in COMMANDS}))
 def test_the_commands_of_a_page_run_in_their_order(page, launch, data, tmp_path, monkeypatch, capsys, free_port):
+    commands = [command for command in commands_of(page) if needs(command) is None]
+    if page == "cosmictagger-tensorflow.md":
+        pytest.importorskip("tensorflow", reason="make test-tensorflow runs this")
+        commands.insert(0, FIRST_IN_TORCH)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MASTER_PORT", str(free_port))
-    for command in commands_of(page):
+    for command in commands:
         words = resized(command, data).replace("{port}", str(free_port))
         kind = words.split()[0]
-        if "compute_mode=GPU" in words or (kind in ("srun", "mpiexec", "mpirun") and shutil.which(kind) is None):
-            # A card, or a launcher that this machine does not have.
-            continue
         if kind in ("cosmictagger", "python") and "compute_mode=HPU" not in words:
             given = shlex.split(small(words))[1 if kind == "cosmictagger" else 2 :]
             assert main(without_sizes_of_other_modes(given)) == 0, capsys.readouterr().err
         else:
-            if kind == "mpirun":
-                words = words.replace("mpirun", "mpirun --oversubscribe --allow-run-as-root", 1)
             launch(words.replace("{", "{{").replace("}", "}}"))
 
 
