@@ -75,7 +75,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep every N-th test, so that large test matrices are divided evenly."""
+    """Leave out tests that download, unless they are asked for; then keep every N-th, so that matrices divide evenly."""
+    if "downloads" not in config.getoption("-m"):
+        items[:] = [item for item in items if item.get_closest_marker("downloads") is None]
     if (part := config.getoption("--part")) is None:
         return
     number, parts = part

@@ -62,7 +62,7 @@ def test_a_layout_with_an_inaccurate_kernel_is_refused_even_if_it_is_fast(tmp_pa
     torch.manual_seed(0)
     job = job_of(Scaled(nn.BatchNorm2d(16)), pictures(256), tmp_path)
     tuning = tuned(job, tmp_path, monkeypatch)
-    assert list(tuning.seconds) == ["graph"]
+    assert list(tuning.seconds) == ["graph"], tuning
     assert not tuning.channels_last
     assert "graph, channels last does not agree with the graph" in tuning.reason
     assert "is off float64 by" in tuning.reason

@@ -9,9 +9,9 @@ from torch.utils.data import DataLoader, TensorDataset
 import poptorch
 
 try:
-    import horovod.torch as hvd
+    from examples_utils import averages
 except ImportError:
-    hvd = None
+    averages = None
 
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 
@@ -58,7 +58,7 @@ def run(step, loader, epochs):
     for epoch in range(epochs):
         for capacity, lifetime in loader:
             _, loss = step(capacity, lifetime)
-        loss = loss if hvd is None else hvd.allreduce(loss)
+        loss = loss if averages is None else averages.over_instances(loss)
         logging.info("epoch %d: %.4f", epoch, loss.item())
 
 
