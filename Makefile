@@ -28,7 +28,7 @@ WORKERS ?= 2
 CALM := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=1 MPLBACKEND=Agg
 PYTEST := $(CALM) $(BIN)/python -m pytest
 SHARED := --numprocesses=$(WORKERS) --dist=worksteal
-QUICK := -q -m "not slow and not long and not downloads" --hypothesis-profile=quick
+QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run cosmic test check check-sources check-core check-others test-long test-torch test-tensorflow test-ecosystem bench dist format clean clean-all
@@ -47,7 +47,7 @@ cosmic: $(READY) ## draw liquid-argon events, train CosmicTagger on them, judge 
 	@$(BIN)/python -m cosmictagger.demonstration
 
 test: $(READY) ## run all tests, the exhaustive ones sampled
-	@$(PYTEST) -m "not long and not downloads" $(SHARED) $(ARGS)
+	@$(PYTEST) -m "not long" $(SHARED) $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts and fast tests, in about a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going check-core check-others check-sources
@@ -65,7 +65,7 @@ check-others: $(READY)
 	@$(PYTEST) $(QUICK) --ignore=tests/pilotage
 
 test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too; PART=1/3 runs a third of them
-	@$(PYTEST) -m "not downloads" $(SHARED) $(if $(PART),--part $(PART)) $(ARGS)
+	@$(PYTEST) $(SHARED) $(if $(PART),--part $(PART)) $(ARGS)
 
 test-torch: $(READY) ## install every release of torch in the range, and newer ones, and try each in an environment of its own
 	@$(PYTEST) -m downloads tests/project/test_torch_versions.py $(ARGS)

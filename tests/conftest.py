@@ -75,9 +75,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests that download, unless they are asked for; then keep every N-th, so that matrices divide evenly."""
+    """Leave out tests that download, unless they are asked for; keep every N-th, so that matrices are divided evenly."""
     if "downloads" not in config.getoption("-m"):
-        items[:] = [item for item in items if item.get_closest_marker("downloads") is None]
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("downloads")])
+        items[:] = [item for item in items if not item.get_closest_marker("downloads")]
     if (part := config.getoption("--part")) is None:
         return
     number, parts = part
