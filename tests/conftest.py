@@ -75,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests that download, unless they are asked for; keep every N-th, so that matrices are divided evenly."""
+    """Leave out tests that download unless asked for; keep every N-th test, so that matrices are divided evenly."""
     if "downloads" not in config.getoption("-m"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("downloads")])
         items[:] = [item for item in items if not item.get_closest_marker("downloads")]
