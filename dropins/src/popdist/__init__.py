@@ -6,6 +6,7 @@ No SDK is needed. Do not install this package beside a vendor's ``popdist``.
 
 from __future__ import annotations
 
+from pilotage_dropins import needs_torch as _needs_torch  # noqa: F401
 from popdist._backend import (
     finalizeBackend,
     init,

@@ -6,6 +6,7 @@ No SDK is needed. Where a vendor's ``poptorch`` is installed, do not install thi
 from __future__ import annotations
 
 from pilotage_dropins import fallbacks as _fallbacks  # noqa: F401
+from pilotage_dropins import needs_torch as _needs_torch  # noqa: F401
 from poptorch import _options_config as _options_config
 from poptorch import _printing, enums, ops, optim, options, profiling
 from poptorch import _utils as _utils

@@ -10,6 +10,7 @@ import os
 from importlib import import_module
 from types import ModuleType
 
+from habana_frameworks import _needs_torch as _needs_torch
 from habana_frameworks import autoload
 from habana_frameworks._emulation import computing_device
 from habana_frameworks._emulation.building import CannotBuildError
