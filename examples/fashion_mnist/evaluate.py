@@ -4,8 +4,8 @@ import torch
 from model import GarmentClassifier
 from torch import Tensor
 from torch.utils.data import TensorDataset
-from tqdm import tqdm
 
+import pilotage
 import poptorch
 
 
@@ -16,7 +16,8 @@ def scores(model: GarmentClassifier, images: Tensor) -> Tensor:
     loader = poptorch.DataLoader(options, TensorDataset(images), batch_size=batch_size)
     inference_model = poptorch.inferenceModel(model.eval(), options=options)
     inference_model.compile(images[:batch_size])
-    rows = [inference_model(batch) for (batch,) in tqdm(loader, desc="evaluate", unit="call", leave=False)]
+    batches = pilotage.progress_bar(loader, description="evaluate", unit="call", leave=False)
+    rows = [inference_model(batch) for (batch,) in batches]
     inference_model.detachFromDevice()
     return torch.cat(rows)
 

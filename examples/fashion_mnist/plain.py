@@ -7,7 +7,7 @@ from model import GarmentClassifier
 from settings import Settings, TrainingRecord
 from torch import Tensor
 from torch.utils.data import DataLoader
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from examples.datasets.fashion_mnist.dataset import FashionMNIST
 

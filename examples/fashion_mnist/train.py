@@ -4,8 +4,8 @@ from time import perf_counter
 
 from model import GarmentClassifier
 from settings import Settings, TrainingRecord
-from tqdm import tqdm
 
+import pilotage
 import poptorch
 from examples.datasets.fashion_mnist.dataset import FashionMNIST
 
@@ -29,7 +29,8 @@ def train(model: GarmentClassifier, dataset: FashionMNIST, settings: Settings) -
     losses = []
     for epoch in range(settings.epochs):
         total = 0.0
-        for images, labels in tqdm(loader, desc=f"epoch {epoch + 1}/{settings.epochs}", unit="call"):
+        bar = pilotage.progress_bar(loader, description=f"epoch {epoch + 1}/{settings.epochs}", unit="call")
+        for images, labels in bar:
             # One call does forward, backward and the update of the weights.
             _, loss = training_model(images, labels)
             total += loss

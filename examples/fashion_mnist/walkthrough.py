@@ -40,7 +40,7 @@ import torch
 from PIL import Image, ImageOps
 from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score, confusion_matrix
 from torch import nn
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import poptorch
 

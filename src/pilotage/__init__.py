@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pilotage.errors import PilotageError
+from pilotage.missing_torch import torch_needed_by as _torch_needed_by
 from pilotage.version import VERSION
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pilotage.door import CompiledModel, inference, record_of, training
     from pilotage.program.graphs.forward_marks import keep_for_backward
     from pilotage.program.graphs.origins import enter_stage
+    from pilotage.progress import has_display, progress_bar
     from pilotage.whole_files import write_whole
 
 __version__ = VERSION
@@ -38,11 +40,13 @@ __all__ = [
     "exchange_timeout",
     "explained_exchange",
     "gather_values",
+    "has_display",
     "inference",
     "join_world",
     "keep_for_backward",
     "log_in_single_instance",
     "mark_loss",
+    "progress_bar",
     "record_of",
     "training",
     "world_here",
@@ -59,11 +63,13 @@ _HOMES = {
     "exchange_timeout": "pilotage.options.environment",
     "explained_exchange": "pilotage.distributed.exchange_errors",
     "gather_values": "pilotage.distributed.values",
+    "has_display": "pilotage.progress",
     "inference": "pilotage.door",
     "join_world": "pilotage.distributed.rendezvous",
     "keep_for_backward": "pilotage.program.graphs.forward_marks",
     "log_in_single_instance": "pilotage.distributed.single_instance",
     "mark_loss": "pilotage.capture.loss.search",
+    "progress_bar": "pilotage.progress",
     "record_of": "pilotage.door",
     "training": "pilotage.door",
     "world_here": "pilotage.distributed.environments",
@@ -75,7 +81,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'pilotage' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    with _torch_needed_by(f"pilotage.{name}", distribution="pilotage"):
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

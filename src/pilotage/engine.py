@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pilotage.interrupts import INTERRUPTS as INTERRUPTS
     from pilotage.logs import log_event as log_event
     from pilotage.logs import logger as logger
+    from pilotage.missing_torch import torch_needed_by as torch_needed_by
     from pilotage.optim.adam import AdamRule as AdamRule
     from pilotage.optim.eager import loss_of as loss_of
     from pilotage.optim.eager import update_eagerly as update_eagerly
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from pilotage.program.structure import flatten as flatten
     from pilotage.program.structure import split_arguments as split_arguments
     from pilotage.program.structure import unflatten as unflatten
+    from pilotage.progress import progress_bar as progress_bar
     from pilotage.runtime import stored as stored
     from pilotage.runtime.call import BoundCall as BoundCall
     from pilotage.runtime.executor import Executor as Executor
@@ -216,6 +218,8 @@ _NAMES = {
     "FetchStartError OptionError PilotageError ProgramFileError UnexpectedArgumentError",
     "pilotage.events": "CompilationProgress Event Noted Warned",
     "pilotage.logs": "log_event logger",
+    "pilotage.missing_torch": "torch_needed_by",
+    "pilotage.progress": "progress_bar",
     # Private names of torch
     "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass "
     "DynamicOutputShapeException InductorWrapper LOCAL_SCALAR OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd "

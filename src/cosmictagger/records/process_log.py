@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pilotage
 from cosmictagger.errors import ConfigurationError
 
 LOGGER = logging.getLogger("cosmictagger")
@@ -49,7 +50,7 @@ class _Console(logging.Handler):
     """Prints above a progress bar; on a terminal, the bar replaces step lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        terminal = sys.stderr.isatty()
+        terminal = pilotage.has_display()
         if terminal and getattr(record, QUIET_ON_TERMINALS, False):
             return
         line = self.format(record)

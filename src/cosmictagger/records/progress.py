@@ -1,11 +1,12 @@
-"""A progress bar, only on terminals."""
+"""A progress bar, on terminals and in notebooks; a log has the lines of steps instead."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+import pilotage
 
 
 class Bar(Protocol):
@@ -27,10 +28,8 @@ class _NoBar:
 @contextmanager
 def progress(total: int, doing: str, *, shown: bool = True) -> Iterator[Bar]:
     """A bar over a number of steps."""
-    if not shown or not sys.stderr.isatty():
+    if not shown or not pilotage.has_display():
         yield _NoBar()
         return
-    from tqdm import tqdm
-
-    with tqdm(total=total, desc=doing, unit="step", dynamic_ncols=True) as bar:
+    with pilotage.progress_bar(total=total, description=doing, unit="step") as bar:
         yield bar

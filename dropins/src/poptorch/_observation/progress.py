@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from pilotage.engine import CompilationProgress, Event
+from pilotage.engine import CompilationProgress, Event, progress_bar
 
 __all__ = ["ProgressBar"]
 
@@ -29,7 +28,7 @@ class ProgressBar:
             self._may_begin = True
             return
         if self._may_begin:
-            self._bar = _new_bar()
+            self._bar = progress_bar(total=100, description="Graph compilation", bar_format=_LOOK)
             self._may_begin = False
         if self._bar is not None:
             self._bar.update(round(100 * event.fraction) - self._bar.n)
@@ -41,11 +40,3 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-def _new_bar() -> Any:
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=100, desc="Graph compilation", bar_format=_LOOK, file=sys.stderr)

@@ -1,11 +1,11 @@
-"""A progress bar, only on terminals."""
+"""A progress bar, on terminals and in notebooks."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+
+import pilotage
 
 Progress = Callable[[int, int], None]
 """Called with the number of events done and the total."""
@@ -13,12 +13,11 @@ Progress = Callable[[int, int], None]
 
 @contextlib.contextmanager
 def terminal_progress(text: str) -> Iterator[Progress | None]:
-    """A bar on standard error if it is a terminal and tqdm is installed; else None."""
-    bar_type = _bar_type() if sys.stderr.isatty() else None
-    if bar_type is None:
+    """A bar on a terminal or in a notebook; else None."""
+    if not pilotage.has_display():
         yield None
         return
-    with bar_type(desc=text, unit=" events", total=0, leave=True) as bar:
+    with pilotage.progress_bar(total=0, description=text, unit=" events") as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total
@@ -35,11 +34,3 @@ def occasional(report: Progress, times: int = 4) -> Progress:
             report(done, total)
 
     return maybe
-
-
-def _bar_type() -> Callable[..., contextlib.AbstractContextManager[Any]] | None:
-    try:
-        from tqdm import tqdm
-    except ModuleNotFoundError:
-        return None
-    return tqdm  # type: ignore[no-any-return]
