@@ -31,6 +31,7 @@ cosmictagger [--config-name RECIPE] mode=MODE run.id=NAME [GROUP=MEMBER] [GROUP.
   --cfg job [--resolve] [--package GROUP]   show the configuration instead of running
   --multirun, -m                            run all combinations of values like network.depth=3,4
   --shell-completion, -sc install=bash      complete words in the shell
+  --version                                 show the version
   --hydra-help                              more of hydra's flags
 
 docs/cosmictagger.md explains each field. The fields of {recipe} and their values:
@@ -61,7 +62,9 @@ def main(words: Sequence[str] | None = None, *, console: bool = True) -> int:
 
 def _answer(given: list[str], console: bool) -> None:
     line = parse(given)
-    if line.for_hydra:
+    if line.version:
+        print(f"cosmictagger of Pilotage {pilotage.__version__}")
+    elif line.for_hydra:
         _let_hydra_answer(line, given)
     elif line.help or not given:
         print(_usage(line))

@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+import pilotage
+
 _DIRECTORY = "PILOTAGE_CACHE_DIR"
 
 
@@ -19,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--directory", help=f"where to keep it; set {_DIRECTORY} to the same directory to use it (default: the cache)"
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s of Pilotage {pilotage.__version__}")
     given = parser.parse_args(arguments)
     if given.directory:
         os.environ[_DIRECTORY] = given.directory

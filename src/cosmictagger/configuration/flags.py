@@ -23,10 +23,11 @@ SWITCHES = {
     "--resolve": "resolve",
     "--help": "help",
     "-h": "help",
+    "--version": "version",
     "--run": "run",
     "-r": "run",
 }
-HYDRAS = ("--shell-completion", "-sc", "--hydra-help", "--version", "--info", "-i")
+HYDRAS = ("--shell-completion", "-sc", "--hydra-help", "--info", "-i")
 """Flags that hydra answers by itself."""
 
 CFG = ("job", "hydra", "all")
@@ -55,6 +56,7 @@ class CommandLine:
     resolve: bool = False
     multirun: bool = False
     help: bool = False
+    version: bool = False
     run: bool = False
     """Hydra's flag for what is the default."""
 

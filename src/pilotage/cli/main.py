@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import pilotage
-from pilotage.cli import cache, doctor, monitor, port, prove, run, scan
+from pilotage.cli import cache, completion, doctor, monitor, port, prove, run, scan
 from pilotage.cli.command import Command
 from pilotage.errors import PilotageError
 
@@ -15,6 +15,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: tuple[Command, ...] = (
     cache.COMMAND,
+    completion.COMMAND,
     doctor.COMMAND,
     monitor.COMMAND,
     port.COMMAND,
@@ -48,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="pilotage",
         description="Guides a PyTorch model onto an accelerator and runs it there as one compiled program.",
     )
-    parser.add_argument("--version", action="version", version=f"pilotage {pilotage.__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"pilotage {pilotage.__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:

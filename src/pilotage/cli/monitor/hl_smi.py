@@ -12,7 +12,7 @@ from datetime import datetime
 from pilotage.monitoring.device import Device
 from pilotage.monitoring.processor import Processor
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 RELEASE = "1.24.0"
 """The release of the vendor's software whose interface is emulated."""
@@ -80,7 +80,7 @@ VALUES: dict[str, Callable[[Device], str]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Show the emulated card as hl-smi shows cards."""
-    given = _parser().parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     if given.version:
         print(f"Habana Labs hl-smi, emulated by Pilotage: version hl-{RELEASE}-fw-0.0.0.0")
         return 0
@@ -101,14 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
     parser = argparse.ArgumentParser(prog="hl-smi", description="Show the emulated Gaudi card.")
     parser.add_argument("-L", dest="list", action="store_true", help="list the cards")
     parser.add_argument("-q", dest="query", action="store_true", help="show all values")
     parser.add_argument("-d", metavar="SECTION", choices=_SECTIONS, help=f"one of: {', '.join(_SECTIONS)}; with -q")
     parser.add_argument("-i", metavar="PCI", help="one card")
     parser.add_argument("-l", nargs="?", type=float, const=5.0, metavar="SECONDS", help="repeat (every 5 seconds)")
-    parser.add_argument("-v", dest="version", action="store_true", help="print the version")
+    parser.add_argument("-v", "--version", dest="version", action="store_true", help="print the version")
     parser.add_argument("--fw-versions", action="store_true", help="print the versions of the firmware")
     parser.add_argument(
         "-Q", type=_named_values, metavar="VALUES", help="print values, separated by commas; with -f csv"

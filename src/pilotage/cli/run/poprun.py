@@ -12,13 +12,18 @@ from pilotage.errors import PilotageError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start several instances of a program; returns the exit status of the first that fails, or 0."""
-    parser = argparse.ArgumentParser(prog="poprun", usage="poprun [options] program [arguments]")
-    COMMAND.add_arguments(parser)
     try:
-        return COMMAND.run(parser.parse_args(arguments))
+        return COMMAND.run(build_parser().parse_args(arguments))
     except PilotageError as error:
         print(f"poprun: {error}", file=sys.stderr)
         return 2
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    parser = argparse.ArgumentParser(prog="poprun", usage="poprun [options] program [arguments]")
+    COMMAND.add_arguments(parser)
+    return parser
 
 
 if __name__ == "__main__":
