@@ -6,6 +6,8 @@ VENV   ?= .venv
 TORCH  ?=
 # What `make bench` measures: cpu, cuda, hpu; empty takes the best device present.
 DEVICE ?=
+# The address that shows this tree, for the metadata and the READMEs of `make dist`.
+HOME_PAGE ?=
 # More words for the program that a target starts: make run ARGS="--epochs 1", make test ARGS="-k loader".
 ARGS   ?=
 
@@ -13,7 +15,11 @@ ARGS   ?=
 VENV_TENSORFLOW ?= .venv-tensorflow
 
 BIN   := $(VENV)/bin
+# What is installed: for `make run`, for `make cosmic`, for everything, and for the site.
+READY_RUN := $(VENV)/.ready-run
+READY_COSMIC := $(VENV)/.ready-cosmic
 READY := $(VENV)/.ready
+READY_DOCS := $(VENV)/.ready-docs
 READY_TENSORFLOW := $(VENV_TENSORFLOW)/.ready
 WANTED := Pilotage needs Python 3.11 or newer; name one with make PYTHON=/path/to/python3
 
@@ -31,19 +37,19 @@ SHARED := --numprocesses=$(WORKERS) --dist=worksteal
 QUICK := -q -m "not slow and not long" --hypothesis-profile=quick
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run cosmic test check check-sources check-core check-others test-long test-torch test-tensorflow test-ecosystem bench dist format clean clean-all
+.PHONY: help setup run cosmic test check check-sources check-core check-others test-long test-torch test-tensorflow test-ecosystem bench dist docs test-docs format clean clean-all
 
 help: ## print this list
 	@printf 'Pilotage: PyTorch models as one compiled program on CPU, CUDA and Gaudi.\n\n'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nVariables: PYTHON=%s VENV=%s TORCH=%s DEVICE=%s WORKERS=%s PART=%s ARGS=%s\n' '$(PYTHON)' '$(VENV)' '$(TORCH)' '$(DEVICE)' '$(WORKERS)' '$(PART)' '$(ARGS)'
 
-setup: $(READY) ## create .venv and install everything into it
+setup: $(READY) ## create .venv and install everything into it, the tools of developers too
 
-run: $(READY) ## fetch Fashion-MNIST, train the classifier, evaluate it, leave pictures and weights behind
+run: $(READY_RUN) ## fetch Fashion-MNIST, train the classifier, evaluate it, leave pictures and weights behind
 	@$(BIN)/python examples/fashion_mnist all $(ARGS)
 
-cosmic: $(READY) ## draw liquid-argon events, train CosmicTagger on them, judge and draw held-out ones, in about two minutes
+cosmic: $(READY_COSMIC) ## draw liquid-argon events, train CosmicTagger on them, judge and draw held-out ones, in about two minutes
 	@$(BIN)/python -m cosmictagger.demonstration
 
 test: $(READY) ## run all tests, the exhaustive ones sampled
@@ -81,27 +87,47 @@ test-ecosystem: $(READY) ## install optimum-habana into .venv-ecosystem, and tra
 bench: $(READY) ## measure; DEVICE=cuda chooses where
 	@$(BIN)/python -m benchmarks $(if $(DEVICE),--device $(DEVICE)) $(ARGS)
 
-dist: $(READY) ## build the wheels of both distributions into dist/
-	@rm -rf dist
-	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
-	@$(BIN)/python -m build --wheel --no-isolation --outdir dist dropins
+dist: $(READY) ## build wheels and sdists of both distributions into dist/, and try them in a bare environment
+	@$(BIN)/python tools/distributions.py $(if $(HOME_PAGE),--home-page $(HOME_PAGE)) $(ARGS)
+
+docs: $(READY_DOCS) ## build the site into site/; it works offline, from the disk too
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
+
+test-docs: $(READY_DOCS) ## build the site and test it: links, search, and every page in headless Chromium
+	@$(PYTEST) tests/site $(ARGS)
 
 format: $(READY) ## rewrite the sources as ruff wants them
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 clean: ## remove caches, builds and outputs
-	@rm -rf build dist output dropins/build dropins/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf build dist site output dropins/build dropins/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . \( -path ./$(VENV) -o -path ./$(VENV_TENSORFLOW) \) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## remove .venv too
 	@rm -rf $(VENV) $(VENV_TENSORFLOW) $(VENV)-ecosystem
 
-$(READY): pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
-	$(call set_up,$(VENV))
+NEEDED := pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
+RUNNING := --extra examples --extra terminal
+ALL := $(RUNNING) --extra cosmic --extra develop
 
-$(READY_TENSORFLOW): pyproject.toml dropins/pyproject.toml requirements-torch.txt tools/set_up.py
-	$(call set_up,$(VENV_TENSORFLOW),--extra cosmic-tensorflow)
+$(READY_RUN): $(NEEDED)
+	$(call set_up,$(VENV),$(RUNNING))
+
+$(READY_COSMIC): $(NEEDED)
+	$(call set_up,$(VENV),$(RUNNING) --extra cosmic)
+
+# Whoever has everything has what the other targets need.
+$(READY): $(NEEDED)
+	$(call set_up,$(VENV),$(ALL))
+	@touch $(READY_RUN) $(READY_COSMIC)
+
+$(READY_DOCS): $(READY) $(NEEDED)
+	$(call set_up,$(VENV),$(ALL) --extra docs)
+	@touch $(READY_RUN) $(READY_COSMIC) $(READY) $(READY_DOCS)
+
+$(READY_TENSORFLOW): $(NEEDED)
+	$(call set_up,$(VENV_TENSORFLOW),$(ALL) --extra cosmic-tensorflow)
 
 define set_up
 	@command -v '$(PYTHON)' >/dev/null || { echo "There is no '$(PYTHON)' here. $(WANTED)" >&2; exit 1; }

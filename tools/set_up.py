@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("cosmic", "examples", "terminal", "develop")
 FIND_TORCH = "import importlib.metadata as m; print(next((d.version for d in m.distributions(name='torch')), ''))"
 
 
@@ -25,7 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", type=Path, help="folder of the virtual environment")
     parser.add_argument("--torch", default="", help="requirement or wheel; default: the interpreter's own, or the pin")
-    parser.add_argument("--extra", action="append", default=[], help="install this extra too; may be repeated")
+    parser.add_argument("--extra", action="append", default=[], help="an extra to install; may be repeated")
     arguments = parser.parse_args()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # in a log, our lines stay among those of pip
@@ -49,7 +48,8 @@ def set_up(environment: Path, torch_requirement: str, extras: list[str]) -> None
         print(f"set-up: keeping the torch {installed_torch(environment)} that {sys.executable} brings")
     elif torch_requirement or not installed_torch(environment):
         install_torch(environment, torch_requirement)
-    install_packages(environment, (*EXTRAS, *extras))
+    install_packages(environment, extras)
+    print(f"set-up: done. Activate the environment with: source {environment / 'bin/activate'}")
 
 
 def brings_torch(environment: Path) -> bool:
@@ -95,15 +95,15 @@ def install_torch(environment: Path, requirement: str) -> None:
     )
 
 
-def install_packages(environment: Path, extras: tuple[str, ...]) -> None:
-    """Install Pilotage, its drop-ins and the tools, with torch kept at the installed version."""
+def install_packages(environment: Path, extras: list[str]) -> None:
+    """Install Pilotage, its drop-ins and what the extras name, with torch kept at the installed version."""
     version = installed_torch(environment)
-    print(f"set-up: installing Pilotage beside torch {version}")
+    print(f"set-up: installing Pilotage beside torch {version}, with the extras {', '.join(extras) or 'none'}")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write(f"torch=={version}\n" if version else "")
         constraints.flush()
         packages = ("--editable", f"{ROOT}[{','.join(extras)}]", "--editable", f"{ROOT / 'dropins'}")
-        pip_install(environment, "--quiet", "--constraint", constraints.name, *packages)
+        pip_install(environment, "--constraint", constraints.name, *packages)
     if installed_torch(environment) != version:
         raise SetUpError(f"torch changed from {version} to {installed_torch(environment)}; please report this.")
 

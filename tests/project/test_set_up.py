@@ -77,3 +77,19 @@ def test_a_missing_interpreter_is_named(tree):
     refused = make_setup(tree, "no-such-python")
     assert refused.returncode != 0
     assert "There is no 'no-such-python' here." in refused.stderr
+
+
+def planned(target: str) -> str:
+    """What `make` would run for a target in an environment that does not exist yet."""
+    command = ["make", "--dry-run", target, "VENV=no-such-environment"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_running_installs_what_running_needs_and_checking_the_tools_too():
+    assert "--extra examples --extra terminal" in planned("run")
+    assert "--extra develop" not in planned("run") + planned("cosmic")
+    assert "--extra cosmic" in planned("cosmic")
+    for target in ("setup", "check-sources", "test"):
+        assert "--extra develop" in planned(target)
+    assert "--extra docs" in planned("docs")
+    assert "--extra docs" not in planned("test")

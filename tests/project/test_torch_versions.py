@@ -1,4 +1,4 @@
-"""Pilotage under each torch that can be installed: the private names, the README's example and a compiled training."""
+"""Pilotage under each torch that can be installed: the private names, the README's examples and a compiled training."""
 
 import re
 import shutil
@@ -46,9 +46,8 @@ torch.testing.assert_close(train(compiled), train(eager), rtol=1e-4, atol=1e-6)
 """
 
 
-def example() -> str:
-    (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    return code
+def examples() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(params=VERSIONS + NEWER)
@@ -68,7 +67,7 @@ def interpreter(request, tmp_path):
 @pytest.mark.downloads
 @pytest.mark.timeout(3600)
 def test_names_example_and_compiled_training_work(interpreter, tmp_path):
-    for program in (NAMES, example(), COMPILED):
+    for program in (NAMES, *examples(), COMPILED):
         done = run(interpreter, program, tmp_path)
         assert done.returncode == 0, done.stderr
 
