@@ -47,6 +47,7 @@ def main(mode: str, folder: str) -> None:
         "per_device_eval_batch_size": 8,
         "learning_rate": 2e-3,
         "optim": "adamw_torch",
+        "adam_epsilon": 1e-8,  # optimum-habana's default is 1e-6
         "logging_steps": 4,
         "save_strategy": "no",
         "report_to": [],
