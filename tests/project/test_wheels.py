@@ -71,6 +71,13 @@ def test_the_wheels_contain_only_their_packages_with_types_and_a_licence(wheels)
         assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 
+def test_the_wheel_has_everything_that_the_page_of_a_report_is_made_from(wheels):
+    sources = Path(__file__).parents[2] / "src"
+    assets = [path for path in (sources / "pilotage/prediction/report/assets").rglob("*") if path.is_file()]
+    assert {path.suffix for path in assets} == {".css", ".html", ".js"}
+    assert {str(path.relative_to(sources)) for path in assets} <= set(zipfile.ZipFile(wheels[0]).namelist())
+
+
 def test_poptorch_and_the_doctor_work_from_wheels_in_an_empty_environment(wheels, tmp_path):
     python = empty_environment(tmp_path / "empty")
     installed = pip_install(python, "--no-deps", *wheels)
