@@ -24,6 +24,7 @@ PilotageError
 ├── DatasetError          a data set is missing, truncated or corrupt
 ├── ProofError            a script that is to be proved does not run, or does not train
 ├── PortingError          a script that is to be ported cannot be read or written
+├── ProfileError          a script that is to be profiled does not run, or runs no update
 ├── ReportError           a report of a prediction or profile is damaged or inconsistent
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered its first item
@@ -52,6 +53,7 @@ __all__ = [
     "OptionError",
     "PilotageError",
     "PortingError",
+    "ProfileError",
     "ProgramFileError",
     "ProofError",
     "ReportError",
@@ -156,6 +158,10 @@ class ProofError(PilotageError, RuntimeError):
 
 class PortingError(PilotageError, RuntimeError):
     """A script that is to be ported cannot be read or written."""
+
+
+class ProfileError(PilotageError, RuntimeError):
+    """A script that is to be profiled does not run, or runs no update."""
 
 
 class ReportError(PilotageError, ValueError):

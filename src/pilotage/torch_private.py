@@ -178,6 +178,7 @@ with _checked():
     dispatch_has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     is_profiler_enabled = torch._C._autograd._profiler_enabled
     next_sequence_number = torch._C._autograd._get_sequence_nr
+    sleep_on_card: Callable[[int], None] = torch.cuda._sleep
     storage_use_count = torch._C._storage_Use_Count
     tensor_data_pointer: Any = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
 

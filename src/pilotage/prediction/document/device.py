@@ -47,6 +47,8 @@ class Measured:
     update_seconds: Range
     """The tenth percentile, the median and the ninetieth percentile, measured without looking at single operations."""
     throughput: Amount
+    """With everything that the script does between its updates."""
+    unit: str = "samples/s"
     peak_bytes: Count | None = None
     """The largest amount of device memory in use; None if it cannot be measured."""
     how: str

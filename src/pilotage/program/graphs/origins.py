@@ -1,6 +1,6 @@
-"""Where in a model each operation of a graph comes from: its pipeline stage, its scope and the user's line.
+"""Where in a model each operation of a graph comes from: its pipeline stage, its scope, its module and the user's line.
 
-Forward sets the stage and scope; backward operations inherit those of the operation they differentiate. FX could record
+Forward sets them; backward operations inherit those of the operation they differentiate. FX could record
 lines itself, but to skip its own files it imports half of the compiler, which takes longer than a capture.
 """
 
@@ -24,11 +24,13 @@ from pilotage.torch_private import (
 
 _STAGE = "pilotage_stage"
 _SCOPE = "pilotage_scope"
+_MODULE = "pilotage_module"
 
-_Place: TypeAlias = tuple[int | None, str, str | None]
+_Place: TypeAlias = tuple[int | None, str, str | None, str]
 
 _stage: ContextVar[int | None] = ContextVar("pilotage_stage", default=None)
 _scope: ContextVar[str] = ContextVar("pilotage_scope", default="")
+_module: ContextVar[str] = ContextVar("pilotage_module", default="")
 
 
 def enter_stage(number: int | None) -> None:
@@ -44,6 +46,19 @@ def in_scope(name: str) -> Iterator[None]:
         yield
     finally:
         _scope.reset(token)
+
+
+def enter_module(path: str) -> str:
+    """Put all following operations of forward in a module of the model; returns the module they were in before."""
+    before = _module.get()
+    _module.set(path)
+    return before
+
+
+def module_of(node: Node) -> str:
+    """The path of the module of an operation; empty if nobody has entered one."""
+    module: str = node.meta.get(_MODULE, "")
+    return module
 
 
 def stage_of(node: Node) -> int | None:
@@ -101,20 +116,22 @@ class OriginRecorder(TorchDispatchMode):
         differentiated: Any = current_autograd_node()
         if differentiated is not None:
             return self._of_sequence.get(sequence_number(differentiated), _NOWHERE)
-        place = (_stage.get(), _scope.get(), self._lines.present())
+        place = (_stage.get(), _scope.get(), self._lines.present(), _module.get())
         # Autograd's sequence number of this operation. An operation without one must not overwrite the last one's.
         self._of_sequence.setdefault(next_sequence_number() - 1, place)
         return place
 
 
-_NOWHERE: _Place = (None, "", None)
+_NOWHERE: _Place = (None, "", None, "")
 
 
 def _mark(node: Node, place: _Place) -> None:
-    stage, scope, line = place
+    stage, scope, line, module = place
     if line is not None:
         node.meta.setdefault("stack_trace", line)
     if stage is not None:
         set_stage(node, stage)
     if scope:
         set_scope(node, scope)
+    if module:
+        node.meta[_MODULE] = module

@@ -1,0 +1,76 @@
+"""Run a script in this process, followed by the hooks of a profile."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pilotage.errors import ProfileError
+from pilotage.prediction.document import Report
+from pilotage.profiling.assembly import report_of
+from pilotage.profiling.request import Request
+from pilotage.profiling.subject import Enough
+from pilotage.profiling.watch import ScriptWatch
+
+__all__ = ["profile_script"]
+
+
+def profile_script(request: Request) -> Report:
+    """Run a script until enough was measured; hooks stay in this process, which is for one script."""
+    if not request.script.is_file():
+        raise ProfileError(f"The script {str(request.script)!r} does not exist.")
+    watch = ScriptWatch(request)
+    watch.install()
+    problem = _run(request)
+    chosen = watch.chosen()
+    if chosen is None or not chosen[1].seconds:
+        done = 0 if chosen is None else chosen[1].updates
+        raise ProfileError(_too_little(request, done, problem))
+    owner, subject = chosen
+    if problem is not None:
+        subject.facts.notes.append(f"The script failed before the end of the profile: {problem}.")
+    return report_of(request, owner, subject, watch)
+
+
+def _too_little(request: Request, done: int, problem: str | None) -> str:
+    if problem is not None:
+        return f"{request.script} failed after {done} updates: {problem}."
+    if done == 0:
+        return (
+            f"{request.script} ended without an update: no optimizer was stepped, and no program of Pilotage or "
+            "PopTorch was called."
+        )
+    return (
+        f"{request.script} ended after {done} updates, all of which were the warm-up. Give it more data or epochs, or "
+        f"use --warmup with a number below {done}."
+    )
+
+
+def _run(request: Request) -> str | None:
+    """Run the script as a main program; the error that ended it, if one did."""
+    with _as_main(request):
+        try:
+            runpy.run_path(str(request.script), run_name="__main__")
+        except Enough:
+            return None
+        except SystemExit as end:
+            return None if end.code in (None, 0) else f"it exited with {end.code}"
+        except Exception as error:
+            traceback.print_exc()
+            return f"{type(error).__name__}: {error}"
+    return None
+
+
+@contextmanager
+def _as_main(request: Request) -> Iterator[None]:
+    """The arguments and the import path that Python gives to a script."""
+    arguments, path = sys.argv, list(sys.path)
+    sys.argv = [str(request.script), *request.arguments]
+    sys.path.insert(0, str(request.script.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = arguments, path

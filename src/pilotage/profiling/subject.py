@@ -1,0 +1,121 @@
+"""What is profiled: the phases that it goes through, and what was measured so far."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+
+import torch
+
+from pilotage.profiling.clocks import synchronize
+from pilotage.profiling.device_memory import peak_bytes, restart_peak
+from pilotage.profiling.observation import Table
+from pilotage.profiling.request import Request
+from pilotage.profiling.timeline import UPDATES, HostTimeline
+
+__all__ = ["Enough", "Facts", "Stage", "Subject"]
+
+
+class Enough(SystemExit):
+    """Ends a script once everything was measured."""
+
+
+class Stage(Enum):
+    """How far the profile of a subject is."""
+
+    WARMING = "warming"
+    TIMING = "timing"
+    """Whole updates are timed."""
+    LOOKING = "looking"
+    """Each operation is timed."""
+    TRACING = "tracing"
+    """Torch's own profiler records one update."""
+    DONE = "done"
+
+
+@dataclass(kw_only=True)
+class Facts:
+    """What is known about the model that is profiled."""
+
+    name: str
+    trains: bool
+    device: torch.device
+    label: str
+    """The device by name."""
+    samples: int | None = None
+    """Samples of one update, or of one call in inference."""
+    micro_batch: int | None = None
+    device_iterations: int = 1
+    accumulation: int = 1
+    replicas: int = 1
+    stages: int = 1
+    parameters: int = 0
+    precision: str = "float32"
+    how: str = ""
+    """How the model runs."""
+    notes: list[str] = field(default_factory=list)
+
+
+class Subject:
+    """One model of the script, from its first update to its last one."""
+
+    def __init__(self, request: Request, timeline: HostTimeline, facts: Facts) -> None:
+        self.request = request
+        self.facts = facts
+        self.timeline = timeline
+        self.updates = 0
+        self.seconds: list[float] = []
+        """Of each measured update."""
+        self.wall = 0.0
+        """Of all measured updates together, with what came between them."""
+        self.table: Table | None = None
+        self.peak: int | None = None
+        self._began: float | None = None
+        self._looked = 0
+        self.can_look = True
+        """Whether operations can be timed one by one."""
+        self.traced = request.tensorboard is None
+
+    @property
+    def stage(self) -> Stage:
+        """What the next update is for."""
+        if self.updates < self.request.warmup:
+            return Stage.WARMING
+        if len(self.seconds) < self.request.updates:
+            return Stage.TIMING
+        if self.can_look and self._looked < self.request.looks:
+            return Stage.LOOKING
+        return Stage.DONE if self.traced else Stage.TRACING
+
+    def before(self) -> None:
+        """An update begins, or the script is on its way to one."""
+        if self.stage is Stage.TIMING and self._began is None:
+            synchronize(self.facts.device)
+            self.timeline.begin()
+            restart_peak(self.facts.device)
+            self._began = time.perf_counter()
+
+    def after(self, start: float, end: float, updates: int = 1) -> None:
+        """So many updates were made between two moments."""
+        stage = self.stage
+        if stage is Stage.TIMING:
+            for number in range(updates):
+                first = start + (end - start) * number / updates
+                last = start + (end - start) * (number + 1) / updates
+                self.timeline.note(UPDATES, f"update {len(self.seconds) + 1}", first, last)
+                self.seconds.append(last - first)
+            self.wall = end - (self._began if self._began is not None else start)
+            self.peak = peak_bytes(self.facts.device)
+        elif stage is Stage.LOOKING:
+            self._looked += updates
+            self.peak = peak_bytes(self.facts.device)
+        elif stage is Stage.TRACING:
+            self.traced = True
+        self.updates += updates
+        self.before()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to measure."""
+        return self.stage is Stage.DONE

@@ -1,0 +1,28 @@
+"""A profile on one screen."""
+
+from pathlib import Path
+
+from pilotage.prediction.document import read_report
+from pilotage.profiling.screen import lines_of, size_text, time_text
+
+REPORT = read_report(Path(__file__).parents[1] / "prediction/small.json")
+
+
+def test_the_screen_says_what_was_measured_beside_what_was_predicted():
+    text = "\n".join(line for line, _ in lines_of(REPORT))
+    assert "Two layers: training on Graphcore Bow IPU" in text
+    assert "1.1 s (median of 5, 900 ms to 1.2 s), predicted 1 s" in text
+    assert "14.5 samples/s, predicted 16" in text
+    assert "peak memory 1.2 KiB of 1000 B, predicted 1.2 KiB" in text
+    assert "weights 800 B, activations 400 B" in text
+    assert "aten.addmm" in text
+    assert "It does not fit." in text
+
+
+def test_no_line_is_wider_than_the_terminal():
+    assert max(len(line) for line, _ in lines_of(REPORT, 60)) <= 60
+
+
+def test_numbers_have_units():
+    assert [time_text(each) for each in (2.5e-6, 0.0125, 3.0)] == ["2.5 µs", "12.5 ms", "3 s"]
+    assert [size_text(each) for each in (12, 1536, 3 * 2**30)] == ["12 B", "1.5 KiB", "3.0 GiB"]
