@@ -55,7 +55,9 @@ function rateText(value, unit) {
 function percentText(share) {
   if (share === null || share === undefined || !Number.isFinite(share)) return UNKNOWN;
   const percent = share * 100;
-  const size = Math.abs(percent), digits = size >= 9.95 || size === 0 ? 0 : size >= 0.095 ? 1 : 2;
+  const size = Math.abs(percent);
+  if (size > 0 && size < 0.005) return `<${SPACE}0.01${SPACE}%`;
+  const digits = size >= 9.95 || size === 0 ? 0 : size >= 0.095 ? 1 : 2;
   return `${percent.toFixed(digits)}${SPACE}%`.replace("-", "−");
 }
 

@@ -23,7 +23,7 @@ function histogram(bins, capacity) {
   const place = element("div", {});
   whenSized(place, (width) => {
     const height = 220, left = 48, bottom = 30, top = 14, right = 10;
-    const low = Math.min(...bins.map((bin) => bin.low_bytes)), high = Math.max(capacity, ...bins.map((bin) => bin.high_bytes)), most = Math.max(1, ...bins.map((bin) => bin.tiles));
+    const low = Math.min(capacity * 0.97, ...bins.map((bin) => bin.low_bytes)), high = Math.max(capacity, ...bins.map((bin) => bin.high_bytes)), most = Math.max(1, ...bins.map((bin) => bin.tiles));
     const x = (bytes) => left + ((bytes - low) / Math.max(1, high - low)) * (width - left - right), y = (count) => top + (1 - count / most) * (height - top - bottom);
     const picture = drawn("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Histogram: ${bins.filter((bin) => bin.tiles).map((bin) => `${bin.tiles} tiles use ${bytesText(bin.low_bytes)} to ${bytesText(bin.high_bytes)}`).join("; ")}` });
     const step = Math.max(1, niceStep(most, 4));
@@ -34,7 +34,7 @@ function histogram(bins, capacity) {
       bar.addEventListener("mouseleave", () => tooltip.hide());
       picture.append(bar);
     }
-    picture.append(drawn("line", { class: "limit", x1: x(capacity), x2: x(capacity), y1: top - 6, y2: height - bottom }), drawn("text", { x: x(capacity) - 6, y: top + 4, "text-anchor": "end" }, "memory of a tile"));
+    picture.append(drawn("line", { class: "limit", x1: x(capacity), x2: x(capacity), y1: top - 6, y2: height - bottom }), drawn("text", { class: "over", x: x(capacity) + (x(capacity) > width / 2 ? -6 : 6), y: top + 4, "text-anchor": x(capacity) > width / 2 ? "end" : "start" }, "memory of a tile"));
     picture.append(drawn("text", { x: left, y: height - 8 }, bytesText(low)), drawn("text", { x: width - right, y: height - 8, "text-anchor": "end" }, bytesText(high)));
     place.replaceChildren(picture);
   });
