@@ -19,7 +19,10 @@ __all__ = ["EagerLook"]
 
 
 class EagerLook:
-    """Fills a table with the operations of some updates; all of them should run the same operations."""
+    """Fills a table with the operations of some updates; all of them should run the same operations.
+
+    Large because what it knows about the present update is reset when the next one begins.
+    """
 
     def __init__(
         self, device: torch.device, module: Callable[[], str], is_elsewhere: Callable[[], bool] = lambda: False

@@ -56,8 +56,8 @@ def _loading(subject: Subject, watch: ScriptWatch) -> list[str]:
     if share < _WORTH_SAYING:
         return []
     return [
-        f"The script waits for its loader in {_percent(min(share, 1))} of the time. More worker processes, asynchronous "
-        "loading or smaller input types would shorten that."
+        f"The script waits for its loader in {_percent(min(share, 1))} of the time. More worker processes, "
+        "asynchronous loading or smaller input types would shorten that."
     ]
 
 
@@ -70,8 +70,8 @@ def _busy(subject: Subject, operations: Sequence[Operation]) -> list[str]:
     if share >= _BUSY:
         return [f"The card is at work in {_percent(min(share, 1))} of an update."]
     return [
-        f"The card is at work in only {_percent(share)} of an update: the host cannot send operations fast enough. Capture "
-        "the whole step with pilotage.training, or make the batch larger."
+        f"The card is at work in only {_percent(share)} of an update: the host cannot send operations fast enough. "
+        "Capture the whole step with pilotage.training, or make the batch larger."
     ]
 
 

@@ -36,7 +36,10 @@ class Stage(Enum):
 
 @dataclass(kw_only=True)
 class Facts:
-    """What is known about the model that is profiled."""
+    """What is known about the model that is profiled.
+
+    Large because reports describe a program by that many numbers.
+    """
 
     name: str
     trains: bool
