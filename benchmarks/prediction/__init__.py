@@ -1,0 +1,1 @@
+"""Measurements for `pilotage predict`: constants of a device, and predicted beside measured."""

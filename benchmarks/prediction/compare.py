@@ -1,0 +1,225 @@
+"""Predicted beside measured: peak memory and step time of training programs on one card.
+
+    python -m benchmarks.prediction.compare --device cuda --json measured.json      # measures and predicts
+    python -m benchmarks.prediction.compare --measured measured.json                # predicts, and compares with a file
+
+The peak is `torch.cuda.max_memory_allocated` from the second call on. In the first one cuDNN tries algorithms, with
+workspaces as large as free memory allows; its peak is printed too. The step time is the median of later calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+import pilotage
+from benchmarks.prediction.calibrate import machine_of
+from benchmarks.prediction.programs import TrainingProgram, programs
+
+Row = dict[str, Any]
+CALLS = 8
+
+
+def main() -> None:
+    """Measure the programs or read measurements, predict each, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda", help="where to measure")
+    parser.add_argument("--model", default="h200", help="the device model to predict with")
+    parser.add_argument("--json", type=Path, help="write the measurements to a file; what is in it already is not measured again")
+    parser.add_argument("--measured", type=Path, help="do not measure: read this file")
+    parser.add_argument("--only", default="", help="a regular expression for the names of programs")
+    parser.add_argument("--tiny", action="store_true", help="tiny programs, to try the script without a card")
+    parser.add_argument("--seconds", type=float, default=380.0, help="measure no further program after this time")
+    arguments = parser.parse_args()
+    if arguments.measured is not None:
+        measured = json.loads(arguments.measured.read_text())
+        rows = {row["name"]: row for row in measured["programs"]}
+        chosen = [each for each in _chosen(arguments) if each.name in rows]
+        _show(chosen, (rows[each.name] for each in chosen), arguments.model, measured["machine"])
+        return
+    _show(_chosen(arguments), _measured(arguments), arguments.model, machine_of(arguments.device))
+
+
+def _chosen(arguments: argparse.Namespace) -> list[TrainingProgram]:
+    return [each for each in programs(tiny=arguments.tiny) if re.search(arguments.only, each.name)]
+
+
+def _measured(arguments: argparse.Namespace) -> Iterator[Row]:
+    begin, rows = time.perf_counter(), []
+    known = _known(arguments.json)
+    for program in _chosen(arguments):
+        if program.name in known:
+            row = known[program.name]
+        elif time.perf_counter() - begin > arguments.seconds:
+            row = {"name": program.name, "error": f"left out after {arguments.seconds:.0f} s"}
+        else:
+            row = measure(program, arguments.device, 4 if arguments.tiny else CALLS)
+        rows.append(row)
+        if arguments.json is not None:
+            found = {"machine": machine_of(arguments.device), "programs": rows}
+            arguments.json.write_text(json.dumps(found, indent=1))
+        yield row
+
+
+def _known(path: Path | None) -> dict[str, Row]:
+    """The programs that an earlier run measured into the same file."""
+    if path is None or not path.exists():
+        return {}
+    return {row["name"]: row for row in json.loads(path.read_text())["programs"] if "error" not in row}
+
+
+def measure(program: TrainingProgram, device: str, calls: int = CALLS) -> Row:
+    """Run a few calls of a program on a device."""
+    row: Row = {"name": program.name, "options": program.options}
+    begin = time.perf_counter()
+    try:
+        torch.manual_seed(0)
+        row |= _calls(program, device, calls)
+    except Exception as error:  # one program that fails must not end the others
+        row["error"] = f"{type(error).__name__}: {error}"[:500]
+        row["traceback"] = traceback.format_exc()[-2000:]
+    row["seconds_in_all"] = time.perf_counter() - begin
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+    return row
+
+
+def _calls(program: TrainingProgram, device: str, calls: int) -> Row:
+    module, micro_batch, optimizer = program.make()
+    inputs = program.inputs(micro_batch)
+    memory = _Memory(device)
+    trainer = pilotage.training(module, optimizer, backend=device, tier="graph", check="off", **program.options)
+    with torch.autocast(device, torch.bfloat16) if program.autocast else nullcontext():
+        row: Row = {"parameters": sum(each.numel() for each in module.parameters())}
+        trainer.compile(*inputs)
+        row["allocated_after_compile"] = memory.allocated()
+        times, peaks = [], []
+        for _ in range(calls):
+            memory.reset()
+            begin = time.perf_counter()
+            trainer(*inputs)
+            times.append(time.perf_counter() - begin)
+            peaks.append(memory.peak())
+        row |= {"calls": times, "peaks": peaks, "reserved": memory.reserved(), "allocated": memory.allocated()}
+        if device == "cuda":
+            there = [tensor.to(device) for tensor in inputs]
+            row["calls_on_card"] = [_timed(lambda: trainer(*there)) for _ in range(calls)]
+            row["kernels"] = _kernels(lambda: trainer(*there))
+    trainer.destroy()
+    steady = sorted(times[3:])
+    row |= {
+        "peak": max(peaks[1:]),
+        "first_peak": peaks[0],
+        "seconds": median(steady),
+        "seconds_on_card": median(row.get("calls_on_card", steady)),
+    }
+    return row
+
+
+def _timed(call: Any) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def _kernels(call: Any) -> list[Any]:
+    """The kernels of one call: name, number and seconds, the longest first; empty if the profiler sees none."""
+    try:
+        from torch.profiler import ProfilerActivity, profile
+
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            call()
+            torch.cuda.synchronize()
+        found = [(each.key[:90], each.count, each.device_time_total / 1e6) for each in profiler.key_averages()]
+        return sorted((each for each in found if each[2] > 0), key=lambda each: -each[2])[:60]
+    except Exception as error:  # a measurement without kernels is still one
+        return [f"{error!r}"[:200]]
+
+
+class _Memory:
+    """What torch's allocator says about the card."""
+
+    def __init__(self, device: str) -> None:
+        self._on_card = device == "cuda"
+        self._before = torch.cuda.memory_allocated() if self._on_card else 0
+
+    def allocated(self) -> int:
+        return torch.cuda.memory_allocated() if self._on_card else 0
+
+    def reserved(self) -> int:
+        return torch.cuda.memory_reserved() if self._on_card else 0
+
+    def reset(self) -> None:
+        if self._on_card:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+
+    def peak(self) -> int:
+        return torch.cuda.max_memory_allocated() if self._on_card else 0
+
+
+def _show(chosen: list[TrainingProgram], rows: Iterator[Row], model: str, machine: Row) -> None:
+    """Print a line for each program, and how far the predictions are off."""
+    print(f"{machine.get('name')}, torch {machine.get('torch')}, model {model}", flush=True)
+    print(f"{'program':<56} {'peak MiB':>19} {'':>6} {'first':>8} {'step ms':>17} {'':>6}")
+    memory, times = [], []
+    for program, row in zip(chosen, rows, strict=True):
+        if "error" in row:
+            print(f"{program.name:<56} {row['error'][:120]}", flush=True)
+            continue
+        peak, seconds = _predicted(program, model, machine)
+        by_memory, by_time = _off(peak, row["peak"]), _off(seconds, row["seconds"])
+        memory += [by_memory] if by_memory is not None else []
+        times += [by_time] if by_time is not None else []
+        print(
+            f"{program.name:<56} {_mib(peak):>9} {_mib(row['peak']):>9} {_percent(by_memory):>6} "
+            f"{_mib(row['first_peak']):>8} {_ms(seconds):>8} {_ms(row['seconds']):>8} {_percent(by_time):>6}",
+            flush=True,
+        )
+    for name, found in (("memory", memory), ("time", times)):
+        if found:
+            sizes = sorted(map(abs, found))
+            print(f"{name}: median {median(sizes):.1%}, worst {sizes[-1]:.1%} of {len(sizes)}")
+
+
+def _predicted(program: TrainingProgram, model: str, machine: Row) -> tuple[float | None, float | None]:
+    from benchmarks.prediction.predicted import predicted
+
+    try:
+        return predicted(program, model, machine)
+    except Exception as error:  # a program that cannot be predicted is a line of the table too
+        print(f"    {program.name} was not predicted: {type(error).__name__}: {str(error)[:300]}")
+        return None, None
+
+
+def _off(predicted: float | None, measured: float) -> float | None:
+    return None if predicted is None or not measured else predicted / measured - 1
+
+
+def _mib(value: float | None) -> str:
+    return "-" if value is None else f"{value / 2**20:.1f}"
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value * 1e3:.3f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.0%}"
+
+
+if __name__ == "__main__":
+    main()
