@@ -5,22 +5,28 @@
 Every measurement is written to the file as soon as it is made. `pilotage.prediction.devices` describes the constants.
 """
 
+# ruff: noqa: B023 - every function runs before its loop goes on
+
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import platform
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+import pilotage
 from benchmarks.prediction.fitting import constants_of, lines_of
 from benchmarks.prediction.timing import seconds_of, workspace_of
 
@@ -130,10 +136,10 @@ def products(run: Calibration, sizes: list[tuple[int, int, int]]) -> None:
                     continue
                 a, b, bt = run.make(m, k, dtype=dtype), run.make(k, n, dtype=dtype), run.make(n, k, dtype=dtype)
                 at = run.make(k, m, dtype=dtype)
-                run.note(lambda: a @ bt.t(), kind=kind, m=m, n=n, k=k, way="nt", memory=True)  # noqa: B023
+                run.note(lambda: a @ bt.t(), kind=kind, m=m, n=n, k=k, way="nt", memory=True)
                 if m * n * k >= 2**24:
-                    run.note(lambda: a @ b, kind=kind, m=m, n=n, k=k, way="nn")  # noqa: B023
-                    run.note(lambda: at.t() @ b, kind=kind, m=m, n=n, k=k, way="tn")  # noqa: B023
+                    run.note(lambda: a @ b, kind=kind, m=m, n=n, k=k, way="nn")
+                    run.note(lambda: at.t() @ b, kind=kind, m=m, n=n, k=k, way="tn")
 
 
 def batched_products(run: Calibration) -> None:
@@ -144,7 +150,7 @@ def batched_products(run: Calibration) -> None:
                 ((96, 512, 512, 64), (96, 512, 64, 512), (384, 128, 128, 64), (32, 64, 64, 64))
             ):
                 a, b = run.make(batch, m, k, dtype=dtype), run.make(batch, k, n, dtype=dtype)
-                run.note(lambda: torch.bmm(a, b), kind=kind, batch=batch, m=m, n=n, k=k)  # noqa: B023
+                run.note(lambda: torch.bmm(a, b), kind=kind, batch=batch, m=m, n=n, k=k)
 
 
 CONVOLUTIONS = (
@@ -177,6 +183,13 @@ CONVOLUTIONS = (
     (32, 128, 128, 28, 3, 1, 128),
     (128, 64, 64, 32, 3, 1, 1),
     (128, 256, 256, 8, 3, 1, 1),
+    (6, 8, 8, 640, 3, 1, 1),
+    (6, 24, 24, 320, 3, 1, 1),
+    (6, 40, 40, 160, 3, 1, 1),
+    (6, 72, 72, 80, 3, 1, 1),
+    (6, 16, 16, 320, 3, 1, 1),
+    (6, 8, 8, 320, 3, 1, 1),
+    (6, 8, 3, 640, 1, 1, 1),
 )
 
 
@@ -184,10 +197,10 @@ def convolutions(run: Calibration, shapes: tuple[tuple[int, ...], ...]) -> None:
     """Forward, and backward with both gradients, in both memory layouts for half precision."""
     torch.backends.cudnn.benchmark = True
     for kind, dtype, layout in (
-        ("tf32", SINGLE, torch.contiguous_format),
-        ("bfloat16", HALF, torch.contiguous_format),
         ("bfloat16", HALF, torch.channels_last),
         ("tf32", SINGLE, torch.channels_last),
+        ("bfloat16", HALF, torch.contiguous_format),
+        ("tf32", SINGLE, torch.contiguous_format),
     ):
         name = "last" if layout is torch.channels_last else "first"
         for batch, into, out, size, kernel, stride, groups in run.some(shapes):
@@ -197,13 +210,13 @@ def convolutions(run: Calibration, shapes: tuple[tuple[int, ...], ...]) -> None:
             x = run.make(batch, into, size, size, dtype=dtype).contiguous(memory_format=layout)
             w = run.make(out, into // groups, kernel, kernel, dtype=dtype).contiguous(memory_format=layout)
             geometry = ([stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups)
-            forward = lambda: torch.ops.aten.convolution(x, w, None, *geometry)  # noqa: B023, E731
+            forward = lambda: torch.ops.aten.convolution(x, w, None, *geometry)  # noqa: E731
             run.note(forward, way="forward", memory=True, repeats=10, **facts)
             gradient = torch.ones_like(forward())
             for way, mask in (("both", [True, True, False]), ("weight", [False, True, False])):
                 if way == "weight" and into > 3:
                     continue
-                backward = lambda: torch.ops.aten.convolution_backward(gradient, x, w, None, *geometry, mask)  # noqa: B023, E731
+                backward = lambda: torch.ops.aten.convolution_backward(gradient, x, w, None, *geometry, mask)  # noqa: E731
                 run.note(backward, way=way, memory=True, repeats=10, **facts)
 
 
@@ -217,8 +230,8 @@ def elementwise(run: Calibration) -> None:
             state = {"turn": 0}
 
             def next_set() -> list[Tensor]:
-                state["turn"] += 1  # noqa: B023
-                return sets[state["turn"] % len(sets)]  # noqa: B023
+                state["turn"] += 1
+                return sets[state["turn"] % len(sets)]
 
             facts: Row = {"elements": elements, "bytes": size}
             kind = str(dtype).removeprefix("torch.")
@@ -233,9 +246,9 @@ def elementwise(run: Calibration) -> None:
                 ("sum", lambda x, y: x.sum()),
                 ("dropout", lambda x, y: torch.native_dropout(x, 0.1, True)),
             ):
-                run.note(lambda: call(a, b), name=name, kind=kind, cold=False, **facts)  # noqa: B023
+                run.note(lambda: call(a, b), name=name, kind=kind, cold=False, **facts)
                 if number > 1 and name in ("add", "relu") and elements >= 2**20:
-                    run.note(lambda: call(*next_set()), name=name, kind=kind, cold=True, **facts)  # noqa: B023
+                    run.note(lambda: call(*next_set()), name=name, kind=kind, cold=True, **facts)
 
 
 def many_tensors(run: Calibration) -> None:
@@ -243,10 +256,55 @@ def many_tensors(run: Calibration) -> None:
     for count, elements in run.some(((8, 2**10), (160, 2**12), (160, 2**17), (300, 2**20), (20, 2**24))):
         parts = [[run.make(elements) for _ in range(count)] for _ in range(3)]
         facts: Row = {"count": count, "elements": elements}
-        run.note(lambda: torch._foreach_add_(parts[0], parts[1], alpha=0.1), name="add", **facts)  # noqa: B023
-        run.note(lambda: torch._foreach_mul_(parts[0], 0.9), name="mul", **facts)  # noqa: B023
-        run.note(lambda: torch._foreach_addcdiv_(parts[0], parts[1], parts[2], value=0.1), name="addcdiv", **facts)  # noqa: B023
-        run.note(lambda: torch._foreach_sqrt(parts[2]), name="sqrt", **facts)  # noqa: B023
+        run.note(lambda: torch._foreach_add_(parts[0], parts[1], alpha=0.1), name="add", **facts)
+        run.note(lambda: torch._foreach_mul_(parts[0], 0.9), name="mul", **facts)
+        run.note(lambda: torch._foreach_addcdiv_(parts[0], parts[1], parts[2], value=0.1), name="addcdiv", **facts)
+        run.note(lambda: torch._foreach_sqrt(parts[2]), name="sqrt", **facts)
+
+
+def mixed_lists(run: Calibration) -> None:
+    """Operations on lists of different types: a kernel for each tensor."""
+    for count, elements in run.some(((8, 2**10), (150, 2**12), (150, 2**17), (20, 2**22))):
+        narrow = [run.make(elements, dtype=HALF) for _ in range(count)]
+        wide = [run.make(elements) for _ in range(count)]
+        scalar = torch.ones((), device=run.device)
+        facts: Row = {"count": count, "elements": elements}
+        run.note(lambda: torch._foreach_mul_(narrow, scalar), name="mul by a number", **facts)
+        run.note(lambda: torch._foreach_add_(wide, narrow), name="add", **facts)
+        run.note(lambda: torch._foreach_addcdiv_(narrow, wide, wide, value=0.1), name="addcdiv", **facts)
+
+
+def copies(run: Calibration) -> None:
+    """Copies into another order as attention makes them, joining tensors, and losses over images."""
+    for dtype in (SINGLE, HALF):
+        kind = str(dtype).removeprefix("torch.")
+        for batch, length, heads, width in run.some(
+            ((8, 512, 12, 64), (32, 197, 6, 64), (8, 512, 16, 64), (32, 128, 4, 64))
+        ):
+            x = run.make(batch, heads, length, width, dtype=dtype)
+            facts: Row = {"kind": kind, "elements": x.numel(), "shape": list(x.shape)}
+            run.note(lambda: x.transpose(1, 2).contiguous(), name="heads", **facts)
+            run.note(lambda: torch.stack([x, x, x]), name="stack", **facts)
+            turned = x.transpose(1, 2)
+            run.note(lambda: torch.stack([turned, turned, turned]), name="stack of views", **facts)
+            run.note(lambda: torch.cat([x, x], 1), name="cat", **facts)
+        for size in run.some((128, 320, 640)):
+            scores = run.make(2, 3, size, size, dtype=torch.float32)
+            labels = torch.zeros(2, size, size, dtype=torch.long, device=run.device)
+            facts = {"kind": kind, "elements": scores.numel(), "shape": list(scores.shape)}
+            run.note(lambda: torch.log_softmax(scores, 1), name="log_softmax over channels", **facts)
+            run.note(lambda: functional.nll_loss(scores, labels), name="loss over pixels", **facts)
+        for batch, channels, size in run.some(((32, 64, 112), (6, 16, 320))):
+            x = run.make(batch, channels, size, size, dtype=dtype)
+            facts = {"kind": kind, "elements": x.numel(), "shape": list(x.shape)}
+            y, places = functional.max_pool2d(x, 2, return_indices=True)
+            run.note(
+                lambda: torch.ops.aten.max_pool2d_with_indices_backward(
+                    y, x, [2, 2], [2, 2], [0, 0], [1, 1], False, places
+                ),
+                name="max_pool backward",
+                **facts,
+            )
 
 
 def normalizations(run: Calibration) -> None:
@@ -259,31 +317,56 @@ def normalizations(run: Calibration) -> None:
             x = run.make(batch, channels, size, size, dtype=dtype)
             weight, bias = torch.ones(channels, device=run.device), torch.zeros(channels, device=run.device)
             mean, variance = torch.zeros_like(bias), torch.ones_like(bias)
-            facts: Row = {"kind": kind, "elements": x.numel(), "channels": channels, "shape": [batch, channels, size, size]}
-            forward = lambda: torch.ops.aten._batch_norm_impl_index(x, weight, bias, mean, variance, True, 0.1, 1e-5, True)  # noqa: B023, E731
+            facts: Row = {
+                "kind": kind,
+                "elements": x.numel(),
+                "channels": channels,
+                "shape": [batch, channels, size, size],
+            }
+
+            def forward():
+                return torch.ops.aten._batch_norm_impl_index(x, weight, bias, mean, variance, True, 0.1, 1e-5, True)
+
             run.note(forward, name="batch_norm", way="forward", **facts)
             _, saved, inverse, reserve, index = forward()
             if run.device == "cuda" and index == 1:
                 run.note(
-                    lambda: torch.ops.aten.cudnn_batch_norm_backward(  # noqa: B023
-                        x, x, weight, mean, variance, saved, inverse, 1e-5, reserve  # noqa: B023
+                    lambda: torch.ops.aten.cudnn_batch_norm_backward(
+                        x,
+                        x,
+                        weight,
+                        mean,
+                        variance,
+                        saved,
+                        inverse,
+                        1e-5,
+                        reserve,
                     ),
                     name="batch_norm",
                     way="backward",
                     **facts,
                 )
             run.note(
-                lambda: torch.ops.aten.native_batch_norm_backward(  # noqa: B023
-                    x, x, weight, mean, variance, saved, inverse, True, 1e-5, [True, True, True]  # noqa: B023
+                lambda: torch.ops.aten.native_batch_norm_backward(
+                    x,
+                    x,
+                    weight,
+                    mean,
+                    variance,
+                    saved,
+                    inverse,
+                    True,
+                    1e-5,
+                    [True, True, True],
                 ),
                 name="native_batch_norm",
                 way="backward",
                 **facts,
             )
-            run.note(lambda: functional.max_pool2d(x, 2), name="max_pool", way="forward", **facts)  # noqa: B023
-            run.note(lambda: functional.avg_pool2d(x, 2), name="avg_pool", way="forward", **facts)  # noqa: B023
-            run.note(lambda: functional.group_norm(x, 4), name="group_norm", way="forward", **facts)  # noqa: B023
-            run.note(lambda: functional.interpolate(x, scale_factor=2.0), name="upsample", way="forward", **facts)  # noqa: B023
+            run.note(lambda: functional.max_pool2d(x, 2), name="max_pool", way="forward", **facts)
+            run.note(lambda: functional.avg_pool2d(x, 2), name="avg_pool", way="forward", **facts)
+            run.note(lambda: functional.group_norm(x, 4), name="group_norm", way="forward", **facts)
+            run.note(lambda: functional.interpolate(x, scale_factor=2.0), name="upsample", way="forward", **facts)
         for rows, columns in run.some(
             ((4096, 768), (16384, 1024), (128, 1000), (4096, 50257), (98304, 512), (6304, 384))
         ):
@@ -291,25 +374,37 @@ def normalizations(run: Calibration) -> None:
             weight = run.make(columns, dtype=dtype)
             facts = {"kind": kind, "elements": x.numel(), "shape": [rows, columns]}
             y, mean, inverse = torch.native_layer_norm(x, [columns], weight, weight, 1e-5)
-            run.note(lambda: torch.native_layer_norm(x, [columns], weight, weight, 1e-5), name="layer_norm", way="forward", **facts)  # noqa: B023
             run.note(
-                lambda: torch.ops.aten.native_layer_norm_backward(  # noqa: B023
-                    y, x, [columns], mean, inverse, weight, weight, [True, True, True]  # noqa: B023
+                lambda: torch.native_layer_norm(x, [columns], weight, weight, 1e-5),
+                name="layer_norm",
+                way="forward",
+                **facts,
+            )
+            run.note(
+                lambda: torch.ops.aten.native_layer_norm_backward(
+                    y,
+                    x,
+                    [columns],
+                    mean,
+                    inverse,
+                    weight,
+                    weight,
+                    [True, True, True],
                 ),
                 name="layer_norm",
                 way="backward",
                 **facts,
             )
-            run.note(lambda: torch.log_softmax(x, 1), name="log_softmax", way="forward", **facts)  # noqa: B023
+            run.note(lambda: torch.log_softmax(x, 1), name="log_softmax", way="forward", **facts)
             run.note(
-                lambda: torch.ops.aten._log_softmax_backward_data(y, y, 1, y.dtype),  # noqa: B023
+                lambda: torch.ops.aten._log_softmax_backward_data(y, y, 1, y.dtype),
                 name="log_softmax",
                 way="backward",
                 **facts,
             )
-            run.note(lambda: x.sum(0), name="column_sum", way="forward", **facts)  # noqa: B023
-            run.note(lambda: x.sum(1), name="row_sum", way="forward", **facts)  # noqa: B023
-            run.note(lambda: x.t().contiguous(), name="transpose", way="forward", **facts)  # noqa: B023
+            run.note(lambda: x.sum(0), name="column_sum", way="forward", **facts)
+            run.note(lambda: x.sum(1), name="row_sum", way="forward", **facts)
+            run.note(lambda: x.t().contiguous(), name="transpose", way="forward", **facts)
 
 
 ATTENTION = (
@@ -328,15 +423,22 @@ def attention(run: Calibration) -> None:
         kind = str(dtype).removeprefix("torch.")
         for batch, heads, length, width, causal in run.some(ATTENTION):
             q, k, v = (run.make(batch, heads, length, width, dtype=dtype).requires_grad_() for _ in range(3))
-            facts: Row = {"kind": kind, "batch": batch, "heads": heads, "length": length, "width": width, "causal": causal}
+            facts: Row = {
+                "kind": kind,
+                "batch": batch,
+                "heads": heads,
+                "length": length,
+                "width": width,
+                "causal": causal,
+            }
 
             def forward() -> Tensor:
-                return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)  # noqa: B023
+                return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-            run.note(lambda: forward().detach(), way="forward", memory=True, **facts)  # noqa: B023
+            run.note(lambda: forward().detach(), way="forward", memory=True, **facts)
             gradient = torch.randn_like(q)
             run.note(
-                lambda: torch.autograd.grad(forward(), (q, k, v), gradient),  # noqa: B023
+                lambda: torch.autograd.grad(forward(), (q, k, v), gradient),
                 way="forward and backward",
                 memory=True,
                 name=type(forward().grad_fn).__name__,
@@ -350,9 +452,9 @@ def gathers(run: Calibration) -> None:
         table, places = run.make(rows, width), torch.randint(0, rows, (count,), device=run.device)
         gradient = run.make(count, width)
         facts: Row = {"rows": rows, "width": width, "count": count}
-        run.note(lambda: functional.embedding(places, table), name="embedding", **facts)  # noqa: B023
+        run.note(lambda: functional.embedding(places, table), name="embedding", **facts)
         run.note(
-            lambda: torch.ops.aten.embedding_dense_backward(gradient, places, rows, -1, False),  # noqa: B023
+            lambda: torch.ops.aten.embedding_dense_backward(gradient, places, rows, -1, False),
             name="embedding_backward",
             **facts,
         )
@@ -376,9 +478,9 @@ def workspaces(run: Calibration) -> None:
         a, bias = run.make(512, 512, dtype=dtype), run.make(512, dtype=dtype)
         images, kernel = run.make(8, 64, 28, 28, dtype=dtype), run.make(64, 64, 3, 3, dtype=dtype)
         for name, call in (
-            ("product", lambda: a @ a),  # noqa: B023
-            ("product with bias", lambda: torch.addmm(bias, a, a)),  # noqa: B023
-            ("convolution", lambda: functional.conv2d(images, kernel)),  # noqa: B023
+            ("product", lambda: a @ a),
+            ("product with bias", lambda: torch.addmm(bias, a, a)),
+            ("convolution", lambda: functional.conv2d(images, kernel)),
         ):
             stream = torch.cuda.Stream()
             torch.cuda.synchronize()
@@ -388,6 +490,31 @@ def workspaces(run: Calibration) -> None:
             torch.cuda.synchronize()
             kept = torch.cuda.memory_allocated() - before
             run.rows.append({"group": "workspaces", "name": name, "kind": str(dtype), "kept": kept})
+
+
+def calls(run: Calibration) -> None:
+    """The time of a call of the smallest program, and copying a batch into pinned memory."""
+    if run.device != "cuda":
+        return
+    module = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    trainer = pilotage.training(module, optimizer, loss=functional.mse_loss, backend="cuda", tier="graph", check="off")
+    x = torch.ones(2, 1, device="cuda")
+    found = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        trainer(x, x)
+        found.append(time.perf_counter() - begin)
+    run.rows.append({"group": "calls", "name": "the smallest program", "seconds": median(found[20:])})
+    trainer.destroy()
+    for size in (2**16, 2**20, 2**24):
+        plain, pinned = torch.ones(size, dtype=torch.uint8), torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        ctypes.memmove(pinned.data_ptr(), plain.data_ptr(), size)
+        begin = time.perf_counter()
+        for _ in range(10):
+            ctypes.memmove(pinned.data_ptr(), plain.data_ptr(), size)
+        seconds = (time.perf_counter() - begin) / 10
+        run.rows.append({"group": "calls", "name": "into pinned memory", "bytes": size, "seconds": seconds})
 
 
 def host_copies(run: Calibration) -> None:
@@ -424,7 +551,9 @@ def host_copies(run: Calibration) -> None:
     for _ in range(100):
         graph.replay()
         torch.cuda.current_stream().synchronize()
-    run.rows.append({"group": "host copies", "name": "graph of 10 kernels", "seconds": (time.perf_counter() - begin) / 100})
+    run.rows.append(
+        {"group": "host copies", "name": "graph of 10 kernels", "seconds": (time.perf_counter() - begin) / 100}
+    )
 
 
 SIZES = [
@@ -465,32 +594,31 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--tiny", action="store_true", help="a few small sizes, to try the script without a card")
+    parser.add_argument("--only", default="", help="a regular expression for the names of groups")
     arguments = parser.parse_args()
     tiny = arguments.tiny
     run = Calibration(arguments.device, arguments.json, 0.999 if tiny else 1.0)
     torch.manual_seed(0)
-    with run.group("launches", 5):
-        launches(run)
-    with run.group("workspaces", 5):
-        workspaces(run)
-    with run.group("host copies", 5):
-        host_copies(run)
-    with run.group("products", 25):
-        products(run, SIZES)
-    with run.group("batched products", 5):
-        batched_products(run)
-    with run.group("elementwise", 15):
-        elementwise(run)
-    with run.group("many tensors", 5):
-        many_tensors(run)
-    with run.group("normalizations", 20):
-        normalizations(run)
-    with run.group("attention", 10):
-        attention(run)
-    with run.group("gathers", 3):
-        gathers(run)
-    with run.group("convolutions", 50):
-        convolutions(run, CONVOLUTIONS)
+    groups: dict[str, tuple[float, Callable[[Calibration], None]]] = {
+        "launches": (5, launches),
+        "workspaces": (5, workspaces),
+        "calls": (5, calls),
+        "host copies": (5, host_copies),
+        "products": (25, lambda run: products(run, SIZES)),
+        "batched products": (5, batched_products),
+        "elementwise": (15, elementwise),
+        "many tensors": (5, many_tensors),
+        "mixed lists": (5, mixed_lists),
+        "copies": (10, copies),
+        "normalizations": (20, normalizations),
+        "attention": (10, attention),
+        "gathers": (3, gathers),
+        "convolutions": (110, lambda run: convolutions(run, CONVOLUTIONS)),
+    }
+    for name, (seconds, measure) in groups.items():
+        if re.search(arguments.only, name):
+            with run.group(name, seconds):
+                measure(run)
     run.write()
     print("\n".join(lines_of(constants_of(run.rows))))
 

@@ -4,7 +4,8 @@
     python -m benchmarks.prediction.compare --measured measured.json                # predicts, and compares with a file
 
 The peak is `torch.cuda.max_memory_allocated` from the second call on. In the first one cuDNN tries algorithms, with
-workspaces as large as free memory allows; its peak is printed too. The step time is the median of later calls.
+workspaces as large as free memory allows; its peak is printed too. The step time is the median of later calls with
+inputs that lie on the card.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", help="where to measure")
     parser.add_argument("--model", default="h200", help="the device model to predict with")
-    parser.add_argument("--json", type=Path, help="write the measurements to a file; what is in it already is not measured again")
+    parser.add_argument(
+        "--json", type=Path, help="write the measurements to a file; what is in it already is not measured again"
+    )
     parser.add_argument("--measured", type=Path, help="do not measure: read this file")
     parser.add_argument("--only", default="", help="a regular expression for the names of programs")
     parser.add_argument("--tiny", action="store_true", help="tiny programs, to try the script without a card")
@@ -174,19 +177,26 @@ class _Memory:
 def _show(chosen: list[TrainingProgram], rows: Iterator[Row], model: str, machine: Row) -> None:
     """Print a line for each program, and how far the predictions are off."""
     print(f"{machine.get('name')}, torch {machine.get('torch')}, model {model}", flush=True)
-    print(f"{'program':<56} {'peak MiB':>19} {'':>6} {'first':>8} {'step ms':>17} {'':>6}")
+    print(f"{'program':<56} {'peak MiB: predicted, measured':>29} {'first':>8} {'step ms: predicted, measured':>28}")
     memory, times = [], []
     for program, row in zip(chosen, rows, strict=True):
         if "error" in row:
             print(f"{program.name:<56} {row['error'][:120]}", flush=True)
             continue
-        peak, seconds = _predicted(program, model, machine)
-        by_memory, by_time = _off(peak, row["peak"]), _off(seconds, row["seconds"])
+        found = _predicted(program, model, machine)
+        peak, seconds = (
+            (None, None) if found is None else (found.prediction.peak_bytes, _step_seconds(found.prediction))
+        )
+        # What earlier programs of the same process left behind is not this program's.
+        before = 0 if found is None else _left_behind(row, found)
+        measured = row["peak"] - before
+        by_memory, by_time = _off(peak, measured), _off(seconds, row["seconds_on_card"])
         memory += [by_memory] if by_memory is not None else []
         times += [by_time] if by_time is not None else []
         print(
-            f"{program.name:<56} {_mib(peak):>9} {_mib(row['peak']):>9} {_percent(by_memory):>6} "
-            f"{_mib(row['first_peak']):>8} {_ms(seconds):>8} {_ms(row['seconds']):>8} {_percent(by_time):>6}",
+            f"{program.name:<56} {_mib(peak):>10} {_mib(measured):>10} {_percent(by_memory):>7} "
+            f"{_mib(row['first_peak'] - before):>8} {_ms(seconds):>10} {_ms(row['seconds_on_card']):>9} "
+            f"{_percent(by_time):>7}",
             flush=True,
         )
     for name, found in (("memory", memory), ("time", times)):
@@ -195,14 +205,34 @@ def _show(chosen: list[TrainingProgram], rows: Iterator[Row], model: str, machin
             print(f"{name}: median {median(sizes):.1%}, worst {sizes[-1]:.1%} of {len(sizes)}")
 
 
-def _predicted(program: TrainingProgram, model: str, machine: Row) -> tuple[float | None, float | None]:
-    from benchmarks.prediction.predicted import predicted
+def _left_behind(row: Row, found: Any) -> int:
+    """What earlier programs of the process have left: all that is allocated besides the state of this one.
+
+    A workspace of cuBLAS among it is this program's too, if it runs on the same stream and gets no other.
+    """
+    workspace = found.prediction.model.memory.workspace_bytes
+    before = int(row["allocated_after_compile"]) - int(found.state_bytes)
+    has_own = row["allocated"] - row["allocated_after_compile"] >= workspace
+    return before if has_own or before < workspace else before - workspace
+
+
+def _step_seconds(prediction: Any) -> float:
+    """The time of a call whose inputs are on the card, as it is measured."""
+    parts = prediction.by_part
+    device = sum(parts[name] for name in ("compute", "launch") if name in parts)
+    batching = prediction.traced.batching
+    return device * batching.device_iterations + prediction.model.overheads.call_seconds
+
+
+def _predicted(program: TrainingProgram, model: str, machine: Row) -> Any:
+    from benchmarks.prediction.predicted import expected
+    from pilotage.prediction.devices import device_model
 
     try:
-        return predicted(program, model, machine)
+        return expected(program, device_model(model), machine)
     except Exception as error:  # a program that cannot be predicted is a line of the table too
         print(f"    {program.name} was not predicted: {type(error).__name__}: {str(error)[:300]}")
-        return None, None
+        return None
 
 
 def _off(predicted: float | None, measured: float) -> float | None:

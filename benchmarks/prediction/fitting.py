@@ -21,7 +21,9 @@ def constants_of(rows: Iterable[Row]) -> dict[str, float]:
                 place = "cold" if row["cold"] else "hot" if row["bytes"] < 2**23 else "large"
                 _keep_best(found, f"bandwidth.{place}", 3 * row["bytes"] / row["seconds"])
             case "host copies" if "bytes" in row:
-                _keep_best(found, f"host.{row['name'].replace(', ', '_').replace(' ', '_')}", row["bytes"] / row["seconds"])
+                _keep_best(
+                    found, f"host.{row['name'].replace(', ', '_').replace(' ', '_')}", row["bytes"] / row["seconds"]
+                )
     kernels = [row["seconds"] for row in measured if row["group"] == "launches"]
     if kernels:
         found["launch.kernel_seconds"] = median(kernels)

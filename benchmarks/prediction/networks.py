@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pilotage.engine import keep_for_backward
+from pilotage.engine import enter_stage, keep_for_backward
 
 
 class WithLoss(nn.Module):
@@ -73,11 +73,17 @@ class ResNet(nn.Module):
         self.blocks = nn.ModuleList(stages)
         self.head = nn.Linear(into, classes)
         self.keeps = keeps
+        self.cuts: tuple[int, ...] = ()
+        """The blocks that begin further stages."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of the classes."""
+        if self.cuts:
+            enter_stage(0)
         x = self.stem(x)
-        for block in self.blocks:
+        for place, block in enumerate(self.blocks):
+            if place in self.cuts:
+                enter_stage(self.cuts.index(place) + 1)
             x = block(x)
             if self.keeps:
                 keep_for_backward(x)
@@ -117,8 +123,10 @@ class Transformer(nn.Module):
         causal: bool = False,
         dropout: float = 0.0,
         keeps: bool = False,
+        stages: int = 1,
     ) -> None:
         super().__init__()
+        self.stages = stages
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
         self.layers = nn.ModuleList(Layer(width, heads, causal=causal, dropout=dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
@@ -128,8 +136,12 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Scores of the next, or of the masked, token at every position."""
+        if self.stages > 1:
+            enter_stage(0)
         x = self.tokens(tokens) + self.places.weight[: tokens.shape[1]]
-        for layer in self.layers:
+        for place, layer in enumerate(self.layers):
+            if self.stages > 1:
+                enter_stage(place * self.stages // len(self.layers))
             x = layer(x)
             if self.keeps:
                 keep_for_backward(x)

@@ -49,12 +49,16 @@ def programs(*, tiny: bool = False) -> Iterator[TrainingProgram]:
         "large encoder, batch 8 x 512": lambda d: _encoder(
             1 if t else 24, 64 if t else 1024, 4 if t else 16, 1 if t else 8, 64 if t else 512, d
         ),
-        "GPT-2 small, batch 4 x 1024": lambda d: _gpt(1 if t else 12, 64 if t else 768, 4 if t else 12, 1 if t else 4, d),
+        "GPT-2 small, batch 4 x 1024": lambda d: _gpt(
+            1 if t else 12, 64 if t else 768, 4 if t else 12, 1 if t else 4, d
+        ),
         "ViT-S, batch 32": lambda d: _vit(1 if t else 12, 1 if t else 32, d),
         "LSTM, batch 64 x 64": lambda d: _lstm(2 if t else 64, 4 if t else 64, d),
         "A21, batch 2, 640 x 1024": lambda d: _cosmic("a21", 1 if t else 2, 64 if t else 640, 64 if t else 1024, d),
         "A21, batch 2, 320 x 512": lambda d: _cosmic("a21", 1 if t else 2, 64 if t else 320, 64 if t else 512, d),
-        "uresnet, batch 2, 320 x 512": lambda d: _cosmic("uresnet", 1 if t else 2, 64 if t else 320, 64 if t else 512, d),
+        "uresnet, batch 2, 320 x 512": lambda d: _cosmic(
+            "uresnet", 1 if t else 2, 64 if t else 320, 64 if t else 512, d
+        ),
         "uresnet, batch 1, 640 x 1024": lambda d: _cosmic("uresnet", 1, 64 if t else 640, 64 if t else 1024, d),
     }
     for name, make in makers.items():
@@ -76,7 +80,12 @@ def programs(*, tiny: bool = False) -> Iterator[TrainingProgram]:
         make=lambda: _gpt(2 if t else 12, 64 if t else 768, 4 if t else 12, 1 if t else 4, torch.float32, keeps=True),
     )
     accumulation = {"gradient_accumulation": 4}
-    for name in ("ResNet-50, batch 32", "GPT-2 small, batch 4 x 1024", "small encoder, batch 32 x 128", "MLP, batch 256"):
+    for name in (
+        "ResNet-50, batch 32",
+        "GPT-2 small, batch 4 x 1024",
+        "small encoder, batch 32 x 128",
+        "MLP, batch 256",
+    ):
         yield TrainingProgram(
             name=f"{name}, float32, accumulation 4",
             make=lambda name=name: makers[name](torch.float32),

@@ -25,6 +25,7 @@ PilotageError
 ├── ProofError            a script that is to be proved does not run, or does not train
 ├── PortingError          a script that is to be ported cannot be read or written
 ├── ProfileError          a script that is to be profiled does not run, or runs no update
+├── PredictionError       a script cannot be predicted
 ├── ReportError           a report of a prediction or profile is damaged or inconsistent
 └── FetchError            the process that loads data in the background failed
     └── FetchStartError       it never delivered its first item
@@ -53,6 +54,7 @@ __all__ = [
     "OptionError",
     "PilotageError",
     "PortingError",
+    "PredictionError",
     "ProfileError",
     "ProgramFileError",
     "ProofError",
@@ -162,6 +164,10 @@ class PortingError(PilotageError, RuntimeError):
 
 class ProfileError(PilotageError, RuntimeError):
     """A script that is to be profiled does not run, or runs no update."""
+
+
+class PredictionError(PilotageError, RuntimeError):
+    """A script cannot be predicted: it does not run, or it never reaches a training step."""
 
 
 class ReportError(PilotageError, ValueError):

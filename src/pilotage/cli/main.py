@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import pilotage
-from pilotage.cli import cache, completion, doctor, monitor, port, profile, prove, report, run, scan
+from pilotage.cli import cache, completion, doctor, monitor, port, predict, profile, prove, report, run, scan
 from pilotage.cli.command import Command
 from pilotage.errors import PilotageError
 
@@ -19,6 +19,7 @@ COMMANDS: tuple[Command, ...] = (
     doctor.COMMAND,
     monitor.COMMAND,
     port.COMMAND,
+    predict.COMMAND,
     profile.COMMAND,
     prove.COMMAND,
     report.COMMAND,

@@ -147,6 +147,13 @@ PROOF = Variable(
     meaning="What `pilotage prove` asks of the processes that it watches, which inherit it; not set by users.",
 )
 
+DEVICE_MODELS = Variable(
+    name="PILOTAGE_DEVICE_MODELS",
+    type="folder",
+    default="only those of Pilotage",
+    meaning="A folder with models of further devices for `pilotage predict`, one file in TOML for each.",
+)
+
 VARIABLES = (
     BACKEND,
     CARDS,
@@ -166,6 +173,7 @@ VARIABLES = (
     STAGE,
     JOB_DIRECTORY,
     PROOF,
+    DEVICE_MODELS,
 )
 """All variables of the core, in the order in which a table shows them."""
 
@@ -183,6 +191,11 @@ def backend() -> str | None:
 def cards() -> tuple[str, ...] | None:
     """The devices in PILOTAGE_CARDS."""
     return tuple(name.strip() for name in CARDS.text.split(",")) if CARDS.text else None
+
+
+def device_models() -> Path | None:
+    """The folder of the user's device models in PILOTAGE_DEVICE_MODELS."""
+    return Path(DEVICE_MODELS.text) if DEVICE_MODELS.text else None
 
 
 def proof() -> str | None:

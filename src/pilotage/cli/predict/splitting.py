@@ -1,0 +1,66 @@
+"""`pilotage predict --split`: where to divide a model, and what that gains."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pilotage.errors import PredictionError
+
+if TYPE_CHECKING:
+    from pilotage.prediction.devices import DeviceModel
+    from pilotage.prediction.scripts.running import Found
+    from pilotage.prediction.splitting.planning import Plan
+
+__all__ = ["split", "split_lines"]
+
+
+def split(found: Found, model: DeviceModel, arguments: Namespace) -> None:
+    """Print the split of a program over devices, and write it into the script if asked to."""
+    from pilotage.prediction.capturing.program import capturing_in
+    from pilotage.prediction.reporting import predict_on
+    from pilotage.prediction.splitting.applying import apply_split
+    from pilotage.prediction.splitting.planning import plan_split
+
+    with capturing_in(found.mode):
+        plan = plan_split(predict_on(found.what, model), arguments.split)
+    if plan is None:
+        raise PredictionError(f"The model has fewer parts than the {arguments.split} devices of --split.")
+    print("\n" + "\n".join(split_lines(plan)))
+    if arguments.apply:
+        lines = apply_split(Path(arguments.script), plan.modules)
+        print(f"\nWritten to {arguments.script}: {len(lines)} lines.")
+
+
+def split_lines(plan: Plan) -> list[str]:
+    """The split for people: each stage, the lines to write, the gain."""
+    from pilotage.prediction.screen import bytes_text, seconds_text
+    from pilotage.prediction.splitting.lines import begin_block_lines
+
+    prediction = plan.prediction
+    capacity = prediction.model.memory.capacity_bytes
+    found = [f"split over {prediction.stages.count} x {prediction.model.title}"]
+    begins = ["(start)", *plan.modules]
+    for begin, seconds, needs in zip(begins, prediction.stage_seconds, prediction.needs.stages, strict=True):
+        found.append(
+            f"  stage {needs.stage}: from {begin}: {seconds_text(seconds.work)} for a micro-batch, "
+            f"{bytes_text(needs.peak_bytes)}"
+        )
+    found += [f"  {line}" for line in begin_block_lines(plan.modules)]
+    if prediction.fits:
+        found.append(
+            f"  every stage fits: the fullest needs {bytes_text(prediction.peak_bytes)} of {bytes_text(capacity)}"
+        )
+    else:
+        live = prediction.needs.fullest.live.at_peak()
+        largest = max(live, key=live.__getitem__)
+        found.append(
+            f"  no split over {prediction.stages.count} devices fits: stage {prediction.needs.fullest.stage} needs "
+            f"{bytes_text(prediction.peak_bytes)} of {bytes_text(capacity)}, most of it {largest} "
+            f"({bytes_text(live[largest])})"
+        )
+    other = "the script's own split" if plan.has_stages else "equally many parts in each stage"
+    gain = plan.slowest_by_hand / plan.slowest if plan.slowest else 1.0
+    found.append(f"  the slowest stage takes {seconds_text(plan.slowest)}, {gain:.2f} times as fast as {other}")
+    return found

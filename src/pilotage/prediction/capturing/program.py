@@ -1,0 +1,94 @@
+"""Captures the program that a kind of device would run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+
+import torch
+
+from pilotage.capture import tracing
+from pilotage.devices.base import Capabilities, Executable
+from pilotage.devices.registry import Choice
+from pilotage.events import Event
+from pilotage.execution.walk import Calls, OnFailure, StepFailure
+from pilotage.options.choices import Tier
+from pilotage.prediction.capturing.card_functions import as_on_a_card
+from pilotage.prediction.devices.model import Kind
+from pilotage.prediction.replacing import replaced
+from pilotage.prediction.subject import Subject
+from pilotage.prediction.trace.modules import noting_modules
+from pilotage.program.program import Program
+from pilotage.program.schedule import Schedule
+from pilotage.runtime.compilation import Compilation
+from pilotage.torch_private import FakeTensorMode
+
+__all__ = ["captured_for", "capturing_in"]
+
+_DEVICE = torch.device("cpu")
+"""Where tensors without values pretend to be: other devices need a torch that was built for them."""
+
+
+def captured_for(subject: Subject, kind: Kind) -> Program:
+    """The program that such a device would run; no tensor has values, and no such device has to be here."""
+    compilation = Compilation(
+        module=subject.module,
+        modes=subject.modes,
+        plan=subject.plan,
+        execution=subject.execution,
+        replica_groups=subject.replica_groups,
+        parsers=subject.parsers,
+        tell=_ignore,
+        on_failure=_never,
+        sample=list,
+    )
+    choice = Choice(_ModelBackend(kind), Tier.GRAPH, "a prediction")
+    with ExitStack() as stack:
+        stack.enter_context(noting_modules(subject.module))
+        stack.enter_context(as_on_a_card() if kind == "card" else nullcontext())
+        stack.enter_context(torch.enable_grad())
+        if subject.around_forward is not None:
+            stack.enter_context(subject.around_forward(subject.module))
+        return compilation.captured_again(choice, subject.arguments, subject.micro_batch)
+
+
+@contextmanager
+def capturing_in(mode: FakeTensorMode) -> Iterator[None]:
+    """Capture in the mode that the tensors of a module without values have; torch does not mix modes."""
+    with replaced(tracing, "FakeTensorMode", lambda **settings: mode):
+        yield
+
+
+class _ModelBackend:
+    """A device that only exists as a model."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.capabilities = Capabilities(
+            name=kind,
+            device=_DEVICE,
+            label=f"a model of a {kind}",
+            devices=(_DEVICE,),
+            tiers=(Tier.GRAPH,),
+            stops_at_losses=False,
+            computes_in_threads=False,
+            has_own_memory=True,
+            seconds_before_compiling=0.0,
+        )
+
+    def problem(self, *, asked: bool = True) -> str | None:
+        """Nothing runs here."""
+        return "it is a model of a device"
+
+    def load(
+        self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
+    ) -> Executable:
+        """Refuse: a model of a device runs nothing."""
+        raise NotImplementedError("a model of a device runs nothing")
+
+
+def _ignore(event: Event) -> None:
+    """Warnings belong to a run."""
+
+
+def _never(failure: StepFailure, error: Exception) -> bool:
+    return False

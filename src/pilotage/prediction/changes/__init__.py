@@ -1,0 +1,1 @@
+"""What to change about a program, each change priced by predicting the changed program."""

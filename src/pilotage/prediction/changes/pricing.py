@@ -1,0 +1,189 @@
+"""Prices changes by predicting the changed program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from pilotage.errors import PilotageError
+from pilotage.prediction.changes.variants import (
+    in_type,
+    repeated_blocks,
+    with_accumulation,
+    with_kept_blocks,
+    with_optimizer_on_host,
+)
+from pilotage.prediction.document import Change
+from pilotage.prediction.prediction import Prediction, Traced, predicted, traced
+from pilotage.prediction.splitting.planning import plan_split
+from pilotage.prediction.subject import Loading, Subject
+from pilotage.prediction.trace.operations import Category
+
+__all__ = ["priced_changes"]
+
+Made = tuple[str, str, Callable[[], Prediction | None]]
+"""What is changed, what to write, and how to predict it."""
+
+
+def priced_changes(subject: Subject, base: Prediction, seconds: float) -> tuple[list[Change], list[str]]:
+    """Changes with their effect; those that there was no time or no way to predict are returned by name."""
+    begin, found, left_out = time.perf_counter(), [], []
+    for option, how, predict in _changes(subject, base):
+        if time.perf_counter() - begin > seconds:
+            left_out.append(option)
+            continue
+        try:
+            prediction = predict()
+        except (PilotageError, RuntimeError, TypeError, ValueError, IndexError):
+            # A module that does not run in this form is not offered in it.
+            left_out.append(option)
+            continue
+        if prediction is not None:
+            found.append(_change(option, how, prediction))
+    return found, left_out
+
+
+def _change(option: str, how: str, prediction: Prediction) -> Change:
+    return Change(
+        option=option,
+        how=how,
+        peak_bytes=prediction.peak_bytes,
+        update_seconds=prediction.update_seconds,
+        throughput=prediction.throughput,
+        fits=prediction.fits,
+    )
+
+
+def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
+    """The cheap ones first: those that need no other capture."""
+    model, found = base.model, base.traced
+    batching = subject.execution.batching
+    iterations = 10 if batching.device_iterations == 1 else 4 * batching.device_iterations
+    yield (
+        f"device iterations {iterations}",
+        f"options.deviceIterations({iterations})",
+        lambda: _again(base, replace(found, batching=replace(batching, device_iterations=iterations))),
+    )
+    if found.loading.sample_seconds and not found.loading.overlaps:
+        overlapping = replace(found.loading, overlaps=True)
+        yield (
+            "asynchronous loading",
+            "DataLoader(..., num_workers=4, mode=poptorch.DataLoaderMode.Async)",
+            lambda: _again(base, replace(found, loading=overlapping)),
+        )
+    if (narrow := _narrow_inputs(subject)) is not None:
+        yield (
+            "8-bit input",
+            "send images as uint8, and begin forward with images.to(weight.dtype) / 255",
+            lambda: _again(base, replace(found, input_bytes=narrow, loading=_faster(found.loading, narrow, base))),
+        )
+    if subject.plan is not None:
+        yield (
+            "replicas 2",
+            "options.replicationFactor(2)",
+            lambda: _again(base, replace(found, batching=replace(batching, replicas=2 * batching.replicas))),
+        )
+        yield from _stages(base)
+        yield (
+            "offloading activations",
+            _OFFLOAD_ACTIVATIONS,
+            lambda: predicted(found, model, base.arithmetic, offloads=True),
+        )
+    yield from _captured_again(subject, base)
+
+
+def _stages(base: Prediction) -> Iterator[Made]:
+    """The model over several devices: two, or as many as it needs to fit."""
+    if base.stages.count > 1:
+        return
+    count = 2
+    while count < _MOST_STAGES and count * base.model.memory.capacity_bytes < base.peak_bytes:
+        count *= 2
+    yield (
+        f"stages {count}",
+        f"poptorch.BeginBlock at {count - 1} modules: pilotage predict --split {count}",
+        lambda: _split(base, count),
+    )
+
+
+def _split(base: Prediction, count: int) -> Prediction | None:
+    plan = plan_split(base, count)
+    return None if plan is None else plan.prediction
+
+
+def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
+    model, batching = base.model, subject.execution.batching
+    half, word = (torch.float16, "half") if model.kind == "ipu" else (torch.bfloat16, "bfloat16")
+    if any(each.dtype == torch.float32 for each in subject.module.parameters()):
+        yield "half precision", f"model.{word}(), and inputs of that type", lambda: _in_type(subject, base, half)
+    blocks = repeated_blocks(subject.module)
+    if subject.plan is not None and blocks:
+        what = type(blocks[0]).__name__
+        yield (
+            "recomputation",
+            f"x = poptorch.recomputationCheckpoint(x) after each of the {len(blocks)} modules {what}",
+            lambda: _recomputed(subject, base),
+        )
+    if subject.plan is not None:
+        accumulation = max(4, 2 * batching.gradient_accumulation)
+        yield (
+            f"accumulation {accumulation}",
+            f"options.Training.gradientAccumulation({accumulation})",
+            lambda: _of(with_accumulation(subject, accumulation), base),
+        )
+        yield "offloading optimizer state", _OFFLOAD_STATE, lambda: _of(with_optimizer_on_host(subject), base)
+    for samples in (subject.samples // 2, subject.samples * 2):
+        if samples:
+            yield (
+                f"micro-batch {samples}",
+                f"batches of {samples} for each run of forward",
+                lambda samples=samples: _of(subject.with_samples(samples), base),  # type: ignore[misc]
+            )
+
+
+_MOST_STAGES = 16
+
+_OFFLOAD_ACTIVATIONS = (
+    "options.TensorLocations.setActivationLocation(poptorch.TensorLocationSettings().useOnChipStorage(False))"
+)
+_OFFLOAD_STATE = (
+    "options.TensorLocations.setOptimizerLocation(poptorch.TensorLocationSettings().useOnChipStorage(False))"
+)
+
+
+def _again(base: Prediction, found: Traced) -> Prediction:
+    return predicted(found, base.model, base.arithmetic)
+
+
+def _of(subject: Subject, base: Prediction) -> Prediction:
+    return predicted(traced(subject, base.model), base.model, base.arithmetic)
+
+
+def _in_type(subject: Subject, base: Prediction, dtype: torch.dtype) -> Prediction:
+    with in_type(subject, dtype) as changed:
+        return _of(changed, base)
+
+
+def _recomputed(subject: Subject, base: Prediction) -> Prediction:
+    with with_kept_blocks(repeated_blocks(subject.module)):
+        return _of(subject, base)
+
+
+def _narrow_inputs(subject: Subject) -> int | None:
+    """The bytes of a micro-batch whose large floating-point inputs are sent as bytes; None if that saves nothing."""
+    sizes = [
+        (each.bytes, each.elements if each.dtype.is_floating_point else each.bytes) for each in subject.micro_batch
+    ]
+    before, after = (sum(each) for each in zip(*sizes, strict=True)) if sizes else (0, 0)
+    return after if after < before else None
+
+
+def _faster(loading: Loading, narrow: int, base: Prediction) -> Loading:
+    """Loading takes less in the proportion of the bytes."""
+    inputs = [each for each in base.traced.update.tensors if each.category is Category.INPUTS]
+    whole = sum(each.bytes for each in inputs) or 1
+    share = narrow * base.traced.batching.micro_batches_per_call / whole
+    return replace(loading, sample_seconds=loading.sample_seconds * min(1.0, share))

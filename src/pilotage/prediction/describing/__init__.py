@@ -1,0 +1,1 @@
+"""Predictions as parts of the document."""

@@ -1,0 +1,8 @@
+"""Models of devices as data: each file in TOML describes one kind, and users can add their own."""
+
+from __future__ import annotations
+
+from pilotage.prediction.devices.model import DeviceModel
+from pilotage.prediction.devices.reading import device_model, known_models
+
+__all__ = ["DeviceModel", "device_model", "known_models"]

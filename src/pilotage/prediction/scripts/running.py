@@ -1,0 +1,94 @@
+"""Runs a script or a function until it reaches what is predicted."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pilotage.errors import PilotageError, PredictionError
+from pilotage.prediction.prediction import Traced
+from pilotage.prediction.replacing import replaced
+from pilotage.prediction.scripts.programs import stopping_at_programs
+from pilotage.prediction.scripts.reached import Reached
+from pilotage.prediction.scripts.updates import UpdateWatch
+from pilotage.prediction.scripts.valueless import Valueless
+from pilotage.prediction.subject import Subject
+from pilotage.torch_private import FakeTensorMode
+
+__all__ = ["Found", "find"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a script was ended at."""
+
+    what: Subject | Traced
+    mode: FakeTensorMode
+    """The mode of the module's tensors."""
+
+    values_read: int
+    """How often the script asked for values that are not there."""
+
+
+def find(target: str, arguments: Sequence[str] = ()) -> Found:
+    """Run a script, or a function given as ``module:function``, up to its first program or update."""
+    call, name = _callable(target, arguments)
+    updates = UpdateWatch(name)
+    valueless = Valueless(updates.observe)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(stopping_at_programs(name))
+            stack.enter_context(updates.watching())
+            stack.enter_context(valueless)
+            stack.enter_context(warnings.catch_warnings())
+            # Torch looks for the gradients of real tensors that meet tensors without values.
+            warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
+            call()
+    except Reached as reached:
+        return Found(what=reached.found, mode=valueless.mode, values_read=valueless.values_read)
+    except PilotageError:
+        raise
+    except SystemExit as end:
+        raise PredictionError(f"{target} ended with status {end.code!r} before its first training step.") from None
+    except Exception as error:
+        raise PredictionError(
+            f"{target} failed before its first training step: {type(error).__name__}: {error}"
+        ) from error
+    raise PredictionError(
+        f"{target} ended without a call of a program (poptorch or pilotage.training) and without an optimizer's step."
+    )
+
+
+def _callable(target: str, arguments: Sequence[str]) -> tuple[Callable[[], Any], str]:
+    if Path(target).suffix == ".py" or Path(target).is_file():
+        if not Path(target).is_file():
+            raise PredictionError(f"The script {target!r} does not exist.")
+        return lambda: _run_script(Path(target), arguments), Path(target).name
+    module, colon, function = target.partition(":")
+    if not colon or not function:
+        raise PredictionError(f"{target!r} is neither a script that exists nor of the form module:function.")
+    return lambda: _call(module, function, arguments), target
+
+
+def _run_script(script: Path, arguments: Sequence[str]) -> None:
+    with (
+        replaced(sys, "argv", [str(script), *arguments]),
+        replaced(sys, "path", [str(script.resolve().parent), *sys.path]),
+    ):
+        runpy.run_path(str(script), run_name="__main__")
+
+
+def _call(module: str, function: str, arguments: Sequence[str]) -> None:
+    with replaced(sys, "path", [str(Path.cwd()), *sys.path]):
+        try:
+            found = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as error:
+            raise PredictionError(f"{module}:{function} cannot be found: {error}.") from None
+        found(*arguments)

@@ -1,0 +1,1 @@
+"""Dividing a model over devices: block boundaries that balance time and memory."""

@@ -1,0 +1,30 @@
+"""A split as lines of a script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["begin_block_lines", "expression_of"]
+
+
+def begin_block_lines(modules: Sequence[str], model: str = "model") -> list[str]:
+    """The lines that begin a block at each of these modules, on the second and later devices."""
+    found = []
+    for place, module in enumerate(modules, 1):
+        path = expression_of(module, model)
+        found.append(f'{path} = poptorch.BeginBlock({path}, "stage {place}", ipu_id={place})')
+    return found
+
+
+def expression_of(module: str, model: str) -> str:
+    """A path of modules as an expression: ``layers.3.norm`` is ``model.layers[3].norm``."""
+    text = model
+    for part in module.split("."):
+        if part.isdigit():
+            text += f"[{part}]"
+        elif re.fullmatch(r"[A-Za-z_]\w*", part):
+            text += f".{part}"
+        else:
+            text += f".get_submodule({part!r})"
+    return text

@@ -1,0 +1,123 @@
+"""What one operation computes, and what it reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Convolution", "Product", "Work", "WorkKind"]
+
+
+class WorkKind(Enum):
+    """How an operation spends its time."""
+
+    FREE = "free"
+    """Views and other operations that compute nothing."""
+    PRODUCT = "product"
+    CONVOLUTION = "convolution"
+    ATTENTION = "attention"
+    ELEMENTWISE = "elementwise"
+    REDUCTION = "reduction"
+    NORMALIZATION = "normalization"
+    RANDOM = "random"
+    RESIZING = "resizing"
+    """Pooling and interpolation."""
+    GATHER = "gather"
+    TRANSPOSITION = "transposition"
+    """Copies into another order."""
+    TRANSFER = "transfer"
+    """Copies from or to the host's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A batch of matrix products (m, k) x (k, n)."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.batch * self.m * self.n * self.k
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """One pass of a convolution, as the matrix product that computes it.
+
+    ``pixels`` are positions of the output and the batch, ``taps`` those of the kernel.
+    """
+
+    pixels: int
+    channels_in: int
+    """Of one group."""
+
+    channels_out: int
+    """Of one group."""
+
+    taps: int
+    groups: int
+    way: str
+    """``forward``, ``input`` or ``weight``."""
+
+    moved: int
+    """Bytes of input and output, which some layouts have to be reordered for."""
+
+    channels_last: bool = False
+    is_plain: bool = False
+    """Whether each pixel is multiplied by itself: one tap, no stride."""
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.pixels * self.channels_in * self.channels_out * self.taps * self.groups
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """The work of one operation.
+
+    Large because device models ask different questions about it.
+    """
+
+    kind: WorkKind
+    type: str = "float32"
+    """The type that products multiply in."""
+
+    flops: int = 0
+    read: int = 0
+    written: int = 0
+    """Bytes."""
+
+    parts: tuple[Product | Convolution, ...] = ()
+    """The matrix products and convolutions that it consists of."""
+
+    tensors: int = 1
+    """Tensors that it handles in one go, for operations on lists."""
+
+    lanes: int = 0
+    """How many sums a normalisation has, each of which one processor computes; 0 if that does not matter."""
+
+    elements: int = 0
+    """Of its largest tensor."""
+
+    passes: float = 1.0
+    """How often it reads its operands."""
+
+    backward: bool = False
+    mixed: bool = False
+    """Whether lists of different types are combined, which takes a kernel for each tensor."""
+
+    aligned: bool = True
+    """Whether the rows of all matrices begin at multiples of 16 bytes."""
+
+    workspace: int = 0
+    """Bytes of temporary memory, if the operation itself decides it."""
+
+    @property
+    def bytes(self) -> int:
+        """What it reads and writes."""
+        return self.read + self.written

@@ -1,0 +1,99 @@
+import itertools
+import random
+
+import pytest
+import torch
+from torch import nn
+
+from pilotage.prediction.devices import device_model
+from pilotage.prediction.prediction import predicted, traced
+from pilotage.prediction.splitting.planning import plan_split
+from pilotage.prediction.splitting.units import assigned_stages, units_of
+
+
+class Uneven(nn.Module):
+    """Layers of different cost."""
+
+    def __init__(self, widths):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Linear(32, width), nn.ReLU(), nn.Linear(width, 32)) for width in widths
+        )
+
+    def forward(self, x, target):
+        for layer in self.layers:
+            x = layer(x)
+        return nn.functional.mse_loss(x, target)
+
+
+def prediction_of(subject_of, widths, name="cpu", **options):
+    model = device_model(name)
+    subject = subject_of(Uneven(widths), [torch.zeros(64, 32)] * 2, **options)
+    return predicted(traced(subject, model), model)
+
+
+def slowest(prediction, units, chosen):
+    stages = assigned_stages(prediction, [units[place].first for place in chosen])
+    found = predicted(prediction.traced, prediction.model, prediction.arithmetic, assigned=stages)
+    return max(each.work for each in found.stage_seconds)
+
+
+@pytest.mark.parametrize(
+    ("seed", "devices"),
+    [(seed, devices) for seed in range(2) for devices in (2, 3)]
+    + [pytest.param(seed, devices, marks=pytest.mark.slow) for seed in range(2, 6) for devices in (2, 3, 4)],
+)
+def test_the_slowest_stage_is_within_a_tenth_of_the_best_of_all_splits(subject_of, seed, devices):
+    generator = random.Random(seed)
+    widths = [generator.choice((64, 256, 1024, 2048)) for _ in range(generator.randint(devices + 1, 6))]
+    prediction = prediction_of(subject_of, widths)
+    units = units_of(prediction, devices)
+    plan = plan_split(prediction, devices)
+    all_splits = itertools.combinations(range(1, len(units)), devices - 1)
+    best = min(slowest(prediction, units, chosen) for chosen in all_splits)
+    assert plan.slowest <= 1.1 * best
+
+
+def test_equal_layers_are_divided_equally(subject_of):
+    plan = plan_split(prediction_of(subject_of, [512] * 8, "bow"), 4)
+    assert [each.split(".")[:2] for each in plan.modules] == [["layers", "2"], ["layers", "4"], ["layers", "6"]]
+    assert plan.prediction.fits
+    assert plan.slowest_by_hand >= plan.slowest
+
+
+def test_a_split_that_fits_is_preferred_to_a_faster_one(subject_of):
+    """The layers of the first half are cheap in time but large in memory."""
+    model = device_model("mk1")
+
+    class Tables(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tables = nn.ModuleList(nn.Embedding(60_000, 256, device="meta") for _ in range(4))
+            self.layers = nn.ModuleList(nn.Linear(256, 256, device="meta") for _ in range(8))
+
+        def forward(self, places, target):
+            x = sum(table(places) for table in self.tables)
+            for layer in self.layers:
+                x = torch.relu(layer(x))
+            return nn.functional.mse_loss(x, target)
+
+    inputs = [torch.zeros(256, dtype=torch.long), torch.zeros(256, 256)]
+    prediction = predicted(traced(subject_of(Tables(), inputs, torch.optim.SGD), model), model)
+    assert not prediction.fits
+    plan = plan_split(prediction, 2)
+    assert plan.prediction.peak_bytes < prediction.peak_bytes
+    assert plan.modules[0].startswith("tables")
+
+
+def test_a_model_with_too_few_parts_is_not_split(subject_of):
+    class One(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(4))
+
+        def forward(self, x):
+            return (x * self.weight).sum()
+
+    model = device_model("bow")
+    prediction = predicted(traced(subject_of(One(), [torch.zeros(2, 4)]), model), model)
+    assert plan_split(prediction, 2) is None
