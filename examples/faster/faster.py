@@ -33,14 +33,15 @@ torch.set_num_threads(1)
 
 
 def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
-        if line.startswith("model name"):
-            return line.partition(": ")[2]
-    return platform.processor() or platform.machine()
+    description = Path("/proc/cpuinfo")
+    lines = description.read_text().splitlines() if description.exists() else []
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return f"{names[0]}, {len(names)} cores" if names else platform.machine()
 
 
 device = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
-print(f"{device}; Python {platform.python_version()}, torch {torch.__version__}, Pilotage {pilotage.__version__}")
+print(f"{device}; Python {platform.python_version()}")
+print(f"torch {torch.__version__}, Pilotage {pilotage.__version__}")
 
 # %% [markdown]
 # ## Data and a model
@@ -58,7 +59,8 @@ criterion = nn.CrossEntropyLoss()
 
 def new_model() -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 4))
+    features = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2))
+    return nn.Sequential(features, nn.Flatten(), nn.Linear(392, 4))
 
 
 # %% [markdown]
@@ -80,7 +82,8 @@ def plain(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[float]:
 
 
 def one_call_a_step(step: pilotage.CompiledModel) -> list[float]:
-    return [float(step(batch, targets)[1]) for batch, targets in DataLoader(dataset, batch_size=16)]
+    batches = DataLoader(dataset, batch_size=16)
+    return [float(step(batch, targets)[1]) for batch, targets in batches]
 
 
 def twenty_steps_a_call(step: pilotage.CompiledModel) -> list[float]:
@@ -125,9 +128,10 @@ for _ in range(1 + EPOCHS):
 
 usual = statistics.median(seconds["plain loop"][1:])
 for name in NAMES:
-    times = [200 / each for each in seconds[name][1:]]
+    rates = [200 / each for each in seconds[name][1:]]
     factor = usual / statistics.median(seconds[name][1:])
-    print(f"{name:24} {statistics.median(times):6.0f} steps/s ({min(times):.0f} to {max(times):.0f}): {factor:.2f} x")
+    print(f"{name:24} {statistics.median(rates):5.0f} steps/s: {factor:.2f} x", end="")
+    print(f"   ({min(rates):.0f} to {max(rates):.0f} steps/s in {EPOCHS} epochs)")
 
 # %% [markdown]
 # ## The same?
@@ -137,7 +141,8 @@ reference = loops["plain loop"][0].state_dict()
 for name in NAMES[1:]:
     found = loops[name][0].state_dict()
     largest = max((found[key] - value).abs().max().item() for key, value in reference.items())
-    print(f"{name}: after {len(losses[name])} steps the weights differ by at most {largest:.1e}")
+    steps = len(losses[name])
+    print(f"{name}: after {steps} steps the weights differ by at most {largest:.1e}")
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
