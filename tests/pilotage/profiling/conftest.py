@@ -78,7 +78,7 @@ class Profiled:
 
 @pytest.fixture(scope="session")
 def eager(tmp_path_factory) -> Profiled:
-    options = ["-o", "profile.html", "--trace", "profile.trace.json", "--tensorboard", "traces"]
+    options = ["--no-predict", "-o", "profile.html", "--trace", "profile.trace.json", "--tensorboard", "traces"]
     return Profiled(tmp_path_factory.mktemp("eager"), EAGER, *options)
 
 
@@ -89,4 +89,4 @@ def poptorch(tmp_path_factory) -> Profiled:
 
 @pytest.fixture(scope="session")
 def inference(tmp_path_factory) -> Profiled:
-    return Profiled(tmp_path_factory.mktemp("inference"), INFERENCE)
+    return Profiled(tmp_path_factory.mktemp("inference"), INFERENCE, "--no-predict")

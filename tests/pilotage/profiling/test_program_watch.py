@@ -25,6 +25,15 @@ def test_the_program_is_described(poptorch):
     assert {"call", "next batch", "update 1"} <= {entry["name"] for entry in poptorch.device["host"]["entries"]}
 
 
+def test_the_prediction_of_the_same_script_stands_beside_what_was_measured(poptorch):
+    device = poptorch.device
+    assert device["peak_bytes"]["value"] > 0
+    assert device["time"]["update_seconds"]["value"] > 0
+    predicted = [each for each in device["operations"] if each["seconds"] is not None]
+    assert len(predicted) > len(device["operations"]) / 2
+    assert "predicted" in poptorch.run.stdout
+
+
 def test_inference_is_measured_call_by_call(inference):
     assert inference.report["program"]["mode"] == "inference"
     assert inference.device["measured"]["updates"] == 4

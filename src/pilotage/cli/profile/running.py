@@ -35,6 +35,10 @@ def run(arguments: Namespace) -> int:
     )
     report = profile_script(request)
     sys.stdout.flush()
+    if not arguments.no_predict:
+        from pilotage.profiling.beside import with_prediction
+
+        report = with_prediction(report, request)
     print()
     show(report)
     for text in _written(arguments, report):
