@@ -53,8 +53,7 @@ def _predicted(request: Request, device: str) -> Report | str:
             )
         except subprocess.TimeoutExpired:
             return f"pilotage predict took longer than {_TIMEOUT_SECONDS:.0f} s."
-        if ran.returncode not in (_SECONDS_FOR_CHANGES = "10"
-_FITS, _DOES_NOT_FIT) or not path.is_file():
+        if ran.returncode not in (_FITS, _DOES_NOT_FIT) or not path.is_file():
             last = ran.stderr.strip().splitlines()[-1:] or ["it says nothing"]
             return last[0][:300]
         try:
