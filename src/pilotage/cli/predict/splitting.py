@@ -61,6 +61,7 @@ def split_lines(plan: Plan) -> list[str]:
             f"({bytes_text(live[largest])})"
         )
     other = "the script's own split" if plan.has_stages else "equally many parts in each stage"
+    other += "" if plan.by_hand.fits else ", which does not fit"
     gain = plan.slowest_by_hand / plan.slowest if plan.slowest else 1.0
     found.append(f"  the slowest stage takes {seconds_text(plan.slowest)}, {gain:.2f} times as fast as {other}")
     return found

@@ -117,6 +117,9 @@ class Overheads:
     product_seconds: float = 0.0
     """A matrix product or convolution takes this much longer."""
 
+    convolution_seconds: float = 0.0
+    """A convolution takes this much longer than a product, and twice as much in each pass of its backward."""
+
     reduction_seconds: float = 0.0
     scatter_seconds: float = 0.0
     """Adding up rows that have the same place in a table, as the gradient of an embedding does."""

@@ -51,6 +51,8 @@ def memory_needs(
 ) -> Needs:
     """What each stage needs; ``offloads`` keeps activations outside of the device until backward needs them."""
     tensors = _offloaded(update) if offloads else update.tensors
+    if model.tiles is not None:
+        tensors = _one_by_one(update, tensors)
     found = []
     for stage in range(stages.count):
         flight = stages.in_flight(stage, accumulation) if pipelined else 1
@@ -92,6 +94,19 @@ def _offloaded(update: UpdateTrace) -> tuple[TracedTensor, ...]:
         else:
             found.append(tensor)
     return tuple(found)
+
+
+def _one_by_one(update: UpdateTrace, tensors: Sequence[TracedTensor]) -> tuple[TracedTensor, ...]:
+    """The tensors of a device that updates one parameter after the other: of each list only the largest."""
+    largest: dict[int, TracedTensor] = {}
+    found = []
+    for tensor in tensors:
+        inside = not tensor.is_stored and 0 <= tensor.first < len(update.operations)
+        if not inside or update.operations[tensor.first].phase is not Phase.UPDATE:
+            found.append(tensor)
+        elif tensor.first not in largest or tensor.bytes > largest[tensor.first].bytes:
+            largest[tensor.first] = tensor
+    return (*found, *largest.values())
 
 
 def _extra(update: UpdateTrace, model: DeviceModel, stages: StageMap, stage: int) -> dict[str, Sequence[int]]:

@@ -7,6 +7,7 @@ products are divided into tiles, which the processors of a card compute in waves
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pilotage.prediction.devices.model import DeviceModel, ProductTiles
 from pilotage.prediction.timing.cost import Arithmetic, Cost
@@ -34,7 +35,9 @@ def card_cost(work: Work, model: DeviceModel, arithmetic: Arithmetic) -> Cost:
             return _together(parts, model, len(parts))
         case WorkKind.CONVOLUTION:
             passes = [part for part in work.parts if isinstance(part, Convolution)]
-            return _together([_convolution(part, work, model, arithmetic) for part in passes], model, len(passes))
+            found = _together([_convolution(part, work, model, arithmetic) for part in passes], model, len(passes))
+            starting = sum(1 if part.way == "forward" else 2 for part in passes) * model.overheads.convolution_seconds
+            return replace(found, launch=found.launch + starting)
         case WorkKind.ATTENTION:
             return _together([_attention(work, model, arithmetic)], model, 3 if work.backward else 1)
         case WorkKind.TRANSFER:
@@ -186,6 +189,8 @@ def _fraction(work: Work, model: DeviceModel) -> float:
 
 def _kernels(work: Work) -> int:
     """How many kernels an operation starts."""
+    if work.kernels:
+        return work.kernels
     if work.kind is WorkKind.NORMALIZATION:
         return 2
     if work.tensors == 1 or work.mixed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -68,6 +69,16 @@ def work_of(target: Any, args: Sequence[Any], kwargs: dict[str, Any], result: An
     namespace, _, name = schema_of(target).name.partition("::")
     if namespace == "prim":
         return Work(kind=WorkKind.FREE)
+    work = _work(target, name, args, kwargs, result)
+    # An operator of the user's is a function of several steps, which nobody counts.
+    is_own = namespace not in ("aten", "prims") and work.kind is not WorkKind.FREE
+    return replace(work, kernels=_KERNELS_OF_AN_OPERATOR) if is_own else work
+
+
+_KERNELS_OF_AN_OPERATOR = 6
+
+
+def _work(target: OpOverload, name: str, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Work:
     given, made = tensors_in([*args, *kwargs.values()]), tensors_in(result)
     read, written = sum(map(_bytes, given)), sum(map(_bytes, made))
     if _is_free(target, name):
@@ -168,12 +179,13 @@ def _sums_columns(args: Sequence[Any], given: list[Tensor]) -> bool:
 
 def _normalization(name: str, given: list[Tensor], args: Sequence[Any], elements: int, read: int, written: int) -> Work:
     """A batch or group normalisation sums over all of a channel or group at once."""
-    lanes = 0
+    lanes = kernels = 0
     if "batch_norm" in name:
         lanes = max((each.shape[1] for each in given if each.dim() > 2), default=0)
     elif "group_norm" in name:
         numbers = [each for each in args if isinstance(each, int) and not isinstance(each, bool)]
         lanes = numbers[0] * numbers[3] if len(numbers) > 3 else 0
+        kernels = 3
     backward = "backward" in name
     return Work(
         kind=WorkKind.NORMALIZATION,
@@ -181,6 +193,7 @@ def _normalization(name: str, given: list[Tensor], args: Sequence[Any], elements
         read=read,
         written=written,
         type=type_name(given[0].dtype),
+        kernels=kernels,
         lanes=lanes,
         elements=elements,
         backward=backward,

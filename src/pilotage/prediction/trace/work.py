@@ -114,6 +114,9 @@ class Work:
     aligned: bool = True
     """Whether the rows of all matrices begin at multiples of 16 bytes."""
 
+    kernels: int = 0
+    """How many kernels it starts on a card; 0 if its kind says that."""
+
     workspace: int = 0
     """Bytes of temporary memory, if the operation itself decides it."""
 

@@ -48,6 +48,13 @@ def test_offloaded_activations_leave_the_device_between_forward_and_backward(cha
     assert offloaded[last] < card.needs.fullest.live.by_category["activations"][last]
 
 
+def test_an_ipu_updates_one_parameter_after_the_other(chain_prediction):
+    card, ipu = chain_prediction("h200"), chain_prediction("bow")
+    place = max(i for i, each in enumerate(ipu.traced.update.operations) if each.name == "aten._foreach_sqrt")
+    roots = [each.needs.fullest.live.by_category["temporaries"][place] for each in (ipu, card)]
+    assert roots[0] < roots[1] / 2
+
+
 def test_each_stage_has_its_own_weights(chain_prediction):
     ipu = chain_prediction("bow")
     update = ipu.traced.update
