@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pilotage.distributed.single_instance import log_in_single_instance
     from pilotage.distributed.values import broadcast_value, gather_values
     from pilotage.distributed.world import World
-    from pilotage.door import CompiledModel, inference, record_of, training
+    from pilotage.door import CompiledModel, batches, inference, record_of, training
+    from pilotage.options.locations import Locations
     from pilotage.program.graphs.forward_marks import keep_for_backward
     from pilotage.program.graphs.origins import enter_stage
     from pilotage.progress import has_display, progress_bar
@@ -32,9 +33,11 @@ __version__ = VERSION
 __all__ = [
     "CompiledModel",
     "Epochs",
+    "Locations",
     "Normalized",
     "PilotageError",
     "World",
+    "batches",
     "broadcast_value",
     "enter_stage",
     "exchange_timeout",
@@ -56,8 +59,10 @@ __all__ = [
 _HOMES = {
     "CompiledModel": "pilotage.door",
     "Epochs": "pilotage.data.epochs",
+    "Locations": "pilotage.options.locations",
     "Normalized": "pilotage.data.normalized",
     "World": "pilotage.distributed.world",
+    "batches": "pilotage.door",
     "broadcast_value": "pilotage.distributed.values",
     "enter_stage": "pilotage.program.graphs.origins",
     "exchange_timeout": "pilotage.options.environment",

@@ -14,6 +14,7 @@ function that needs them. A missing name raises `TorchVersionError`, which names
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
@@ -167,6 +168,7 @@ with _checked():
     # Not an attribute of torch.optim, where the name is deleted.
     _optimizers: Any = importlib.import_module("torch.optim.optimizer")
     _require(_optimizers, "_get_foreach_kernels_supported_devices")
+    _require(torch.compiler, "_is_compiling_flag")
     scoped_library = torch.library._scoped_library
     META_KERNEL_LOG = torch._subclasses.fake_tensor.log
     use_lazy_graph_module = torch.fx._lazy_graph_module._use_lazy_graph_module
@@ -266,3 +268,25 @@ def process_lists_on(device: str) -> None:
     """Let optimizers process lists of tensors at once on a device, as they do by default on CUDA."""
     known = _optimizers._get_foreach_kernels_supported_devices()
     _optimizers._get_foreach_kernels_supported_devices = lambda: [*known, device]
+
+
+@contextmanager
+def as_if_compiling() -> Iterator[None]:
+    """Let torch's optimizers take the way that they take in torch.compile: with tensors instead of numbers."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
+
+
+def bare_step(kind: type[torch.optim.Optimizer]) -> Callable[..., Any]:
+    """The step() of an optimizer's class, without what torch puts around it: hooks, profiling and gradient modes."""
+    step: Callable[..., Any] = kind.step
+    below: Callable[..., Any] = step
+    if step.__module__.startswith("torch.optim"):
+        below = inspect.unwrap(step)
+    elif getattr(step, "hooked", False):
+        below = getattr(step, "__wrapped__", step)
+    return below

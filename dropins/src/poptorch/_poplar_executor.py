@@ -117,7 +117,7 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
         execution = execution_of(options, training=training)
         self._anchors = Anchors(self._options, execution)
         if self._anchors.labels:
-            execution = replace(execution, anchors=self._anchors.labels, output_mode=EngineOutputMode.ALL)
+            execution = replace(execution, anchors=self._anchors.labels, outputs=EngineOutputMode.ALL)
         module = snapshot(model)
         self.engine = Executor(
             module,

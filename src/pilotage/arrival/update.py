@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from pilotage.optim.adam import AdamRule
 from pilotage.optim.lamb import LambRule
+from pilotage.optim.own_step.rule import OwnStepRule
 from pilotage.optim.rmsprop import RmspropRule
 from pilotage.optim.rule import Group, OptimizerPlan, UpdateRule
 from pilotage.optim.sgd import SgdRule
@@ -35,6 +36,7 @@ def update_eagerly(
     """Replace the parameters by updated ones; returns the optimizer's new state, as far as torch keeps it."""
     trained = {name for group in plan.groups for name in group.parameters}
     gradients = _clipped({name: each for name, each in gradients.items() if name in trained}, plan.max_gradient_norm)
+    gradients = _limited(gradients, plan.max_gradient_value)
     found: dict[Slot, Tensor] = {}
     states: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for slot, tensor in slots.items():
@@ -56,10 +58,23 @@ def _clipped(gradients: Mapping[str, Tensor], limit: float) -> Mapping[str, Tens
     return {name: each * factor for name, each in gradients.items()}
 
 
+def _limited(gradients: Mapping[str, Tensor], limit: float) -> Mapping[str, Tensor]:
+    if limit == float("inf"):
+        return gradients
+    limited = {name: nn.Parameter(torch.zeros_like(each)) for name, each in gradients.items()}
+    for name, each in gradients.items():
+        limited[name].grad = each.clone()
+    nn.utils.clip_grad_value_(limited.values(), limit)
+    return {name: each.grad for name, each in limited.items() if each.grad is not None}
+
+
 def _updated(
     group: Group, parameter: Tensor, gradient: Tensor, kept: Mapping[str, Tensor], updates: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The updated parameter and its state, in the types that they had."""
+    if isinstance(group.rule, OwnStepRule):
+        new, found = group.rule.in_eager(parameter, gradient, kept, group.values, is_first=updates == 0)
+        return new.to(parameter.dtype), found
     kind = parameter.dtype
     for tensor in kept.values():
         kind = torch.promote_types(kind, tensor.dtype)

@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from pilotage.capture.loss_scaling import adjust_loss_scale, loss_scale
+from pilotage.optim.own_step.rule import OwnStepRule
 from pilotage.optim.rule import OptimizerPlan, Value
-from pilotage.optim.workspace import open_workspace
+from pilotage.optim.workspace import open_workspace, plain_workspace
+from pilotage.options.clipping import NO_LIMIT
 from pilotage.program.layout import Counter, Slot, VariableValue, group_values, shared_value
 from pilotage.program.precision import without_autocast
 from pilotage.torch_private import foreach_norm
-
-NO_LIMIT = float("inf")
 
 _DROPPED_BITS = {torch.float16: 13, torch.bfloat16: 16}
 """Mantissa bits of float32 that the type lacks."""
@@ -52,6 +52,7 @@ def update(
         gradients = _unscaled(gradients, scale)
         if clips:
             gradients = _clipped(gradients, shared_value(plan, "max_gradient_norm", variables))
+        gradients = _bounded(gradients, plan.max_gradient_value)
         for position, group in enumerate(plan.groups):
             trained = [name for name in group.parameters if name in gradients]
             for names in _portions(trained, parameters, group.rule.slots, slots):
@@ -62,7 +63,10 @@ def update(
                     _slots_on_device(names, parameters, group.rule.slots, slots) as brought,
                 ):
                     found = [gradients[name] for name in names]
-                    work = open_workspace(targets, found, brought, maximize=group.rule.maximize)
+                    if isinstance(group.rule, OwnStepRule):
+                        work = plain_workspace(targets, found, brought)
+                    else:
+                        work = open_workspace(targets, found, brought, maximize=group.rule.maximize)
                     group.rule.apply(work, updates, group_values(group, position, variables))
         updates.add_(1)
 
@@ -107,9 +111,17 @@ def _clipped(gradients: Mapping[str, Tensor], limit: Value) -> Mapping[str, Tens
     if not gradients or (isinstance(limit, float) and limit == NO_LIMIT):
         return gradients
     norms = foreach_norm(list(gradients.values()))
-    total = torch.linalg.vector_norm(torch.stack([norm.to(torch.float32) for norm in norms]))
+    kind = torch.float64 if any(norm.dtype == torch.float64 for norm in norms) else torch.float32
+    total = torch.linalg.vector_norm(torch.stack([norm.to(kind) for norm in norms]))
     factor = torch.clamp(limit / (total + 1e-6), max=1.0)
     return {name: gradient * factor.to(gradient.dtype) for name, gradient in gradients.items()}
+
+
+def _bounded(gradients: Mapping[str, Tensor], limit: float) -> Mapping[str, Tensor]:
+    """Limit each element of the gradients, as torch.nn.utils.clip_grad_value_ does."""
+    if not gradients or limit == NO_LIMIT:
+        return gradients
+    return {name: gradient.clamp(-limit, limit) for name, gradient in gradients.items()}
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def with_values_of(compiled: OptimizerPlan, wanted: OptimizerPlan) -> OptimizerP
 def _differences(compiled: OptimizerPlan, wanted: OptimizerPlan) -> Iterator[str]:
     if compiled.accumulation_type != wanted.accumulation_type:
         yield f"accumulation_type from {compiled.accumulation_type} to {wanted.accumulation_type}"
-    for name in sorted(compiled.constants):
+    for name in sorted({*compiled.constants, "max_gradient_value"}):
         before, after = getattr(compiled, name), getattr(wanted, name)
         if before != after:
             yield f"{name} from {before!r} to {after!r}"

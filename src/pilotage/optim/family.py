@@ -24,10 +24,14 @@ class Refinements:
 
     loss_scaling: float = 1.0
     max_gradient_norm: float = float("inf")
+    max_gradient_value: float = float("inf")
     accumulation_type: torch.dtype = torch.float32
 
     plan_constants: frozenset[str] = frozenset({"loss_scaling", "max_gradient_norm"})
     """Which of ``loss_scaling`` and ``max_gradient_norm`` are constants."""
+
+    own_steps: bool = False
+    """Whether the step() of an optimizer that has no rule becomes part of the program."""
 
     constants: frozenset[str] | None = None
     """The constants of every group; None derives them from torch's defaults, see :meth:`Family.constants`."""

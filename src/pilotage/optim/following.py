@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.errors import OptionError
+from pilotage.optim.family import Refinements
 from pilotage.optim.reading import code_around_steps, read_again, read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.optim.settings import Settings
@@ -20,8 +21,11 @@ _REQUIRES_GRADIENT = attrgetter("requires_grad")
 class FollowedOptimizer:
     """The optimizer of a program: changes of its parameter groups take effect at the next call."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, module: nn.Module, refinements: Refinements | None = None
+    ) -> None:
         self.optimizer = optimizer
+        self._refinements = refinements or Refinements()
         self._module = module
         self._names = _names(module)
         self._settings = Settings(optimizer)
@@ -36,7 +40,7 @@ class FollowedOptimizer:
     def first_plan(self, *, like: OptimizerPlan | None = None) -> OptimizerPlan:
         """The current plan, with warnings about what a program ignores."""
         self._refuse_code_around_steps()
-        return read_optimizer(self.optimizer, self._names, like=like)
+        return read_optimizer(self.optimizer, self._names, refinements=self._refinements, like=like)
 
     def has_changed(self) -> bool:
         """Whether the optimizer has to be read again: other settings, parameters, hooks or steps."""
@@ -53,7 +57,7 @@ class FollowedOptimizer:
         self._refuse_code_around_steps()
         if compiled is None:
             self._names = _names(self._module)
-        return read_again(self.optimizer, self._names, like=compiled)
+        return read_again(self.optimizer, self._names, self._refinements, like=compiled)
 
     def note(self) -> None:
         """Remember the current settings as applied."""

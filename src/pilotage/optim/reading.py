@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import torch
 
 from pilotage.errors import OptionError
-from pilotage.optim.families import Family, GroupSettings, Refinements, family_of
+from pilotage.optim.families import FAMILIES, Family, GroupSettings, Refinements, family_of
+from pilotage.optim.own_step.reading import own_step_groups
 from pilotage.optim.rule import Group, OptimizerPlan
 from pilotage.torch_private import DisableTorchFunctionSubclass, step_post_hooks, step_pre_hooks
 
@@ -27,19 +28,22 @@ def read_optimizer(
     ``refinements`` are settings beyond torch's own; with them, a ``step`` of the optimizer's own gives no warning.
     ``like`` is a compiled plan whose constants and variables to keep. ``may_be_empty`` allows a plan for no parameter.
     """
-    family = family_of(optimizer)
     if refinements is None:
-        _warn_of_python_code(optimizer, family)
+        _warn_of_python_code(optimizer)
         refinements = Refinements()
     _warn_of_unknown_parameters(optimizer, names)
     return _plan(optimizer, names, refinements, like, may_be_empty=may_be_empty)
 
 
 def read_again(
-    optimizer: torch.optim.Optimizer, names: Mapping[int, str], *, like: OptimizerPlan | None = None
+    optimizer: torch.optim.Optimizer,
+    names: Mapping[int, str],
+    refinements: Refinements,
+    *,
+    like: OptimizerPlan | None = None,
 ) -> OptimizerPlan:
     """The current plan of an optimizer that was read before, without warnings."""
-    return _plan(optimizer, names, Refinements(), like)
+    return _plan(optimizer, names, refinements, like)
 
 
 def _plan(
@@ -50,13 +54,17 @@ def _plan(
     *,
     may_be_empty: bool = False,
 ) -> OptimizerPlan:
-    family = family_of(optimizer)
+    captures_step = refinements.own_steps and not has_rule(optimizer)
     groups: list[Group] = []
     for settings in optimizer.param_groups:
         known = _trained_names(settings, names)
-        if known:
-            earlier = like.groups[len(groups)] if like is not None and len(groups) < len(like.groups) else None
-            constants = _constants(family, settings, refinements, earlier)
+        if known and captures_step:
+            held = {names[id(parameter)]: parameter for parameter in settings["params"] if id(parameter) in names}
+            earlier = _groups_of(known, like)
+            groups += own_step_groups(optimizer, settings, {name: held[name] for name in known}, earlier)
+        elif known:
+            first = like.groups[len(groups)] if like is not None and len(groups) < len(like.groups) else None
+            constants = _constants(family_of(optimizer), settings, refinements, first)
             groups.append(read_group(optimizer, settings, known, refinements, constants))
     if not groups and not may_be_empty:
         raise OptionError(
@@ -67,9 +75,18 @@ def _plan(
         groups=tuple(groups),
         loss_scaling=refinements.loss_scaling,
         max_gradient_norm=refinements.max_gradient_norm,
+        max_gradient_value=refinements.max_gradient_value,
         accumulation_type=refinements.accumulation_type,
         constants=refinements.plan_constants if like is None else like.constants,
     )
+
+
+def _groups_of(names: tuple[str, ...], plan: OptimizerPlan | None) -> list[Group]:
+    """The groups of a plan that have exactly these parameters, in the order in which they were read."""
+    if plan is None:
+        return []
+    found = [group for group in plan.groups if set(group.parameters) <= set(names)]
+    return found if sum(len(group.parameters) for group in found) == len(names) else []
 
 
 def _trained_names(settings: GroupSettings, names: Mapping[int, str]) -> tuple[str, ...]:
@@ -105,6 +122,11 @@ def runs_python_code(optimizer: torch.optim.Optimizer) -> bool:
     return inspect.unwrap(type(optimizer).step) is not inspect.unwrap(family_of(optimizer).optimizer.step)
 
 
+def has_rule(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether one of the engine's rules computes what the optimizer's step() does."""
+    return any(isinstance(optimizer, family.optimizer) for family in FAMILIES) and not runs_python_code(optimizer)
+
+
 def code_around_steps(optimizer: torch.optim.Optimizer) -> str | None:
     """Python code that the user has put around the steps of one optimizer, which a program does not run."""
     for hooks, kind in ((step_pre_hooks(optimizer), "pre"), (step_post_hooks(optimizer), "post")):
@@ -128,7 +150,8 @@ def _constants(
     return family.constants(settings)
 
 
-def _warn_of_python_code(optimizer: torch.optim.Optimizer, family: Family) -> None:
+def _warn_of_python_code(optimizer: torch.optim.Optimizer) -> None:
+    family = family_of(optimizer)
     if runs_python_code(optimizer):
         warnings.warn(
             f"{type(optimizer).__name__} overrides step(). A program does not run it: parameters are updated "

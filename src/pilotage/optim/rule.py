@@ -69,6 +69,9 @@ class OptimizerPlan:
     max_gradient_norm: float = float("inf")
     """Limit on the norm of all gradients together."""
 
+    max_gradient_value: float = float("inf")
+    """Limit on each element of the gradients, always compiled in."""
+
     accumulation_type: torch.dtype = torch.float32
     """The type in which gradients are accumulated."""
 

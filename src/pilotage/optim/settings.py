@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_NOT_READ = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
+NOT_READ = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
 """Settings that do not affect the arithmetic of an update."""
 
-_SCHEDULER_SETTINGS = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
+SCHEDULER_SETTINGS = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
 """What torch's schedulers store in a parameter group for themselves."""
 
 
@@ -30,7 +30,7 @@ class Settings:
         """Remember the current settings."""
         groups = optimizer.param_groups
         self._readers = [_reader(group) for group in groups]
-        self._noted = [_plain(read(group)) for read, group in zip(self._readers, groups, strict=True)]
+        self._noted = [as_number(read(group)) for read, group in zip(self._readers, groups, strict=True)]
         self.rates = rates_of(optimizer)
 
     def differ_from(self, optimizer: torch.optim.Optimizer) -> bool:
@@ -47,11 +47,11 @@ def rates_of(optimizer: torch.optim.Optimizer) -> list[float]:
 
 
 def _reader(group: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    return itemgetter(*sorted(group.keys() - _NOT_READ - _SCHEDULER_SETTINGS))
+    return itemgetter(*sorted(group.keys() - NOT_READ - SCHEDULER_SETTINGS))
 
 
-def _plain(value: Any) -> Any:
+def as_number(value: Any) -> Any:
     """Numbers instead of tensors, which schedulers modify in place."""
     if isinstance(value, Tensor):
         return value.item()
-    return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
+    return type(value)(map(as_number, value)) if type(value) in (tuple, list) else value

@@ -60,6 +60,14 @@ def open_workspace(
     )
 
 
+def plain_workspace(
+    parameters: Sequence[Tensor], gradients: Sequence[Tensor], slots: Mapping[str, Sequence[Tensor]]
+) -> Workspace:
+    """The tensors of an update as they are, for an optimizer that chooses the types of its arithmetic itself."""
+    kept = {name: list(tensors) for name, tensors in slots.items()}
+    return Workspace(parameters=list(parameters), gradients=list(gradients), slots=kept, stored=kept)
+
+
 def empty_slot(parameter: Tensor, dtype: torch.dtype | None, *, fill: float = 0.0) -> Tensor:
     """A slot with the layout of a parameter; ``dtype`` None is the parameter's type."""
     return torch.full_like(parameter, fill, dtype=dtype, requires_grad=False)

@@ -32,18 +32,18 @@ class Execution:
 
     batching: Batching = field(default_factory=Batching)
 
-    output_mode: OutputMode | None = None
+    outputs: OutputMode | None = None
     """None means FINAL in training and ALL in inference."""
 
     output_period: int = 1
     """The N of ``OutputMode.EVERY_N``."""
 
-    gradient_reduction: Reduction = Reduction.MEAN
+    reduction: Reduction = Reduction.MEAN
 
     pooling: Pooling = Pooling.POST
     """When to take the mean of gradients."""
 
-    random_seed: int | None = None
+    seed: int | None = None
     """Seeds random streams of the device's own; None uses torch's generator, as eager PyTorch would."""
 
     instance: int = 0
@@ -97,6 +97,9 @@ class Execution:
     name: str | None = None
     """The name of the program in logs."""
 
+    shapes: int = 8
+    """How many shapes of calls get a program each; 1 refuses calls of another shape than the first."""
+
     def shared_with(self, *, instance: int, instances: int) -> Self:
         """These options for one of several instances that share each update."""
         return replace(self, batching=replace(self.batching, instances=instances), instance=instance)
@@ -104,12 +107,14 @@ class Execution:
     def __post_init__(self) -> None:
         if self.output_period < 1:
             raise OptionError(f"output_period is {self.output_period}. It has to be at least 1.")
+        if self.shapes < 1:
+            raise OptionError(f"shapes is {self.shapes}. It has to be at least 1.")
         if not 0 <= self.instance < self.batching.instances:
             raise OptionError(
                 f"instance is {self.instance}. It has to lie between 0 and {self.batching.instances - 1}."
             )
         iterations = self.batching.device_iterations
-        if self.output_mode is OutputMode.EVERY_N and self.output_period > iterations:
+        if self.outputs is OutputMode.EVERY_N and self.output_period > iterations:
             raise OptionError(
                 f"output_period is {self.output_period}, but a call has only {iterations} device iterations, so no "
                 f"output would ever return. Choose a period from 1 to {iterations}."

@@ -92,7 +92,7 @@ def _check_number(found: int, stages: int) -> None:
         raise OptionError(
             f"The model has {found} {'stage' if found == 1 else 'stages'}, but poprun was started with "
             f"--ipus-per-replica {stages}. Start it with --ipus-per-replica {found}, or divide the model into "
-            f"{stages} stages with poptorch.Block or pilotage.enter_stage."
+            f"{stages} stages with pilotage.enter_stage, or with the blocks of a drop-in."
         )
 
 

@@ -182,7 +182,7 @@ class Comparison:
             parsers=self.check.compilation.parsers,
             plan=None if forward_only else self.plan,
             loss_rule=execution.loss_rule,
-            reduction=execution.gradient_reduction,
+            reduction=execution.reduction,
             batching=execution.batching,
             output_mode=self._output_mode,
             autocast=program.autocast if precision is None else None,
@@ -318,7 +318,7 @@ class Comparison:
         if self.schedule is not self.session.schedule:
             return OutputMode.ALL
         default = OutputMode.FINAL if self.session.program.trains else OutputMode.ALL
-        return self.check.compilation.execution.output_mode or default
+        return self.check.compilation.execution.outputs or default
 
     @property
     def _device(self) -> torch.device:

@@ -92,14 +92,31 @@ class CallBinder:
 
     def check(self, call: BoundCall) -> None:
         """Refuse a call that differs from the first."""
+        if not self.fits(call):
+            assert self._first is not None
+            structure, expected = self._first
+            refuse_difference(structure, call.arguments, expected, call.specifications, self.signature.names)
+
+    def fits(self, call: BoundCall) -> bool:
+        """Whether a call is like the first."""
         assert self._first is not None
         structure, expected = self._first
-        is_alike = structure is call.arguments or structure == call.arguments
-        if is_alike and len(expected) == len(call.inputs):
-            pairs = zip(call.inputs, expected, strict=True)
-            if all(given.shape == first.shape and given.dtype == first.dtype for given, first in pairs):
-                return
-        refuse_difference(structure, call.arguments, expected, call.specifications, self.signature.names)
+        if not (structure is call.arguments or structure == call.arguments) or len(expected) != len(call.inputs):
+            return False
+        pairs = zip(call.inputs, expected, strict=True)
+        return all(given.shape == first.shape and given.dtype == first.dtype for given, first in pairs)
+
+    def has_other_shapes(self, call: BoundCall) -> bool:
+        """Whether a call differs from the first in nothing but the shapes of its tensors."""
+        assert self._first is not None
+        structure, expected = self._first
+        if self.fits(call) or structure != call.arguments:
+            return False
+        return [given.dtype for given in call.inputs] == [first.dtype for first in expected]
+
+    def divide(self, micro_batches: int) -> None:
+        """Divide later calls into this many micro-batches."""
+        self._micro_batches = micro_batches
 
     def forget(self) -> None:
         """Let the next call be the first again."""

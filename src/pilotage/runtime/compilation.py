@@ -136,7 +136,7 @@ class Compilation:
             modes=self.modes,
             plan=self.plan,
             batching=self.execution.batching,
-            reduction=self.execution.gradient_reduction,
+            reduction=self.execution.reduction,
             pooling=self.execution.pooling,
             replica_groups=self.replica_groups,
             loss_rule=self.execution.loss_rule,
@@ -195,7 +195,7 @@ class Compilation:
     def _setup(self, choice: Choice) -> Setup:
         batching, group = self.execution.batching, self.pipeline_group
         seeds = seeds_for(
-            self.execution.random_seed,
+            self.execution.seed,
             batching.replicas,
             instance=self.execution.instance,
             instances=batching.instances,

@@ -71,6 +71,11 @@ class HostSteps:
         _HOOK.forget(self)
         self.sent()
 
+    def ignore(self) -> None:
+        """Do not watch from now on."""
+        self._remedy = None
+        self.end()
+
     def sent(self) -> None:
         """The host's weights were sent to the device, including changes made on the host."""
         self.transfers += 1
@@ -83,10 +88,10 @@ class HostSteps:
         shared = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._parameters]
         if not shared:
             self._known[optimizer] = len(optimizer.param_groups)
-        elif self._sends_edits and _have_gradients(shared):
+        elif self._sends_edits and have_gradients(shared):
             return
-        elif not is_given or (optimizer is self.optimizer and self._reports_own) or _have_gradients(shared):
-            self.noted[optimizer] = _users_line()
+        elif not is_given or (optimizer is self.optimizer and self._reports_own) or have_gradients(shared):
+            self.noted[optimizer] = where_called()
 
     def reports(self) -> list[str]:
         """Warnings to give at a call; each optimizer is reported once."""
@@ -143,13 +148,15 @@ def is_given_to_a_program(optimizer: torch.optim.Optimizer) -> bool:
     return _HOOK.knows(optimizer)
 
 
-def _have_gradients(parameters: Iterable[Tensor]) -> bool:
+def have_gradients(parameters: Iterable[Tensor]) -> bool:
+    """Whether any of these parameters has a gradient on the host."""
     # Stale weights can tell whether they have a gradient.
     with DisableTorchFunctionSubclass():
         return any(parameter.grad is not None for parameter in parameters)
 
 
-def _users_line() -> str:
+def where_called() -> str:
+    """The line of the user's code that is running, as the end of a phrase."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back

@@ -27,7 +27,7 @@ class WeightKeeper:
 
     def __init__(self, module: nn.Module, tell: Listener, *, trains: bool, sends_edits: bool = False) -> None:
         self._module = module
-        self._clipping = _Clipping(tell)
+        self._clipping = _Clipping(tell, remedy=_CLIP_BY_OPTION if sends_edits else _CLIP_BY_HOOK)
         self._trains = trains
         self._sends_edits = sends_edits
         self._versions = HostVersions()
@@ -221,11 +221,16 @@ class WeightKeeper:
         self._versions.note()
 
 
+_CLIP_BY_OPTION = "pass clip_grad_norm= or clip_grad_value= to pilotage.training."
+_CLIP_BY_HOOK = "register a hook on each parameter: parameter.register_hook(lambda gradient: gradient.clamp(-1, 1))."
+
+
 class _Clipping:
     """Warns once that gradients are clipped on the host; holds nothing that a deleted model would have to free."""
 
-    def __init__(self, tell: Listener) -> None:
+    def __init__(self, tell: Listener, *, remedy: str) -> None:
         self._tell = tell
+        self._remedy = remedy
         self._is_told = False
 
     def report(self) -> None:
@@ -235,7 +240,6 @@ class _Clipping:
             self._tell(
                 Warned(
                     message="clip_grad_norm_() has no effect: a program computes gradients and updates on its device, "
-                    "and on the host .grad is None. To clip gradients in the program, register a hook on each "
-                    "parameter: parameter.register_hook(lambda gradient: gradient.clamp(-1, 1))."
+                    f"and on the host .grad is None. To clip gradients in the program, {self._remedy}"
                 )
             )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pilotage.errors import ProgramFileError
 from pilotage.optim.families import RULES
+from pilotage.optim.own_step.rule import OwnStepRule
 from pilotage.optim.rule import Group, OptimizerPlan, UpdateRule
 from pilotage.program.layout import Section, StateLayout
 from pilotage.program.program import Action, Computation, Program
@@ -40,6 +41,9 @@ from pilotage.storage.plain_data import (
     well_formed,
 )
 from pilotage.storage.structure_text import structure_from_data, structure_to_data
+
+_STORED_RULES: Mapping[str, type[UpdateRule]] = {**RULES, OwnStepRule.__name__: OwnStepRule}
+"""Every update rule, by the name that stored programs give it."""
 
 
 def program_to_data(program: Program) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -98,7 +102,9 @@ def _program_from_data(data: dict[str, Any], constants: Mapping[str, Tensor], pe
     layout = layout_from_data(table(data["layout"], "the layout"))
     return Program(
         layout=layout,
-        plan=None if data["plan"] is None else _plan_from_data(table(data["plan"], "the optimizer"), layout),
+        plan=None
+        if data["plan"] is None
+        else _plan_from_data(table(data["plan"], "the optimizer"), layout, permission),
         computations={
             Action(name): _computation_from_data(name, table(entry, "a computation"), constants, permission)
             for name, entry in table(data["computations"], "the computations").items()
@@ -142,6 +148,7 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
         ],
         "loss_scaling": repr(plan.loss_scaling),
         "max_gradient_norm": repr(plan.max_gradient_norm),
+        "max_gradient_value": repr(plan.max_gradient_value),
         "accumulation_type": dtype_name(plan.accumulation_type),
         "automatic_loss_scaling": plan.automatic_loss_scaling,
         "stochastic_rounding": plan.stochastic_rounding,
@@ -149,13 +156,15 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
     }
 
 
-def _plan_from_data(data: dict[str, Any], layout: StateLayout) -> OptimizerPlan:
+def _plan_from_data(data: dict[str, Any], layout: StateLayout, permission: Permission) -> OptimizerPlan:
+    groups = tuple(_group_from_data(table(group, "a group"), layout) for group in array(data["groups"], "the groups"))
+    if not permission.trusted and any(isinstance(group.rule, OwnStepRule) for group in groups):
+        raise ProgramFileError("The program trains with an optimizer's own step(), which a file cannot bring along.")
     return OptimizerPlan(
-        groups=tuple(
-            _group_from_data(table(group, "a group"), layout) for group in array(data["groups"], "the groups")
-        ),
+        groups=groups,
         loss_scaling=number_from_text(data["loss_scaling"], "the loss scaling"),
         max_gradient_norm=number_from_text(data["max_gradient_norm"], "the maximum gradient norm"),
+        max_gradient_value=number_from_text(data.get("max_gradient_value", "inf"), "the maximum gradient value"),
         accumulation_type=dtype(data["accumulation_type"]),
         automatic_loss_scaling=flag(data["automatic_loss_scaling"], "automatic_loss_scaling"),
         stochastic_rounding=flag(data["stochastic_rounding"], "stochastic_rounding"),
@@ -175,11 +184,11 @@ def _group_from_data(data: dict[str, Any], layout: StateLayout) -> Group:
 
 def _rule_to_data(rule: UpdateRule) -> dict[str, Any]:
     name = type(rule).__name__
-    if RULES.get(name) is not type(rule):
+    if _STORED_RULES.get(name) is not type(rule):
         raise ProgramFileError(
             f"The update rule {name} is not in FAMILIES of pilotage.optim.families: the program could not be loaded."
         )
-    fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}  # type: ignore[arg-type]
+    fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule) if field.compare}  # type: ignore[arg-type]
     return {
         "name": name,
         "choices": {k: {"dtype": dtype_name(v)} if isinstance(v, torch.dtype) else v for k, v in fields.items()},
@@ -188,11 +197,11 @@ def _rule_to_data(rule: UpdateRule) -> dict[str, Any]:
 
 def _rule_from_data(data: dict[str, Any]) -> UpdateRule:
     name = text(data["name"], "an update rule")
-    if name not in RULES:
+    if name not in _STORED_RULES:
         raise ProgramFileError(f"The program uses the unknown update rule {name!r}.")
     given = table(data["choices"], "the choices of an update rule")
-    kind: Callable[..., UpdateRule] = RULES[name]
-    known = {field.name for field in dataclasses.fields(RULES[name])}  # type: ignore[arg-type]
+    kind: Callable[..., UpdateRule] = _STORED_RULES[name]
+    known = {field.name for field in dataclasses.fields(_STORED_RULES[name]) if field.compare}  # type: ignore[arg-type]
     if not given.keys() <= known:
         raise invalid_value(
             "a choice of an update rule", sorted(given.keys() - known), f"only {', '.join(sorted(known))}"

@@ -41,6 +41,9 @@ def structure_to_data(structure: Structure) -> Any:
         case Record():
             items = dict(zip(structure.keys, map(structure_to_data, structure.items), strict=True))
             return {"record": [_name(structure.kind), [[key, item] for key, item in items.items()]]}
+        case Parsed() if not structure.count:
+            # Left out of what a program takes and returns.
+            return {"constant": None}
         case Parsed():
             raise CaptureError(
                 f"Objects of type {structure.kind.__name__}, which need a custom parser, cannot be written to a file."

@@ -126,7 +126,7 @@ class StrategyChoice:
         return make_schedule(
             self.execution.batching,
             trains=program.trains,
-            mode=self.execution.output_mode or default,
+            mode=self.execution.outputs or default,
             period=self.execution.output_period,
             pools=Action.UPDATE in program.computations,
         )

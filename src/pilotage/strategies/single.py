@@ -55,6 +55,11 @@ class SingleDevice:
         """When the parts of the last call were done; None if only the device knows."""
         return self.executable.times
 
+    @property
+    def replicas(self) -> int:
+        """How many replicas take turns."""
+        return self._setup.replicas
+
     def attach(self, plan: OptimizerPlan | None) -> DeviceState:
         """Allocate the state; its weights are still to be loaded."""
         self.state = DeviceState(
@@ -68,6 +73,10 @@ class SingleDevice:
             optimizer_shards=self._setup.optimizer_shards,
         )
         return self.state
+
+    def share(self, other: SingleDevice) -> None:
+        """Run on the state of another program of the same model from now on."""
+        self.state = other.state
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Run the whole schedule on inputs of the host and return the outputs there."""

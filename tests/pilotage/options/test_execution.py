@@ -11,10 +11,10 @@ from pilotage.options.execution import Execution
 def test_unset_options_have_defaults():
     execution = Execution()
     assert execution.batching == Batching()
-    assert execution.output_mode is None
-    assert execution.gradient_reduction is Reduction.MEAN
+    assert execution.outputs is None
+    assert execution.reduction is Reduction.MEAN
     assert execution.nonfinite_loss is NonFiniteLoss.WARN
-    assert (execution.random_seed, execution.backend, execution.tier) == (None, None, None)
+    assert (execution.seed, execution.backend, execution.tier) == (None, None, None)
     assert not execution.broadcast_buffers
 
 
@@ -27,6 +27,6 @@ def test_a_period_is_at_least_one(period):
 def test_a_period_that_no_call_reaches_is_refused():
     batching = Batching(device_iterations=4)
     with pytest.raises(OptionError, match=r"output_period is 5.*4 device iterations.*from 1 to 4"):
-        Execution(batching=batching, output_mode=OutputMode.EVERY_N, output_period=5)
-    Execution(batching=batching, output_mode=OutputMode.EVERY_N, output_period=4)
-    Execution(batching=batching, output_mode=OutputMode.ALL, output_period=5)
+        Execution(batching=batching, outputs=OutputMode.EVERY_N, output_period=5)
+    Execution(batching=batching, outputs=OutputMode.EVERY_N, output_period=4)
+    Execution(batching=batching, outputs=OutputMode.ALL, output_period=5)

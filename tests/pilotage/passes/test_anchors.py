@@ -34,7 +34,7 @@ def executor_of(module, *anchors, accumulation=1, tier=None):
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     plan = read_optimizer(torch.optim.SGD(module.parameters(), lr=0.1), names)
     batching = Batching(gradient_accumulation=accumulation)
-    execution = Execution(anchors=anchors, batching=batching, output_mode=OutputMode.ALL, tier=tier)
+    execution = Execution(anchors=anchors, batching=batching, outputs=OutputMode.ALL, tier=tier)
     return Executor(module, execution=execution, plan=plan)
 
 

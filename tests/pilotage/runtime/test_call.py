@@ -164,7 +164,7 @@ ONE = torch.ones(2)
     ],
 )
 def test_a_different_later_call_is_refused_and_the_program_still_runs(args, kwargs, said):
-    program = pilotage.inference(Arguments())
+    program = pilotage.inference(Arguments(), shapes=1)
     expected = program(ONE).tolist()
     with pytest.raises(InputError, match=said):
         program(*args, **kwargs)
@@ -188,7 +188,7 @@ class Difference(nn.Module):
     ],
 )
 def test_later_calls_with_only_tensors_are_checked_too(args, kwargs, said):
-    program, three = pilotage.inference(Difference()), 3 * ONE
+    program, three = pilotage.inference(Difference(), shapes=1), 3 * ONE
     program(ONE, ONE)
     assert program(three, ONE).tolist() == program(y=ONE, x=three).tolist() == program(three, y=ONE).tolist() == [2, 2]
     with pytest.raises(InputError, match=said):

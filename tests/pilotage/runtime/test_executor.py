@@ -108,7 +108,7 @@ def test_destroying_twice_or_before_anything_is_harmless(pair):
 
 
 def test_after_destroy_another_kind_of_call_is_compiled(network):
-    infer = pilotage.inference(nn.Linear(4, 2))
+    infer = pilotage.inference(nn.Linear(4, 2), shapes=1)
     infer(torch.randn(3, 4))
     with pytest.raises(InputError, match=r"destroy\(\)"):
         infer(torch.randn(5, 4))

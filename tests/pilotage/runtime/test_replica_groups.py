@@ -30,7 +30,7 @@ def executor_of(module, replicas, accumulation=1, **settings):
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
     batching = Batching(replicas=replicas, gradient_accumulation=accumulation)
-    execution = Execution(batching=batching, output_mode=OutputMode.ALL, **settings)
+    execution = Execution(batching=batching, outputs=OutputMode.ALL, **settings)
     return Executor(module, execution=execution, plan=read_optimizer(optimizer, names))
 
 

@@ -21,10 +21,10 @@ def _no_simulator_in_the_environment(monkeypatch):
 def test_default_options_give_the_engines_defaults_and_poptorchs_loss_rule():
     final, every = EngineOutputMode.FINAL, EngineOutputMode.ALL
     assert execution_of(Options(), training=True) == Execution(
-        output_mode=final, loss_rule=LossRule.CALLED, attributes_once=True
+        outputs=final, loss_rule=LossRule.CALLED, attributes_once=True
     )
     assert execution_of(Options(), training=False) == Execution(
-        output_mode=every, loss_rule=LossRule.CALLED, attributes_once=True
+        outputs=every, loss_rule=LossRule.CALLED, attributes_once=True
     )
 
 
@@ -46,25 +46,25 @@ def test_the_loops_of_a_call_are_carried_over():
 )
 @pytest.mark.parametrize("training", [True, False])
 def test_a_chosen_output_mode_is_carried_over(mode, engine_mode, training):
-    assert execution_of(Options().outputMode(mode), training=training).output_mode is engine_mode
+    assert execution_of(Options().outputMode(mode), training=training).outputs is engine_mode
 
 
 def test_the_period_of_the_output_is_carried_over():
     execution = execution_of(Options().deviceIterations(3).outputMode(OutputMode.EveryN, 3), training=True)
-    assert (execution.output_mode, execution.output_period) == (EngineOutputMode.EVERY_N, 3)
+    assert (execution.outputs, execution.output_period) == (EngineOutputMode.EVERY_N, 3)
 
 
 def test_the_reduction_of_gradients_is_carried_over():
     options = Options()
     options.Training.accumulationAndReplicationReductionType(ReductionType.Sum)
-    assert execution_of(options, training=True).gradient_reduction is Reduction.SUM
+    assert execution_of(options, training=True).reduction is Reduction.SUM
     options.Training.set(accumulation_and_replication_reduction_type=ReductionType.NoReduction)
     with pytest.raises(OptionError, match="NoReduction"):
         execution_of(options, training=True)
 
 
 def test_the_seed_is_carried_over():
-    assert execution_of(Options().randomSeed(0), training=True).random_seed == 0
+    assert execution_of(Options().randomSeed(0), training=True).seed == 0
 
 
 @pytest.mark.parametrize("broadcast", [True, False])

@@ -13,7 +13,7 @@ __all__ = ["random_state", "set_random_state"]
 def random_state(executor: Executor) -> list[int]:
     """The seed, then the bytes of each replica's stream."""
     states = executor.random_streams.states
-    seed = executor.execution.random_seed
+    seed = executor.execution.seed
     first = torch.initial_seed() if seed is None else seed
     return [first, *(int(byte) for state in states for byte in state)]
 

@@ -59,11 +59,11 @@ def execution_of(options: Options, *, training: bool) -> Execution:
     popart = own._Popart.settings
     return Execution(
         batching=batching_of(own),
-        output_mode=_OUTPUT_MODES[OutputMode(own.output_mode)],
+        outputs=_OUTPUT_MODES[OutputMode(own.output_mode)],
         output_period=own.output_return_period,
-        gradient_reduction=_reduction_of(own),
+        reduction=_reduction_of(own),
         pooling=_POOLINGS[own.Training.meanAccumulationAndReplicationReductionStrategy],
-        random_seed=own.random_seed if own.exists("random_seed") else None,
+        seed=own.random_seed if own.exists("random_seed") else None,
         instance=own.Distributed.processId,
         attributes_once=True,
         backend=_backend_of(own),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pilotage.errors import OptionError
+from pilotage.optim.own_step.rule import OwnStepRule
 from pilotage.optim.rule import Group, OptimizerPlan
 from pilotage.optim.sgd import SgdRule
 from pilotage.program.layout import Counter, Slot
@@ -28,10 +29,14 @@ def to_torch(
     found: dict[Tensor, dict[str, Any]] = {}
     for group in plan.groups:
         for name in group.parameters:
-            kept = {slot: state.slots[Slot(slot, name)] for slot in group.rule.slots if Slot(slot, name) in state.slots}
+            kept: dict[str, Any] = {
+                slot: state.slots[Slot(slot, name)] for slot in group.rule.slots if Slot(slot, name) in state.slots
+            }
             if not kept or name in unused:
                 continue
-            if not _counts_no_steps(group):
+            if isinstance(group.rule, OwnStepRule):
+                kept = {slot: group.rule.as_torch_keeps(slot, parameters[name], kept[slot]) for slot in kept}
+            elif not _counts_no_steps(group):
                 kept["step"] = torch.tensor(float(state.updates))
             found[parameters[name]] = kept
     return found
@@ -74,12 +79,13 @@ def from_torch(
     return OptimizerState(slots=slots, updates=steps.pop() if steps else updates, loss_scale=loss_scale)
 
 
-def _tensor(given: Tensor | None, group: Group, slot: str, parameter: Tensor) -> Tensor:
+def _tensor(given: Any, group: Group, slot: str, parameter: Tensor) -> Tensor:
     if given is None:
         # Only its form is needed: its newer values may be on the device.
         with torch.no_grad(), DisableTorchFunctionSubclass():
             given = group.rule.initial(slot, parameter.detach())
-    return given.detach().to("cpu", copy=True)
+    tensor = given if isinstance(given, Tensor) else torch.tensor(float(given), dtype=torch.float64)
+    return tensor.detach().to("cpu", copy=True)
 
 
 def _counts_no_steps(group: Group) -> bool:
@@ -88,6 +94,9 @@ def _counts_no_steps(group: Group) -> bool:
 
 def _steps(group: Group, entries: Mapping[str, Any], updates: float) -> float:
     """How many updates a parameter has seen."""
+    if isinstance(group.rule, OwnStepRule):
+        # It counts in its own state.
+        return max(1.0, updates) if entries else 0.0
     if not _counts_no_steps(group):
         return float(entries.get("step", 0.0))
     if not group.values["dampening"]:

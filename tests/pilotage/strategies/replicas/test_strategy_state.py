@@ -41,10 +41,10 @@ def executor_on(device, cards, *, module=None, accumulation=1, plan=None, dtype=
     optimizer = read_optimizer(torch.optim.Adam(module.parameters(), lr=0.05, eps=1e-4), names)
     execution = Execution(
         batching=Batching(replicas=4, gradient_accumulation=accumulation),
-        output_mode=OutputMode.ALL,
+        outputs=OutputMode.ALL,
         backend=torch.device(device).type,
         cards=(device,) * cards,
-        random_seed=6,
+        seed=6,
         **{"tier": Tier.GRAPH, **settings},
     )
     return Executor(module, execution=execution, plan=replace(optimizer, **(plan or {})))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import dataclasses
 import inspect
 import pickle
+import pydoc
 import subprocess
 import sys
-from typing import get_type_hints
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 import pilotage
-from pilotage.door import Options, WithLoss, execution
+from pilotage.door import WithLoss
 from pilotage.errors import LossError, LostModelError, OptionError
-from pilotage.options.choices import NonFiniteLoss, OutputMode, Reduction, Tier
+from pilotage.options.batching import Batching
+from pilotage.options.choices import Recomputation
+from pilotage.options.execution import Execution
 
 
 @pytest.fixture(autouse=True)
@@ -139,32 +144,7 @@ def test_inference_runs_forward(assert_equal):
     assert_equal(pilotage.inference(module)(batch), module(batch).detach())
 
 
-def test_strings_and_enums_are_equivalent():
-    assert execution(outputs="sum", reduction="sum", tier="eager", nonfinite_loss="raise") == execution(
-        outputs=OutputMode.SUM, reduction=Reduction.SUM, tier=Tier.EAGER, nonfinite_loss=NonFiniteLoss.RAISE
-    )
-
-
-@pytest.mark.parametrize(
-    ("option", "choices"),
-    [
-        ("outputs", "'all', 'every_n', 'final', 'sum'"),
-        ("reduction", "'mean', 'sum'"),
-        ("tier", "'eager', 'graph'"),
-        ("nonfinite_loss", "'warn', 'raise', 'ignore'"),
-    ],
-)
-def test_an_invalid_string_is_refused_with_the_valid_ones(option, choices):
-    with pytest.raises(OptionError, match=f"{option} is 'nonsense'. Choose one of: {choices}"):
-        pilotage.inference(nn.Linear(2, 2), **{option: "nonsense"})
-
-
-def test_an_unknown_option_is_refused():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
-        pilotage.inference(nn.Linear(2, 2), nonsense=1)
-
-
-@pytest.mark.parametrize("option", ["device_iterations", "gradient_accumulation", "replicas"])
+@pytest.mark.parametrize("option", ["device_iterations", "replicas"])
 def test_a_wrong_count_is_refused_when_the_model_is_wrapped(option):
     with pytest.raises(OptionError, match=f"{option} is 0"):
         pilotage.inference(nn.Linear(2, 2), **{option: 0})
@@ -254,10 +234,36 @@ def test_values_before_a_kept_one_are_recomputed_in_backward():
     assert counts == [2, 4]
 
 
-def test_every_option_is_typed_where_it_is_passed_and_has_a_default():
-    parameters = inspect.signature(execution, eval_str=True).parameters
-    assert {name: each.annotation for name, each in parameters.items()} == get_type_hints(Options)
-    assert all(each.default is not inspect.Parameter.empty for each in parameters.values())
+LEFT_OUT = {"batching", "instance", "instances", "loss_rule"}
+"""Fields of the options that no argument sets: what a job's environment or a drop-in decides."""
+
+
+def test_every_option_is_an_argument_with_the_name_and_the_default_of_the_options():
+    fields = {each.name: each for kind in (Execution, Batching) for each in dataclasses.fields(kind)}
+    arguments = inspect.signature(pilotage.training).parameters
+    assert fields.keys() - LEFT_OUT < arguments.keys()
+    for name in fields.keys() - LEFT_OUT - {"check", "locations"}:
+        assert arguments[name].default == fields[name].default, name
+        assert arguments[name].annotation != "Any"
+
+
+def test_inference_takes_what_has_a_meaning_without_training():
+    training, inference = (inspect.signature(each).parameters for each in (pilotage.training, pilotage.inference))
+    assert inference.keys() < training.keys()
+    only_in_training = {
+        *("optimizer", "loss", "clip_grad_norm", "clip_grad_value", "gradient_accumulation", "reduction", "pooling"),
+        *("nonfinite_loss", "recomputation", "locations"),
+    }
+    assert training.keys() - inference.keys() == only_in_training
+    for name in inference:
+        assert inference[name].default == training[name].default
+
+
+def test_help_shows_every_option_with_its_type():
+    text = pydoc.render_doc(pilotage.training, renderer=pydoc.plaintext)
+    for name in inspect.signature(pilotage.training).parameters:
+        assert f"{name}: " in text
+    assert "recomputation: 'str | Recomputation'" in text
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -274,5 +280,42 @@ def test_an_unknown_option_is_answered_with_the_one_that_was_probably_meant():
     model = nn.Linear(2, 2)
     with pytest.raises(TypeError, match=r"argument 'device_iteration'\. Did you mean device_iterations\?"):
         pilotage.inference(model, device_iteration=2)
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'bananas'\. The options are: device_iterations,"):
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'bananas'\. The arguments are: module, optimizer"
+    ):
         pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), bananas=2)
+
+
+def test_recomputation_and_locations_reach_the_program():
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    step = pilotage.training(model, optimizer, loss=nn.MSELoss(), recomputation="none", locations={"optimizer": 1})
+    step(torch.ones(2, 2), torch.ones(2, 2))
+    assert step._executor.execution.recomputation is Recomputation.NONE
+    assert step._executor.execution.locations == pilotage.Locations(optimizer=1)
+
+
+SOURCES = Path(pilotage.__file__).parent
+APART = ("cli", "porting", "proof", "monitoring")
+"""Parts that know the drop-ins by name, beside this door."""
+RULE_OF_THE_DROP_IN = "capture/loss/called.py"
+
+
+def texts_of(path: Path) -> list[str]:
+    """The strings of a module that are not docstrings."""
+    tree = ast.parse(path.read_text())
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [node.value for node in constants if id(node) not in alone]
+
+
+def test_no_message_at_this_door_mentions_a_drop_in():
+    found = [
+        (str(path.relative_to(SOURCES)), text)
+        for path in SOURCES.rglob("*.py")
+        if path.relative_to(SOURCES).parts[0] not in APART
+        for text in texts_of(path)
+        if "poptorch" in text.lower() and "poptorch::" not in text and text != "POPTORCH_"
+    ]
+    assert {place for place, _ in found} == {RULE_OF_THE_DROP_IN, "options/environment.py"}
+    assert all("ipuHardwareIsAvailable" in text for place, text in found if place == "options/environment.py")

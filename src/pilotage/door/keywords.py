@@ -1,0 +1,31 @@
+"""Answers a misspelt keyword argument with the one that was probably meant."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from pilotage.options.suggestions import did_you_mean
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def suggesting(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """The same function, which refuses an unknown keyword argument with the closest known one and a list of all."""
+    parameters = inspect.signature(function).parameters
+    known = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY]
+
+    @functools.wraps(function)
+    def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        for name in kwargs:
+            if name not in parameters:
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}.{did_you_mean(name, known)} "
+                    f"The arguments are: {', '.join(known)}."
+                )
+        return function(*args, **kwargs)
+
+    return checked

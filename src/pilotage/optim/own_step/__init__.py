@@ -1,0 +1,1 @@
+"""Optimizers without a rule of ours: their own step() is captured."""

@@ -1,0 +1,1 @@
+"""Calls of several shapes: one program for each, on the same weights."""
