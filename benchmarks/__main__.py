@@ -12,6 +12,7 @@ from pilotage.devices.registry import backends, choose
 BENCHMARKS = (
     "tutorial",
     "call_overhead",
+    "habits",
     "monitoring",
     "watching",
     "busy_machine",

@@ -1,0 +1,23 @@
+"""AdamW with weight decay for some parameters only."""
+
+import torch
+from torch import nn
+
+import pilotage
+
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randint(0, 3, (64,)))
+loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+decayed = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+others = [parameter for parameter in model.parameters() if parameter.dim() == 1]
+optimizer = torch.optim.AdamW(
+    [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=0.01
+)
+criterion = nn.CrossEntropyLoss()
+step = pilotage.training(model, optimizer, loss=criterion)
+
+for epoch in range(2):
+    for inputs, labels in loader:
+        _, loss = step(inputs, labels)
+    print(f"epoch {epoch}: {loss.item():.4f}")

@@ -1,0 +1,20 @@
+"""An exponential average of the weights."""
+
+import torch
+from torch import nn
+
+import pilotage
+
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randint(0, 3, (64,)))
+loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+criterion = nn.CrossEntropyLoss()
+step = pilotage.training(model, optimizer, loss=criterion)
+average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+
+for _epoch in range(2):
+    for inputs, labels in loader:
+        _, loss = step(inputs, labels)
+        average.update_parameters(model)

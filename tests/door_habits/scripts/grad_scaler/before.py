@@ -1,0 +1,21 @@
+"""A GradScaler, which float32 and bfloat16 do not need."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randint(0, 3, (64,)))
+loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+criterion = nn.CrossEntropyLoss()
+scaler = torch.amp.GradScaler("cpu", enabled=False)
+
+for epoch in range(2):
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), labels)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    print(f"epoch {epoch}: {loss.item():.4f}")

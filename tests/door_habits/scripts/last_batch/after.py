@@ -1,0 +1,19 @@
+"""A number of samples that the batch size does not divide."""
+
+import torch
+from torch import nn
+
+import pilotage
+
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(70, 8), torch.randint(0, 3, (70,)))
+loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+criterion = nn.CrossEntropyLoss()
+step = pilotage.training(model, optimizer, loss=criterion)
+
+for epoch in range(2):
+    for inputs, labels in loader:
+        _, loss = step(inputs, labels)
+    print(f"epoch {epoch}: {loss.item():.4f}")

@@ -1,0 +1,23 @@
+"""Stochastic weight averaging, with fresh statistics at the end."""
+
+import torch
+from torch import nn
+
+import pilotage
+
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randint(0, 3, (64,)))
+loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+criterion = nn.CrossEntropyLoss()
+step = pilotage.training(model, optimizer, loss=criterion)
+average = torch.optim.swa_utils.AveragedModel(model)
+scheduler = torch.optim.swa_utils.SWALR(optimizer, swa_lr=0.05, anneal_epochs=1)
+
+for _epoch in range(3):
+    for inputs, labels in loader:
+        _, loss = step(inputs, labels)
+    average.update_parameters(model)
+    scheduler.step()
+torch.optim.swa_utils.update_bn(loader, average)
