@@ -50,7 +50,7 @@ def traced(subject: Subject, model: DeviceModel) -> Traced:
     """Capture a program for a kind of device and read it."""
     program = captured_for(subject, model.kind)
     execution, trains = subject.execution, subject.plan is not None
-    mode = execution.output_mode or (OutputMode.FINAL if trains else OutputMode.ALL)
+    mode = execution.outputs or (OutputMode.FINAL if trains else OutputMode.ALL)
     schedule = make_schedule(execution.batching, trains=trains, mode=mode, period=execution.output_period)
     return Traced(
         name=subject.name,

@@ -296,7 +296,7 @@ def test_recomputation_and_locations_reach_the_program():
 
 
 SOURCES = Path(pilotage.__file__).parent
-APART = ("cli", "porting", "proof", "monitoring")
+APART = ("cli", "porting", "prediction", "profiling", "proof", "reports", "monitoring")
 """Parts that know the drop-ins by name, beside this door."""
 RULE_OF_THE_DROP_IN = "capture/loss/called.py"
 
