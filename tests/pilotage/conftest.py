@@ -255,6 +255,9 @@ class KeyPress:
         self.was_sent = self.was_felt = False
 
     def __enter__(self) -> KeyPress:
+        # Python 3.12 and 3.13 report instructions only if a traced frame asks for them before tracing begins.
+        frame = sys._getframe()
+        frame.f_trace, frame.f_trace_opcodes = self._ignore, True
         sys.settrace(self._enter)
         return self
 
@@ -267,8 +270,12 @@ class KeyPress:
         name = frame.f_code.co_filename
         if "/tests/" in name or not any(place in name for place in self._places):
             return None
-        frame.f_trace_opcodes = True
+        frame.f_trace, frame.f_trace_opcodes = self._follow, True
         return self._follow
+
+    @staticmethod
+    def _ignore(frame: FrameType, event: str, argument: Any) -> None:
+        """Follow nothing."""
 
     def _follow(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode" and not self.was_sent:
