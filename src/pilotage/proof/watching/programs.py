@@ -21,7 +21,7 @@ from pilotage.proof.watching.optimizers import OptimizerWatch
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting import ForwardRecord, SplitCheck
-from pilotage.proof.watching.watch import Watch
+from pilotage.proof.watching.watch import Watch, mean_loss
 
 __all__ = ["ProgramWatch"]
 
@@ -113,7 +113,7 @@ class ProgramWatch:
         return compile_for
 
     def _finish_unseen(self, own: _Call, call: Any, outputs: Any) -> None:
-        losses = [each.detach().float().mean() for each in outputs if each.is_floating_point() and each.dim() <= 1]
+        losses = [mean_loss(each) for each in outputs if each.is_floating_point() and each.dim() <= 1]
         updates = own.executor.session.schedule.updates
         for _ in range(updates):
             self._watch.pending.losses = losses[-1:]
@@ -220,7 +220,7 @@ class ProgramWatch:
             original(tensor, name)
             own = self._call
             if own is not None and name == _HIDDEN and type(tensor) is Tensor and own.executor.is_compiled:
-                self._watch.pending.losses.append(tensor.detach().float().mean())
+                self._watch.pending.losses.append(mean_loss(tensor))
 
         return label
 

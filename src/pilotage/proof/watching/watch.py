@@ -12,7 +12,7 @@ from typing import Any
 from pilotage.proof.watching.record import RecordFile
 from pilotage.proof.watching.settings import WatchSettings
 
-__all__ = ["EnoughSteps", "Pending", "Watch"]
+__all__ = ["EnoughSteps", "Pending", "Watch", "mean_loss"]
 
 EXTRA_UPDATES = 20
 """How many more updates a script may make on its way to its own end."""
@@ -221,6 +221,12 @@ class Watch:
         self._steps = []
 
 
+def mean_loss(loss: Any) -> Any:
+    """The mean of a loss, as a tensor where it is; half-precision types are averaged in float32."""
+    loss = loss.detach()
+    return (loss.float() if loss.dtype.itemsize < 4 else loss).mean()
+
+
 def _numbers(losses: list[Any]) -> list[float]:
     """Losses as numbers: tensors of one element, fetched together, since each of them costs an operation or two."""
     if len(losses) > 1 and all(hasattr(loss, "dim") and not loss.dim() for loss in losses):
@@ -228,7 +234,7 @@ def _numbers(losses: list[Any]) -> list[float]:
 
         if len({(loss.device, loss.dtype) for loss in losses}) == 1:
             return [float(value) for value in torch.stack(losses).tolist()]
-    return [float(loss.float().mean()) if hasattr(loss, "float") else float(loss) for loss in losses]
+    return [float(mean_loss(loss)) if hasattr(loss, "detach") else float(loss) for loss in losses]
 
 
 def _samples_of(batches: list[Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import torch
 
 from pilotage.proof.records import read_run
 from pilotage.proof.watching.settings import WatchSettings
-from pilotage.proof.watching.watch import EXTRA_UPDATES, EnoughSteps, Watch
+from pilotage.proof.watching.watch import EXTRA_UPDATES, EnoughSteps, Watch, mean_loss
 
 
 @pytest.fixture
@@ -71,3 +71,17 @@ def test_settings_survive_their_way_through_the_environment():
     settings = WatchSettings(folder="/somewhere", steps=7, seed=3, batch_factor=2, gradient_factor=4.0, noise=1e-7)
     assert WatchSettings.from_text(settings.as_text()) == settings
     assert json.loads(settings.as_text())["steps"] == 7
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_losses_in_float64_keep_all_their_digits(watch, tmp_path, shape):
+    losses = [0.6769419879807054 + number for number in range(12)]
+    for number, loss in enumerate(losses):
+        watch.pending.losses.append(torch.full(shape if number < 3 else (), loss, dtype=torch.float64))
+        watch.close(line="train.py:3", mode="eager", rates=[0.1])
+    assert [each.losses[0] for each in read_run(tmp_path).first.updates] == losses
+
+
+def test_a_loss_in_float16_is_averaged_in_float32():
+    loss = mean_loss(torch.full((4096,), 60000.0, dtype=torch.float16))
+    assert (loss.dtype, float(loss)) == (torch.float32, pytest.approx(60000.0, rel=1e-3))
