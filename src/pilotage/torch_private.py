@@ -217,7 +217,9 @@ with _checked():
     FOREACH_ZERO = torch.ops.aten._foreach_zero.default
     FOREACH_ZERO_ = torch.ops.aten._foreach_zero_.default
     LOCAL_SCALAR = torch.ops.aten._local_scalar_dense.default
-    TO_COPY = torch.ops.aten._to_copy.default
+    EFFICIENT_ATTENTION = torch.ops.aten._scaled_dot_product_efficient_attention
+    FLASH_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention
+    MODULE_APPLY = torch.nn.Module._apply
     TO_COPY = torch.ops.aten._to_copy.default
     UNSAFE_VIEW = torch.ops.aten._unsafe_view.default
 

@@ -20,11 +20,13 @@ LOOKUPS = {"getattr", "hasattr", "setattr", "delattr", "attrgetter", "methodcall
 NOT_OF_TORCH = {
     "_actions": "argparse's parser",
     "_at_fork_reinit": "a lock of threading",
+    "_choices_actions": "argparse's commands",
     "_fields": "a named tuple",
     "_inheriting": "a process of multiprocessing",
     "_is_owned": "a lock of threading",
+    "_prepare_inputs": "the Trainer of transformers, made to be overridden",
 }
-"""Private attributes of objects of the standard library."""
+"""Private attributes of objects of the standard library and of transformers."""
 
 
 def is_private(name: str) -> bool:

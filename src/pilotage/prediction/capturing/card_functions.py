@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from pilotage.prediction.replacing import replaced
+from pilotage.torch_private import EFFICIENT_ATTENTION, FLASH_ATTENTION
 
 __all__ = ["as_on_a_card"]
 
@@ -67,14 +68,11 @@ def _attention(
         return None
     if enable_gqa:
         key, value = (_repeated(each, query.shape[1] // each.shape[1]) for each in (key, value))
-    operations = torch.ops.aten
     if query.dtype in _HALF and attn_mask is None and query.shape[-1] <= 256:
-        flash = operations._scaled_dot_product_flash_attention
-        result: Tensor = flash(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+        result: Tensor = FLASH_ATTENTION(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
         return result
-    efficient = operations._scaled_dot_product_efficient_attention
     bias = None if attn_mask is None else _bias(attn_mask, query, key)
-    found: Tensor | None = efficient(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
+    found: Tensor | None = EFFICIENT_ATTENTION(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
     return found
 
 

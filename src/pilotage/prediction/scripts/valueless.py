@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.prediction.replacing import replaced
-from pilotage.torch_private import LOCAL_SCALAR, FakeTensor, FakeTensorMode, TorchDispatchMode
+from pilotage.torch_private import LOCAL_SCALAR, MODULE_APPLY, FakeTensor, FakeTensorMode, TorchDispatchMode
 
 __all__ = ["Valueless", "fake_mode"]
 
@@ -48,7 +48,7 @@ class Valueless(TorchDispatchMode):
 
     def __enter__(self) -> Self:
         """Begin."""
-        self._patch.enter_context(replaced(nn.Module, "_apply", self._apply(nn.Module._apply)))
+        self._patch.enter_context(replaced(nn.Module, "_apply", self._apply(MODULE_APPLY)))
         self._patch.enter_context(replaced(FakeTensor, "__deepcopy__", _copied))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
