@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True)
 def one_thread():
-    """Other programs share the cores, and sums are repeatable in one thread."""
+    """Other programs share the cores, and sums are repeatable in one thread; each test begins with one."""
     # Collecting tests that need no torch takes a tenth of the time without it.
     import torch
 
