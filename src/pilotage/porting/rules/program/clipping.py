@@ -53,6 +53,12 @@ def _reason_against(
     porting: Porting, step: TrainingStep, clip: TrainingCall, made: tuple[Origin, ...]
 ) -> tuple[str, str] | None:
     name = ast.unparse(clip.call.func).rpartition(".")[2]
+    if porting.target is Target.PILOTAGE:
+        option = name.removesuffix("_")
+        return (
+            "The port does not carry the clipping over to pilotage.training.",
+            f"Leave out this line, port, and give pilotage.training {option}=... by hand.",
+        )
     if name == "clip_grad_value_":
         return "Gradients cannot be clipped by value in a program.", "Clip by norm, with clip_grad_norm_."
     kind = next((each.value for each in clip.call.keywords if each.arg == "norm_type"), None)
@@ -63,8 +69,6 @@ def _reason_against(
     names = assigned(statement)
     if names and any(name in step.source.text.replace(step.source.segment(statement), "") for name in names):
         return "The norm of the gradients is used, and a program does not return it.", "Leave out what uses it."
-    if porting.target is Target.PILOTAGE:
-        return "pilotage.training does not clip gradients.", "Port to poptorch: its optimizers take max_grad_norm."
     for origin in made:
         if (torch_name(porting.project, origin) or "").endswith("RMSprop"):
             return "poptorch's RMSprop does not clip gradients.", "Use SGD, Adam or AdamW, or leave out the clipping."
