@@ -25,13 +25,13 @@ POPTORCH = {
     "POPTORCH_LOG_LEVEL": "Lowest level of PopTorch's log lines to show, by default WARN.",
     "POPTORCH_LOG_DEST": "Where lines of the logger `poptorch::backend` go: stdout, stderr (the default) or a file.",
     "POPART_LOG_LEVEL": "Lowest level of the engine's log lines to show.",
-    "POPTORCH_IPU_MODEL": "1 runs on the CPU.",
-    "POPTORCH_SMALL_IPU_MODEL": "1 runs on the CPU.",
-    "POPTORCH_IPU_MODEL_VERSION": "ipu1, ipu2 or ipu21. Checked, but has no effect.",
+    "POPTORCH_IPU_MODEL": "1 runs on the CPU, and prints the prediction for an IPU.",
+    "POPTORCH_SMALL_IPU_MODEL": "The same for 4 tiles.",
+    "POPTORCH_IPU_MODEL_VERSION": "The IPU that is predicted: ipu1, ipu2 (the default) or ipu21.",
     "POPTORCH_EXPORT_PROTO_FILE": "File for the captured program, as JSON.",
     "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "1 writes an archive with the constant tensors instead.",
     "POPTORCH_MAX_GRAPH_LEN": "Most characters of a graph in the log at level TRACE.",
-    "POPLAR_ENGINE_OPTIONS": "Options of Poplar's engine as JSON. Only those about autoReport have an effect.",
+    "POPLAR_ENGINE_OPTIONS": "JSON for Poplar's engine: autoReport and debug.allowOutOfMemory have an effect.",
     "PVTI_OPTIONS": '`{"enable": "true"}` writes tracepoints to a JSON file for Perfetto and chrome://tracing.',
 }
 GAUDI = {

@@ -87,6 +87,16 @@ if TYPE_CHECKING:
     from pilotage.options.suggestions import did_you_mean as did_you_mean
     from pilotage.passes.anchors import tensor_names as tensor_names
     from pilotage.passes.anchors import unknown_name as unknown_name
+    from pilotage.prediction.devices import DeviceModel as DeviceModel
+    from pilotage.prediction.devices import device_model as device_model
+    from pilotage.prediction.devices import with_tiles as with_tiles
+    from pilotage.prediction.document import Report as Report
+    from pilotage.prediction.document import write_report as write_report
+    from pilotage.prediction.report import page_of as page_of
+    from pilotage.prediction.running_programs import predict_program as predict_program
+    from pilotage.prediction.screen import lines_of as lines_of
+    from pilotage.prediction.screen import show as show
+    from pilotage.prediction.trace.modules import naming_modules as naming_modules
     from pilotage.program.graphs import labels as labels
     from pilotage.program.graphs import source_lines as source_lines
     from pilotage.program.graphs.forward_marks import keep_for_backward as keep_for_backward
@@ -220,6 +230,13 @@ _NAMES = {
     "pilotage.logs": "log_event logger",
     "pilotage.missing_torch": "torch_needed_by",
     "pilotage.progress": "progress_bar",
+    # Predictions
+    "pilotage.prediction.devices": "DeviceModel device_model with_tiles",
+    "pilotage.prediction.document": "Report write_report",
+    "pilotage.prediction.report": "page_of",
+    "pilotage.prediction.running_programs": "predict_program",
+    "pilotage.prediction.screen": "lines_of show",
+    "pilotage.prediction.trace.modules": "naming_modules",
     # Private names of torch
     "pilotage.torch_private": "AnyBatchNorm CUDA_LAZY_INIT DeviceContext DisableTorchFunctionSubclass "
     "DynamicOutputShapeException InductorWrapper LOCAL_SCALAR OPTIMIZER_WAS_CALLED TorchDispatchMode aot_autograd "

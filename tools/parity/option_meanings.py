@@ -44,7 +44,8 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "operations by the names of the graph.",
             "anchorMode": "The old name of outputMode.",
             "defaultOutputMode": "True until a mode is chosen.",
-            "useIpuModel": "True runs on the CPU backend.",
+            "useIpuModel": "True runs on the CPU backend, and prints the prediction for an IPU after the first run; a "
+            "program that does not fit raises Poplar's error, unless debug.allowOutOfMemory is set.",
             "connectionType": "Never forbids running.",
             "useOfflineIpuTarget": "Forbids running, like connectionType(Never).",
             "setExecutionStrategy": "Stages, phases and IPUs are checked. Under poprun --ipus-per-replica each stage "
@@ -79,7 +80,7 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "modelName": "Names the model in the log and the directory of its profile.",
             "disableModuleNamescope": "Leaves submodules out of the names of operations.",
             "enableProfiling": "Writes a trace of the first run to <dir>/<model name>/profile.pop, as JSON for "
-            "Perfetto and chrome://tracing.",
+            "Perfetto and chrome://tracing, and beside it report.html: the program predicted on an IPU.",
             "TensorLocations.setActivationLocation": "Off the chip, activations are kept on the host until backward "
             "needs them; on cards, in the graph tier.",
             "TensorLocations.setOptimizerLocation": "Off the chip, the optimizer state is on the card only during the "

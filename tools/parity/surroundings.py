@@ -15,10 +15,10 @@ TABLES = (
             differs={
                 "POPTORCH_LOG_DEST": "for the logger `poptorch::backend`; lines of the engine go to standard error, "
                 "or wherever the application sends the logger `pilotage`",
-                "POPTORCH_IPU_MODEL": "runs on the CPU backend",
-                "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend",
-                "POPLAR_ENGINE_OPTIONS": "only the autoReport options have an effect",
-                "POPTORCH_IPU_MODEL_VERSION": "checked; the CPU backend computes the same for ipu1, ipu2 and ipu21",
+                "POPTORCH_IPU_MODEL": "runs on the CPU backend, and prints the prediction for an IPU",
+                "POPTORCH_SMALL_IPU_MODEL": "runs on the CPU backend, and prints the prediction for 4 tiles",
+                "POPLAR_ENGINE_OPTIONS": "only the autoReport options and debug.allowOutOfMemory have an effect",
+                "POPTORCH_IPU_MODEL_VERSION": "chooses the IPU that is predicted; results are the same for all",
                 "POPTORCH_EXPORT_PROTO_FILE": "the captured program as JSON instead of a protocol buffer",
                 "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "an archive of the program and its constant tensors",
                 "PVTI_OPTIONS": "tracepoints go to <directory>/<fileName>_<process>.json, for Perfetto and "
@@ -57,8 +57,7 @@ TABLES = (
                 "processes compile": "a lock named after the fingerprint of the program; nothing is logged, because "
                 "compiling does not block the run",
                 "`<dir>/<model name>/profile.pop` after `enableProfiling`": "a trace of the first run in JSON, for "
-                "Perfetto "
-                "and chrome://tracing",
+                "Perfetto and chrome://tracing; report.html and report.json beside it predict the program on an IPU",
             },
         ),
     ),

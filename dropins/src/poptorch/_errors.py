@@ -22,6 +22,7 @@ from poptorch.poptorch_core import Error
 __all__ = [
     "SHORT_TRACEBACKS",
     "DynamicShapeError",
+    "allocation_error",
     "createPoptorchError",
     "require",
     "translated",
@@ -43,6 +44,12 @@ _ASSERTED = (BatchDimensionError, UnexpectedArgumentError)
 def createPoptorchError(msg: str) -> Error:
     """An error of the Python layer, for the caller to raise."""
     return Error(f"'{_OWN_TYPE}': {msg}", type=_OWN_TYPE, message=msg)
+
+
+def allocation_error(msg: str) -> Error:
+    """Poplar's error about a program that does not fit the memory of its tiles, for the caller to raise."""
+    kind = "poplar_graph_memory_allocation_error"
+    return Error(f"'{kind}': {msg}", type=kind, message=msg)
 
 
 def require(condition: object, message: str) -> None:

@@ -50,6 +50,7 @@ from poptorch._executor.weight_copies import WeightCopies, implicit_copy
 from poptorch._logging import limited_repeats, logger
 from poptorch._observation.anchors import Anchors
 from poptorch._observation.exported_program import show_program
+from poptorch._observation.ipu_model import ipu_model_of
 from poptorch._observation.observing import Observing
 from poptorch._observation.performance import PerformanceCounters
 from poptorch._observation.profile import profile_of
@@ -113,6 +114,8 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
         self._caller: int | None = None
         """The thread of the last call."""
         self._profile = profile_of(self._options, training=training)
+        self._ipu_model = ipu_model_of(self._options, type(model).__name__, training=training)
+        """Predicts the program on an IPU, if the options ask for that."""
         self._channel = Channel("poptorch.trainingModel" if training else "poptorch.inferenceModel")
         execution = execution_of(options, training=training)
         self._anchors = Anchors(self._options, execution)
@@ -158,6 +161,8 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
                 start = time.perf_counter()
                 outputs = self._run_eagerly(call) if self._runs_eagerly else self.engine.run(call)
                 self._performance.last_call = start, time.perf_counter()
+            if self._ipu_model is not None:
+                self._ipu_model.after_run(self.engine, call)
             if self._anchors.are_taken:
                 outputs = self._anchors.take(outputs, self.engine)
             return unflatten(self.engine.output_structure, map(as_output, outputs))
@@ -354,6 +359,8 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
                 self._loss_advice.on(self.engine.captured)
                 warn_of_host_outputs(self.engine.program)
                 show_program(self.engine.program)
+                if self._ipu_model is not None:
+                    self._ipu_model.examine(self.engine, call)
             self._settle()
             assert self._capture is not None
             self._capture.host_seed.apply()
@@ -381,6 +388,8 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
             stack.enter_context(limited_repeats(options.max_repeat_logs))
             self._capture = stack.enter_context(capturing(self.engine.module, options, training=self.trains))
             self.engine.around_forward = self._capture.repeating
+            if self._ipu_model is not None:
+                stack.enter_context(self._ipu_model.noting_modules(self.engine))
             if self._bar is not None:
                 stack.callback(self._bar.close)
             try:

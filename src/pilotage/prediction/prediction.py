@@ -22,9 +22,10 @@ from pilotage.prediction.timing.costs import costs_of
 from pilotage.prediction.timing.pipeline import StageSeconds, pipeline_schedule
 from pilotage.prediction.trace.graphs import traced_steps
 from pilotage.prediction.trace.operations import Category, Phase, TracedTensor
+from pilotage.program.program import Program
 from pilotage.program.schedule import make_schedule
 
-__all__ = ["Prediction", "Traced", "predicted", "traced"]
+__all__ = ["Prediction", "Traced", "predicted", "traced", "traced_program"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +46,20 @@ class Traced:
     eager: bool = False
     """Whether it runs operation by operation, each started by Python."""
 
+    parameters: int = 0
+    """How many numbers are trained, if there is no module to ask."""
+
+    types: tuple[str, ...] = ()
+    """Of which types they are."""
+
 
 def traced(subject: Subject, model: DeviceModel) -> Traced:
     """Capture a program for a kind of device and read it."""
-    program = captured_for(subject, model.kind)
+    return traced_program(subject, captured_for(subject, model.kind))
+
+
+def traced_program(subject: Subject, program: Program) -> Traced:
+    """Read a program that was captured from a subject."""
     execution, trains = subject.execution, subject.plan is not None
     mode = execution.outputs or (OutputMode.FINAL if trains else OutputMode.ALL)
     schedule = make_schedule(execution.batching, trains=trains, mode=mode, period=execution.output_period)

@@ -15,9 +15,9 @@ from pilotage.prediction.changes.pricing import priced_changes
 from pilotage.prediction.describing.device import described
 from pilotage.prediction.devices.model import DeviceModel, Kind
 from pilotage.prediction.document import Change, Device, ProgramSummary, Report
-from pilotage.prediction.prediction import Prediction, Traced, predicted, traced
+from pilotage.prediction.prediction import Prediction, Traced, predicted, traced, traced_program
 from pilotage.prediction.subject import Subject
-from pilotage.prediction.trace.operations import Category
+from pilotage.program.program import Program
 from pilotage.torch_private import FakeTensorMode
 from pilotage.version import VERSION
 
@@ -31,18 +31,26 @@ def report_of(
     models: Sequence[DeviceModel],
     *,
     mode: FakeTensorMode | None = None,
+    program: Program | None = None,
     command: Sequence[str] = (),
     seconds_for_changes: float = _SECONDS_FOR_CHANGES,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Predict on every device; ``mode`` is that of the module's tensors, if they have no values."""
+    """Predict on every device; ``mode`` is that of the module's tensors, if they have no values.
+
+    A ``program`` that was captured from the subject already is predicted as it is, without another run of forward.
+    """
     with ExitStack() as stack:
         if mode is not None:
             stack.enter_context(capturing_in(mode))
         devices, first = [], None
         known: dict[Kind, Traced] = {}
+        if program is not None and isinstance(what, Subject):
+            known = dict.fromkeys((model.kind for model in models), traced_program(what, program))
         for model in models:
-            prediction, device = _device(what, model, known, seconds_for_changes / len(models), notes)
+            prediction, device = _device(
+                what, model, known, seconds_for_changes / len(models), notes, captures=program is None
+            )
             first = first or prediction
             devices.append(device)
     assert first is not None
@@ -64,7 +72,13 @@ def predict_on(what: Subject | Traced, model: DeviceModel) -> Prediction:
 
 
 def _device(
-    what: Subject | Traced, model: DeviceModel, known: dict[Kind, Traced], seconds: float, notes: Sequence[str]
+    what: Subject | Traced,
+    model: DeviceModel,
+    known: dict[Kind, Traced],
+    seconds: float,
+    notes: Sequence[str],
+    *,
+    captures: bool,
 ) -> tuple[Prediction, Device]:
     if model.kind not in known:
         # Devices of one kind run the same program.
@@ -73,7 +87,7 @@ def _device(
     changes: list[Change] = []
     left_out: list[str] = []
     if isinstance(what, Subject):
-        changes, left_out = priced_changes(what, prediction, seconds)
+        changes, left_out = priced_changes(what, prediction, seconds, captures=captures)
     device = described(prediction, changes)
     added = [*notes]
     if left_out:
@@ -83,12 +97,11 @@ def _device(
 
 def _summary(what: Subject | Traced, prediction: Prediction) -> ProgramSummary:
     found = prediction.traced
-    weights = [each for each in found.update.tensors if each.category is Category.WEIGHTS and each.is_stored]
     if isinstance(what, Subject):
         parameters = sum(each.numel() for each in what.module.parameters())
         types = sorted({str(each.dtype).removeprefix("torch.") for each in what.module.parameters()})
     else:
-        parameters, types = sum(each.bytes for each in weights) // 4, ["float32"]
+        parameters, types = found.parameters, list(found.types)
     batching = found.batching
     return ProgramSummary(
         name=found.name,

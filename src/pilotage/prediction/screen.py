@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 
 from pilotage.prediction.document import Change, Device, Report
 
-__all__ = ["bytes_text", "lines_of", "seconds_text"]
+__all__ = ["bytes_text", "lines_of", "seconds_text", "show"]
 
 Line = tuple[str, str]
 """A text and its style: good, bad, strong, faint or nothing."""
 
 _LAYERS = 4
 _CHANGES = 12
+_COLOURS = {"good": "32", "bad": "31", "strong": "1", "faint": "2"}
+
+
+def show(lines: Sequence[Line]) -> None:
+    """Print lines, with colours where the terminal has them."""
+    encoding = sys.stdout.encoding or "ascii"
+    for text, style in lines:
+        plain = text.encode(encoding, errors="replace").decode(encoding)
+        coloured = sys.stdout.isatty() and style in _COLOURS
+        print(f"\033[{_COLOURS[style]}m{plain}\033[0m" if coloured else plain)
 
 
 def lines_of(report: Report) -> list[Line]:
@@ -72,7 +83,7 @@ def _memory(device: Device) -> Iterator[Line]:
         tiles = device.memory.tiles
         yield (
             f"  tiles     {tiles.count} of {bytes_text(tiles.capacity_bytes)}: mean {bytes_text(tiles.mean_bytes)}, "
-            f"fullest {bytes_text(tiles.max_bytes)}",
+            f"fullest {bytes_text(tiles.max_bytes)}, which decides",
             "",
         )
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from pilotage.prediction.trace.modules import ModuleNames
 from pilotage.profiling.clocks import synchronize
 from pilotage.profiling.costs import tensors_in
 from pilotage.profiling.eager_look import EagerLook
-from pilotage.profiling.modules import ModuleNames
 from pilotage.profiling.subject import Facts, Stage, Subject
 from pilotage.proof.watching.patching import replace_function
 

@@ -41,7 +41,7 @@ class ProgramWatch:
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def compile_for(executor: Executor, call: Any) -> Any:
-            from pilotage.profiling.modules import naming_modules
+            from pilotage.prediction.trace.modules import naming_modules
 
             with self._inside(executor), naming_modules(_model(executor)), self._watch.timeline.activity("compile"):
                 return original(executor, call)

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import pilotage
+from pilotage.prediction.trace.modules import naming_modules
 from pilotage.profiling.graph_look import ProgramLook
-from pilotage.profiling.modules import naming_modules
 
 
 class Model(nn.Module):

@@ -9,7 +9,7 @@ from pathlib import Path
 from poptorch.options import Options
 from poptorch.options.diagnostics import engine_options_of_environment
 
-__all__ = ["Profile", "profile_of"]
+__all__ = ["Profile", "engine_options_of", "profile_directory", "profile_of"]
 
 _FILE_NAME = "profile.pop"
 """What programs look for; the content is JSON that Perfetto and chrome://tracing read."""
@@ -40,9 +40,20 @@ class Profile:
 
 def profile_of(options: Options, *, training: bool) -> Profile | None:
     """The profile that these options request, if any."""
-    asked = {**engine_options_of_environment(), **options._Popart.settings.engine_options}
+    directory = profile_directory(options, training=training)
+    return None if directory is None else Profile(directory)
+
+
+def profile_directory(options: Options, *, training: bool) -> Path | None:
+    """Where the profile of a model is written; None if none is requested."""
+    asked = engine_options_of(options)
     if str(asked.get("autoReport.all", "false")).lower() != "true":
         return None
     default = "training" if training else "inference"
     name = options.model_name if options.exists("model_name") else default
-    return Profile(Path(str(asked.get("autoReport.directory", "."))) / name)
+    return Path(str(asked.get("autoReport.directory", "."))) / name
+
+
+def engine_options_of(options: Options) -> dict[str, object]:
+    """The options for Poplar's engine; those of the program have precedence over those of the environment."""
+    return {**engine_options_of_environment(), **options._Popart.settings.engine_options}

@@ -26,7 +26,15 @@ from poptorch._options.popart import PopartSettings
 from poptorch.enums import CommGroupType, MeanReductionStrategy, OutputMode, ReductionType
 from poptorch.options import Options, PipelinedExecution, ShardedExecution
 
-__all__ = ["GROUPINGS", "batching_of", "execution_of", "resolved", "uses_ipu_model", "uses_ipu_model_by_environment"]
+__all__ = [
+    "GROUPINGS",
+    "batching_of",
+    "execution_of",
+    "resolved",
+    "uses_ipu_model",
+    "uses_ipu_model_by_environment",
+    "uses_small_ipu_model",
+]
 
 _OUTPUT_MODES = {
     OutputMode.All: EngineOutputMode.ALL,
@@ -121,6 +129,12 @@ def uses_ipu_model(options: Options) -> bool:
 def uses_ipu_model_by_environment() -> bool:
     """Whether the environment asks for the IPU model."""
     return any(_switched_on(name) for name in ("POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"))
+
+
+def uses_small_ipu_model(options: Options) -> bool:
+    """Whether the model has 4 tiles only; the full model, by the option or by the environment, has precedence."""
+    is_full = options.exists("use_model") or _switched_on("POPTORCH_IPU_MODEL")
+    return not is_full and _switched_on("POPTORCH_SMALL_IPU_MODEL")
 
 
 def _check_inference(options: Options) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pilotage.errors import OptionError
 
 if TYPE_CHECKING:
-    from pilotage.prediction.document import Report
     from pilotage.prediction.scripts.running import Found
 
 __all__ = ["run"]
@@ -21,7 +20,7 @@ def run(arguments: Namespace) -> int:
     """Run the command; 0: it fits every device, 3: it does not fit one of them."""
     from pilotage.prediction.devices import device_model, known_models
     from pilotage.prediction.reporting import report_of
-    from pilotage.prediction.screen import lines_of
+    from pilotage.prediction.screen import lines_of, show
     from pilotage.prediction.scripts.running import find
 
     if arguments.devices:
@@ -46,7 +45,7 @@ def run(arguments: Namespace) -> int:
         seconds_for_changes=arguments.seconds,
         notes=_notes(found),
     )
-    show(report, lines_of(report))
+    show(lines_of(report))
     if arguments.json is not None:
         from pilotage.prediction.document import write_report
 
@@ -66,13 +65,3 @@ def _notes(found: Found) -> list[str]:
     if getattr(found.what, "eager", False):
         notes.append("The script is plain PyTorch: its operations count as it runs them, each started by Python.")
     return notes
-
-
-def show(report: Report, lines: list[tuple[str, str]]) -> None:
-    """Print lines, with colours where the terminal has them."""
-    codes = {"good": "32", "bad": "31", "strong": "1", "faint": "2"}
-    encoding = sys.stdout.encoding or "ascii"
-    for text, style in lines:
-        plain = text.encode(encoding, errors="replace").decode(encoding)
-        coloured = sys.stdout.isatty() and style in codes
-        print(f"\033[{codes[style]}m{plain}\033[0m" if coloured else plain)

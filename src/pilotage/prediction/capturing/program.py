@@ -17,7 +17,7 @@ from pilotage.prediction.capturing.card_functions import as_on_a_card
 from pilotage.prediction.devices.model import Kind
 from pilotage.prediction.replacing import replaced
 from pilotage.prediction.subject import Subject
-from pilotage.prediction.trace.modules import noting_modules
+from pilotage.prediction.trace.modules import naming_modules
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.runtime.compilation import Compilation
@@ -44,7 +44,7 @@ def captured_for(subject: Subject, kind: Kind) -> Program:
     )
     choice = Choice(_ModelBackend(kind), Tier.GRAPH, "a prediction")
     with ExitStack() as stack:
-        stack.enter_context(noting_modules(subject.module))
+        stack.enter_context(naming_modules(subject.module))
         stack.enter_context(as_on_a_card() if kind == "card" else nullcontext())
         stack.enter_context(torch.enable_grad())
         if subject.around_forward is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import torch
 
@@ -28,10 +29,16 @@ Made = tuple[str, str, Callable[[], Prediction | None]]
 """What is changed, what to write, and how to predict it."""
 
 
-def priced_changes(subject: Subject, base: Prediction, seconds: float) -> tuple[list[Change], list[str]]:
-    """Changes with their effect; those that there was no time or no way to predict are returned by name."""
+def priced_changes(
+    subject: Subject, base: Prediction, seconds: float, *, captures: bool = True
+) -> tuple[list[Change], list[str]]:
+    """Changes with their effect; those that there was no time or no way to predict are returned by name.
+
+    Without ``captures``, only changes that need no other run of forward are priced.
+    """
     begin, found, left_out = time.perf_counter(), [], []
-    for option, how, predict in _changes(subject, base):
+    made = _changes(subject, base)
+    for option, how, predict in chain(made, _captured_again(subject, base)) if captures else made:
         if time.perf_counter() - begin > seconds:
             left_out.append(option)
             continue
@@ -58,7 +65,7 @@ def _change(option: str, how: str, prediction: Prediction) -> Change:
 
 
 def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
-    """The cheap ones first: those that need no other capture."""
+    """Those that need no other capture."""
     model, found = base.model, base.traced
     batching = subject.execution.batching
     iterations = 10 if batching.device_iterations == 1 else 4 * batching.device_iterations
@@ -92,7 +99,6 @@ def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
             _OFFLOAD_ACTIVATIONS,
             lambda: predicted(found, model, base.arithmetic, offloads=True),
         )
-    yield from _captured_again(subject, base)
 
 
 def _stages(base: Prediction) -> Iterator[Made]:
@@ -115,6 +121,7 @@ def _split(base: Prediction, count: int) -> Prediction | None:
 
 
 def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
+    """Those that need another capture, which runs forward."""
     model, batching = base.model, subject.execution.batching
     half, word = (torch.float16, "half") if model.kind == "ipu" else (torch.bfloat16, "bfloat16")
     if any(each.dtype == torch.float32 for each in subject.module.parameters()):

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from pilotage.prediction.devices.model import DeviceModel
 from pilotage.prediction.devices.reading import device_model, known_models
+from pilotage.prediction.devices.smaller import with_tiles
 
-__all__ = ["DeviceModel", "device_model", "known_models"]
+__all__ = ["DeviceModel", "device_model", "known_models", "with_tiles"]

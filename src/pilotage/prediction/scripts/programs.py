@@ -11,8 +11,9 @@ import torch
 
 from pilotage.data import loader as loaders
 from pilotage.prediction.replacing import replaced
+from pilotage.prediction.running_programs import subject_of
 from pilotage.prediction.scripts.reached import Reached
-from pilotage.prediction.subject import Loading, Subject
+from pilotage.prediction.subject import Loading
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
 
@@ -25,31 +26,13 @@ def stopping_at_programs(name: str) -> Iterator[None]:
     loading = _LoadingWatch()
 
     def compile_for(executor: Executor, call: BoundCall) -> None:
-        raise Reached(_subject(executor, call, name, loading))
+        raise Reached(subject_of(executor, call, name, loading.found(call)))
 
     with (
         replaced(Executor, "compile_for", compile_for),
         loading.watching(),
     ):
         yield
-
-
-def _subject(executor: Any, call: BoundCall, name: str, loading: _LoadingWatch) -> Subject:
-    if executor._optimizer is not None:
-        executor._read(executor._optimizer)
-    return Subject(
-        name=executor.execution.name or name,
-        module=executor.module,
-        modes=executor._watch.modes(),
-        plan=executor.plan,
-        execution=executor.execution,
-        arguments=call.arguments,
-        micro_batch=executor._binder.micro_batch(call),
-        replica_groups=executor._replica_groups,
-        parsers=executor._parsers,
-        loading=loading.found(call),
-        around_forward=executor.around_forward,
-    )
 
 
 class _LoadingWatch:

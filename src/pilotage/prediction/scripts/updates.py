@@ -20,8 +20,9 @@ from pilotage.prediction.memory.update import ALWAYS, UpdateTrace
 from pilotage.prediction.prediction import Traced
 from pilotage.prediction.replacing import replaced
 from pilotage.prediction.scripts.reached import Reached
-from pilotage.prediction.trace.classification import described, name_of, tensors_in, work_of
+from pilotage.prediction.trace.classification import name_of, work_of
 from pilotage.prediction.trace.operations import Category, Phase, TracedOperation, TracedTensor
+from pilotage.prediction.trace.tensor_values import described, tensors_in
 from pilotage.prediction.trace.work import WorkKind
 from pilotage.program.graphs.source_lines import is_users
 
@@ -179,6 +180,7 @@ class UpdateWatch:
             if each.size
         )
         update = UpdateTrace(operations=tuple(self._operations), times=(1,) * len(self._operations), tensors=tensors)
+        parameters = [] if self._root is None else list(self._root.parameters())
         return Traced(
             name=self._name,
             update=update,
@@ -187,6 +189,8 @@ class UpdateWatch:
             trains=True,
             input_bytes=self._input_bytes,
             eager=True,
+            parameters=sum(each.numel() for each in parameters),
+            types=tuple(sorted({str(each.dtype).removeprefix("torch.") for each in parameters})),
         )
 
     def _is_kept(self, memory: _Memory, backward: Sequence[int]) -> bool:

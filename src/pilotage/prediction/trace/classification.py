@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from pilotage.prediction.trace.work import Convolution, Product, Work, WorkKind
+from pilotage.prediction.trace.products import (
+    attention_work,
+    convolution_backward_work,
+    convolution_work,
+    products_work,
+)
+from pilotage.prediction.trace.tensor_values import bytes_of, tensors_in, type_name
+from pilotage.prediction.trace.work import Work, WorkKind
 from pilotage.torch_private import OpOverload, schema_of
 
-__all__ = ["described", "name_of", "tensors_in", "work_of"]
+__all__ = ["name_of", "work_of"]
 
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addbmm", "linear", "addmm_", "_scaled_mm"}
 _NORMALIZATIONS = (
@@ -49,6 +55,10 @@ _GATHERS = {
     "scatter_", "scatter_add", "scatter_add_", "index_select", "index_add", "index_add_", "_embedding_bag",
     "_unsafe_index_put", "nonzero", "masked_select", "select_scatter", "slice_scatter",
 }  # fmt: skip
+_SCATTERS = {
+    "embedding_dense_backward", "index_put", "index_put_", "scatter", "scatter_", "scatter_add", "scatter_add_",
+    "index_add", "index_add_", "_unsafe_index_put",
+}  # fmt: skip
 _FREE = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "alias", "_unsafe_view"}
 _FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "zero_", "fill_", "new_zeros", "new_ones",
           "new_full", "arange", "scalar_tensor", "_foreach_zero_"}  # fmt: skip
@@ -80,19 +90,19 @@ _KERNELS_OF_AN_OPERATOR = 6
 
 def _work(target: OpOverload, name: str, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Work:
     given, made = tensors_in([*args, *kwargs.values()]), tensors_in(result)
-    read, written = sum(map(_bytes, given)), sum(map(_bytes, made))
+    read, written = sum(map(bytes_of, given)), sum(map(bytes_of, made))
     if _is_free(target, name):
         return Work(kind=WorkKind.FREE)
     if schema_of(target).is_mutable:
         written = max(written, _written_bytes(target, args, kwargs))
     if name in _PRODUCTS:
-        return _products(name, given, made, read, written)
+        return products_work(name, given, made, read, written)
     if name in ("convolution", "_convolution", "cudnn_convolution"):
-        return _convolution(given, made[0], args, read, written)
+        return convolution_work(given, made[0], args, read, written)
     if name == "convolution_backward":
-        return _convolution_backward(args, made, read, written)
+        return convolution_backward_work(args, made, read, written)
     if "scaled_dot_product" in name:
-        return _attention(target, name, given, args, kwargs, read, written)
+        return attention_work(target, name, given, args, kwargs, read, written)
     if name in _FILLS:
         return Work(kind=WorkKind.ELEMENTWISE, read=0, written=written, tensors=max(1, len(given)))
     if name in _COPIES:
@@ -105,15 +115,24 @@ def _work(target: OpOverload, name: str, args: Sequence[Any], kwargs: dict[str, 
     if name in _RANDOM:
         return Work(kind=WorkKind.RANDOM, flops=10 * elements, read=read, written=written)
     if name.startswith(_RESIZING) or "pool2d" in name or "pool3d" in name:
-        return Work(kind=WorkKind.RESIZING, flops=4 * elements, read=read, written=written, elements=elements)
+        # The backward pass of max pooling looks for the places of all maxima.
+        searches = "max_pool" in name and name.endswith("backward")
+        return Work(
+            kind=WorkKind.RESIZING,
+            flops=4 * elements,
+            read=read,
+            written=written,
+            elements=elements,
+            backward=searches,
+        )
     if name in _GATHERS:
         # A whole table is not read for a few rows of it.
         read = min(read, 2 * written) if name in ("embedding", "index", "gather", "index_select") else read
-        return Work(kind=WorkKind.GATHER, flops=0, read=read, written=written)
+        return Work(kind=WorkKind.GATHER, flops=0, read=read, written=written, backward=name in _SCATTERS)
     if name in _REDUCTIONS:
-        passes = _COLUMNS if _sums_columns(args, given) else 1.0
-        return Work(kind=WorkKind.REDUCTION, flops=elements, read=read, written=written, tensors=max(1, len(given)),
-                    passes=passes)  # fmt: skip
+        return _reduction(args, given, made, read, written)
+    if name.startswith("nll_loss2d"):
+        return _image_loss(given, read, written)
     if name.startswith(("_foreach_", "_fused_")):
         return Work(
             kind=WorkKind.ELEMENTWISE,
@@ -121,29 +140,18 @@ def _work(target: OpOverload, name: str, args: Sequence[Any], kwargs: dict[str, 
             read=read,
             written=written,
             tensors=_list_length(args),
+            elements=sum(map(Tensor.numel, tensors_in(args[0]))) if args else 0,
             mixed=len({each.dtype for each in given}) > 1,
         )
-    return Work(kind=WorkKind.ELEMENTWISE, flops=elements, read=read, written=written)
-
-
-def tensors_in(value: Any) -> list[Tensor]:
-    """The tensors of a value that may be nested in lists."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [each for item in value for each in tensors_in(item)]
-    return []
-
-
-def type_name(dtype: torch.dtype) -> str:
-    """The name of a type that a device model has a rate for."""
-    name = str(dtype).removeprefix("torch.")
-    return name if name in ("float16", "bfloat16", "float64") else "float32"
-
-
-def _bytes(tensor: Tensor) -> int:
-    """The bytes of the elements, or of what they lie in if elements share memory."""
-    return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
+    types = {each.dtype for each in given if each.is_floating_point()}
+    return Work(
+        kind=WorkKind.ELEMENTWISE,
+        flops=elements,
+        read=read,
+        written=written,
+        elements=elements,
+        mixed=len(types) > 1,
+    )
 
 
 def _is_free(target: OpOverload, name: str) -> bool:
@@ -155,7 +163,7 @@ def _written_bytes(target: OpOverload, args: Sequence[Any], kwargs: dict[str, An
     for position, argument in enumerate(schema_of(target).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[position] if position < len(args) else kwargs.get(argument.name)
-            total += sum(map(_bytes, tensors_in(value)))
+            total += sum(map(bytes_of, tensors_in(value)))
     return total
 
 
@@ -163,8 +171,44 @@ def _list_length(args: Sequence[Any]) -> int:
     return max((len(each) for each in args if isinstance(each, list | tuple)), default=1)
 
 
-_COLUMNS = 2.2
-"""How often sums over columns read their operand, compared with sums over rows."""
+_COLUMNS, _FEW_COLUMNS = 1.4, 2.2
+"""How often sums over columns read their operand, compared with sums over rows; and if processors share a sum."""
+
+_LONG = 1024
+"""A sum of more numbers is shared among processors, if there are only few sums."""
+
+_FEW_SUMS, _FEW_SUMS_OF_COLUMNS = 132, 8192
+"""So many sums keep all processors of a card busy; one of them sums many columns at once."""
+
+
+def _reduction(args: Sequence[Any], given: list[Tensor], made: list[Tensor], read: int, written: int) -> Work:
+    elements = max((each.numel() for each in (*given, *made)), default=1)
+    sums, columns = max(1, made[0].numel() if made else 1), _sums_columns(args, given)
+    split = elements // sums >= _LONG and sums < (_FEW_SUMS_OF_COLUMNS if columns else _FEW_SUMS)
+    return Work(
+        kind=WorkKind.REDUCTION,
+        flops=elements,
+        read=read,
+        written=written,
+        tensors=max(1, len(given)),
+        split=split and len(given) == 1,
+        passes=1.0 if not columns else _FEW_COLUMNS if split else _COLUMNS,
+    )
+
+
+def _image_loss(given: list[Tensor], read: int, written: int) -> Work:
+    """The loss over the pixels of images: torch gives each image one block of threads for every 131,072 pixels."""
+    scores = max(given, key=Tensor.numel)
+    pixels = math.prod(scores.shape[2:])
+    blocks = max(1, pixels // 1024 // 128)
+    return Work(
+        kind=WorkKind.REDUCTION,
+        flops=scores.numel(),
+        read=read,
+        written=written,
+        elements=scores.shape[0] * pixels,
+        lanes=scores.shape[0] * blocks,
+    )
 
 
 def _sums_columns(args: Sequence[Any], given: list[Tensor]) -> bool:
@@ -187,6 +231,10 @@ def _normalization(name: str, given: list[Tensor], args: Sequence[Any], elements
         lanes = numbers[0] * numbers[3] if len(numbers) > 3 else 0
         kernels = 3
     backward = "backward" in name
+    rows = 0
+    if "layer_norm" in name or "rms_norm" in name:
+        inputs = max(given, key=Tensor.numel)
+        rows = inputs.numel() // max(1, inputs.shape[-1] if inputs.dim() else 1)
     return Work(
         kind=WorkKind.NORMALIZATION,
         flops=(11 if backward else 8) * elements,
@@ -197,92 +245,8 @@ def _normalization(name: str, given: list[Tensor], args: Sequence[Any], elements
         lanes=lanes,
         elements=elements,
         backward=backward,
+        rows=rows,
     )
-
-
-def _products(name: str, given: list[Tensor], made: list[Tensor], read: int, written: int) -> Work:
-    matrices = [each for each in given if each.dim() >= 2]
-    a, b = matrices[-2:] if len(matrices) >= 2 else (given[0], given[-1])
-    result = made[0]
-    k = b.shape[-1] if name == "linear" else a.shape[-1]
-    n = result.shape[-1]
-    rows = result.numel() // max(1, n)
-    batch = result.shape[0] if result.dim() == 3 and name != "linear" else 1
-    part = Product(batch, rows // max(1, batch), n, k)
-    kind, size = type_name(a.dtype), a.element_size()
-    aligned = all(max(each.stride()[-2:], default=1) * size % 16 == 0 for each in (a, b, result))
-    return Work(
-        kind=WorkKind.PRODUCT,
-        type=kind,
-        flops=part.flops,
-        read=read,
-        written=written,
-        parts=(part,),
-        aligned=aligned,
-    )
-
-
-def _pass(x: Tensor, w: Tensor, y: Tensor, groups: int, transposed: bool, way: str) -> Convolution:
-    """One pass; a transposed convolution is the backward pass of an ordinary one."""
-    taps = math.prod(w.shape[2:])
-    into, out = (w.shape[0] // groups, w.shape[1]) if transposed else (w.shape[1], w.shape[0] // groups)
-    wide = x if transposed else y
-    pixels = wide.shape[0] * math.prod(wide.shape[2:])
-    last = x.dim() == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last)
-    plain = taps == 1 and x.shape[2:] == y.shape[2:]
-    return Convolution(pixels, into, out, taps, groups, way, _bytes(x) + _bytes(y), last, plain)
-
-
-def _convolution(given: list[Tensor], y: Tensor, args: Sequence[Any], read: int, written: int) -> Work:
-    x, w = given[0], given[1]
-    transposed = bool(args[6]) if len(args) > 6 else False
-    groups = int(args[8]) if len(args) > 8 and isinstance(args[8], int) else 1
-    part = _pass(x, w, y, groups, transposed, "forward")
-    kind = type_name(x.dtype)
-    return Work(kind=WorkKind.CONVOLUTION, type=kind, flops=part.flops, read=read, written=written, parts=(part,))
-
-
-def _convolution_backward(args: Sequence[Any], made: list[Tensor], read: int, written: int) -> Work:
-    y, x, w = args[:3]
-    transposed, groups, mask = bool(args[7]), int(args[9]), args[10]
-    ways = [way for way, wanted in zip(("input", "weight"), mask, strict=False) if wanted]
-    parts = tuple(_pass(x, w, y, groups, transposed, way) for way in ways)
-    kind, flops = type_name(x.dtype), sum(part.flops for part in parts)
-    return Work(kind=WorkKind.CONVOLUTION, type=kind, flops=flops, read=read, written=written, parts=parts)
-
-
-def _attention(
-    target: OpOverload,
-    name: str,
-    given: list[Tensor],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    read: int,
-    written: int,
-) -> Work:
-    backward = "backward" in name
-    q, k = (given[1], given[2]) if backward else (given[0], given[1])
-    v = given[3] if backward else given[2]
-    batch, (length, width), others = math.prod(q.shape[:-2]), q.shape[-2:], k.shape[-2]
-    causal = _argument(target, args, kwargs, "is_causal") is True
-    share = 0.5 if causal and "math" not in name else 1.0
-    flops = int(2 * batch * length * others * (width + v.shape[-1]) * share * (2.5 if backward else 1))
-    return Work(
-        kind=WorkKind.ATTENTION,
-        type=type_name(q.dtype),
-        flops=flops,
-        read=read,
-        written=written,
-        elements=length,
-        backward=backward,
-    )
-
-
-def _argument(target: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], name: str) -> Any:
-    """The value that an operation gets for one of its parameters; None if it gets none."""
-    names = [argument.name for argument in schema_of(target).arguments]
-    place = names.index(name) if name in names else len(args)
-    return args[place] if place < len(args) else kwargs.get(name)
 
 
 def _copy(name: str, given: list[Tensor], made: list[Tensor], read: int, written: int) -> Work:
@@ -290,33 +254,37 @@ def _copy(name: str, given: list[Tensor], made: list[Tensor], read: int, written
     if len(places) > 1:
         return Work(kind=WorkKind.TRANSFER, read=read, written=written)
     if name == "copy_" and len(given) > 1:
-        read = _bytes(given[1])
-        written = _bytes(given[0])
+        read = bytes_of(given[1])
+        written = bytes_of(given[0])
     target = given[0] if name == "copy_" else made[0] if made else None
     source = given[-1] if given else None
-    turned = (
-        name not in ("cat", "stack")
-        and source is not None
-        and target is not None
-        and source.shape == target.shape
-        and source.dim() > 1
-        and source.stride(-1) != target.stride(-1)
-        and min(source.shape[-2:]) > 1
-    )
-    kind = WorkKind.TRANSPOSITION if turned else WorkKind.ELEMENTWISE
     elements = max((each.numel() for each in made), default=1)
-    return Work(kind=kind, read=read, written=written, tensors=max(1, len(given)), elements=elements)
+    if name in ("cat", "stack"):
+        strided = any(not each.is_contiguous() for each in given)
+        return Work(
+            kind=WorkKind.ELEMENTWISE,
+            read=read,
+            written=written,
+            tensors=max(1, len(given)),
+            elements=elements,
+            strided=strided,
+        )
+    turned, strided = (False, False) if source is None or target is None else _order(source, target)
+    return Work(
+        kind=WorkKind.TRANSPOSITION if turned else WorkKind.ELEMENTWISE,
+        read=read,
+        written=written,
+        tensors=max(1, len(given)),
+        elements=elements,
+        strided=strided,
+    )
 
 
-_SHORT: Mapping[str, str] = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
-
-
-def described(value: Any) -> str:
-    """Types and shapes of results: ``f32[8,64,32,32]``."""
-    described = []
-    for each in tensors_in(value):
-        name = str(each.dtype).removeprefix("torch.")
-        letters = name.rstrip("0123456789")
-        short = f"{_SHORT.get(letters, letters)}{name[len(letters) :]}"
-        described.append(f"{short}[{','.join(map(str, each.shape))}]")
-    return ", ".join(described[:4]) + (", …" if len(described) > 4 else "")
+def _order(source: Tensor, target: Tensor) -> tuple[bool, bool]:
+    """Whether neighbours of one tensor are none in the other, and whether only whole rows lie in another order."""
+    if source.shape != target.shape or source.dim() < 2:
+        return False, False
+    turned = source.stride(-1) != target.stride(-1) and min(source.shape[-2:]) > 1
+    # Dimensions of size 1 have any stride.
+    dense = source.is_contiguous() and target.is_contiguous()
+    return turned, not turned and not dense and source.stride() != target.stride()

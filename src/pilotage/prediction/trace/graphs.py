@@ -9,14 +9,14 @@ from typing import Any
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.prediction.trace.classification import described, name_of, tensors_in, work_of
-from pilotage.prediction.trace.modules import module_of
+from pilotage.prediction.trace.classification import name_of, work_of
 from pilotage.prediction.trace.operations import Category, Phase, StepTrace, TracedOperation, TracedTensor
+from pilotage.prediction.trace.tensor_values import described, tensors_in
 from pilotage.prediction.trace.work import WorkKind
 from pilotage.program.graphs.aliases import Memories
 from pilotage.program.graphs.forward_marks import is_forward
 from pilotage.program.graphs.labels import gradient_of, labels_of
-from pilotage.program.graphs.origins import stage_of
+from pilotage.program.graphs.origins import module_of, stage_of
 from pilotage.program.graphs.source_lines import line_of
 from pilotage.program.layout import Section
 from pilotage.program.program import Action, Computation, Program

@@ -1,52 +1,63 @@
-"""Which module of the user's model each captured operation belongs to."""
+"""Which module of a model is running forward at present, for captures to note."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
-from torch.fx import Node
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from pilotage.program.graphs.origins import in_scope, scope_of
+from pilotage.program.graphs.origins import enter_module
 
-__all__ = ["module_of", "noting_modules"]
+__all__ = ["ModuleNames", "naming_modules"]
 
-_MARK = "module "
-"""Begins the scopes that stand for modules; PopTorch's own names have none."""
+
+class ModuleNames:
+    """The path of each module inside of its model."""
+
+    def __init__(self) -> None:
+        self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+
+    def learn(self, root: nn.Module) -> None:
+        """Name all modules of a model."""
+        for name, module in root.named_modules():
+            self._names.setdefault(module, name)
+
+    def of(self, module: nn.Module) -> str | None:
+        """The path of a module; None if its model is not known."""
+        return self._names.get(module)
 
 
 @contextmanager
-def noting_modules(root: nn.Module) -> Iterator[None]:
-    """While active, note the module of each operation that is captured."""
-    names = {module: name for name, module in root.named_modules(remove_duplicate=True)}
-    entered: list[tuple[nn.Module, ExitStack]] = []
+def naming_modules(root: nn.Module) -> Iterator[None]:
+    """While active, captures note the module of each operation."""
+    names, entered = ModuleNames(), list[str]()
+    names.learn(root)
 
     def enter(module: nn.Module, arguments: Any) -> None:
-        if module in names:
-            stack = ExitStack()
-            stack.enter_context(in_scope(f"{_MARK}{names[module]}"))
-            entered.append((module, stack))
+        name = names.of(module)
+        # A function that forward wraps around a module has no place in the model; it stays in that of its caller.
+        entered.append(enter_module(name) if name is not None else enter_module(entered[-1] if entered else ""))
 
     def leave(module: nn.Module, arguments: Any, result: Any) -> None:
-        if entered and entered[-1][0] is module:
-            entered.pop()[1].close()
+        if entered:
+            enter_module(entered.pop())
 
-    hooks = (register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True))
+    with _hooks(enter, leave):
+        try:
+            yield
+        finally:
+            enter_module("")
+
+
+@contextmanager
+def _hooks(enter: Callable[..., None], leave: Callable[..., None]) -> Iterator[None]:
+    handles = (register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True))
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
-        while entered:
-            entered.pop()[1].close()
-
-
-def module_of(node: Node) -> str:
-    """The innermost module of an operation; empty outside of the model, as in the update."""
-    for part in reversed(scope_of(node).split("/")):
-        if part.startswith(_MARK):
-            return part.removeprefix(_MARK)
-    return ""
+        for handle in handles:
+            handle.remove()

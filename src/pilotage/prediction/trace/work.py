@@ -70,6 +70,14 @@ class Convolution:
     is_plain: bool = False
     """Whether each pixel is multiplied by itself: one tap, no stride."""
 
+    images: tuple[tuple[int, int], ...] = ()
+    """Pixels and channels of input and output."""
+
+    aligned: bool = True
+    """Whether each channel of an image begins at a multiple of 16 bytes, in the layout channels-first."""
+
+    weight_bytes: int = 0
+
     @property
     def flops(self) -> int:
         """Multiplications and additions."""
@@ -108,8 +116,20 @@ class Work:
     """How often it reads its operands."""
 
     backward: bool = False
+    causal: bool = False
+    """Whether attention leaves out the later half of its scores."""
+
     mixed: bool = False
-    """Whether lists of different types are combined, which takes a kernel for each tensor."""
+    """Whether operands have different types; lists of such take a kernel for each tensor."""
+
+    strided: bool = False
+    """Whether it copies between tensors whose rows lie in another order."""
+
+    split: bool = False
+    """Whether it sums many numbers into few, so that several processors share each sum."""
+
+    rows: int = 0
+    """Of a layer normalisation."""
 
     aligned: bool = True
     """Whether the rows of all matrices begin at multiples of 16 bytes."""

@@ -1,0 +1,57 @@
+"""Predicts a program that this process runs, from what its executor has captured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pilotage.errors import PredictionError
+from pilotage.prediction.devices.model import DeviceModel
+from pilotage.prediction.document import Report
+from pilotage.prediction.reporting import report_of
+from pilotage.prediction.subject import Loading, Subject
+from pilotage.runtime.call import BoundCall
+from pilotage.runtime.executor import Executor
+
+__all__ = ["predict_program", "subject_of"]
+
+_SECONDS_FOR_CHANGES = 5.0
+"""The user's run waits meanwhile."""
+
+
+def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequence[DeviceModel]) -> Report:
+    """Predict the program of an executor for calls like this one; forward does not run again."""
+    program = executor.captured
+    if not any(each.graph is not None for each in program.computations.values()):
+        raise PredictionError("The tier 'eager' captures no program, so there is nothing to predict.")
+    return report_of(
+        subject_of(executor, call, name),
+        models,
+        program=program,
+        command=sys.argv,
+        seconds_for_changes=_SECONDS_FOR_CHANGES,
+        notes=[
+            "Predicted from the program that ran. `pilotage predict` also prices half precision, recomputation, "
+            "accumulation and other micro-batches, which have to be captured again."
+        ],
+    )
+
+
+def subject_of(executor: Any, call: BoundCall, name: str, loading: Loading | None = None) -> Subject:
+    """What an executor captures a program from, at a call."""
+    if executor._optimizer is not None:
+        executor._read(executor._optimizer)
+    return Subject(
+        name=executor.execution.name or name,
+        module=executor.module,
+        modes=executor._watch.modes(),
+        plan=executor.plan,
+        execution=executor.execution,
+        arguments=call.arguments,
+        micro_batch=executor._binder.micro_batch(call),
+        replica_groups=executor._replica_groups,
+        parsers=executor._parsers,
+        loading=loading or Loading(),
+        around_forward=executor.around_forward,
+    )
