@@ -83,11 +83,15 @@ def work_of_row(row: Row) -> Work | None:
             return _normalization(row, size)
         case "attention":
             return _attention(row, size, kind)
+        case "mixed lists":
+            return _mixed_list(row)
+        case "copies":
+            return _copy(row, size)
         case "gathers":
             table, rows = 4 * row["rows"] * row["width"], 4 * row["count"] * row["width"]
             if row["name"] == "embedding":
                 return Work(kind=WorkKind.GATHER, read=rows, written=rows)
-            return Work(kind=WorkKind.GATHER, read=rows, written=table)
+            return Work(kind=WorkKind.GATHER, read=rows, written=table, backward=True)
     return None
 
 
@@ -99,11 +103,20 @@ def _convolution(row: Row, size: int, kind: str) -> Work:
     ways = {"both": ("input", "weight"), "weight": ("weight",)}.get(row["way"], ("forward",))
     parts = tuple(
         Convolution(
-            pixels, row["in"] // groups, row["out"] // groups, row["kernel"] ** 2, groups, way, moved,
-            row["layout"] == "last", row["kernel"] == row["stride"] == 1,
+            pixels=pixels,
+            channels_in=row["in"] // groups,
+            channels_out=row["out"] // groups,
+            taps=row["kernel"] ** 2,
+            groups=groups,
+            way=way,
+            moved=moved,
+            channels_last=row["layout"] == "last",
+            is_plain=row["kernel"] == row["stride"] == 1,
+            images=((row["batch"] * row["size"] ** 2, row["in"]), (pixels, row["out"])),
+            aligned=all(each * each * size % 16 == 0 for each in (row["size"], out)),
         )
         for way in ways
-    )  # fmt: skip
+    )
     flops = sum(part.flops for part in parts)
     return Work(kind=WorkKind.CONVOLUTION, type=kind, flops=flops, read=moved, written=moved, parts=parts)
 
@@ -116,7 +129,54 @@ def _elementwise(row: Row) -> Work:
         written = elements * (2 if row["kind"] == "float32" else 4)
     kind = {"sum": WorkKind.REDUCTION, "dropout": WorkKind.RANDOM}.get(row["name"], WorkKind.ELEMENTWISE)
     flops = 0 if row["name"] in ("cast", "fill") else elements
-    return Work(kind=kind, flops=flops, read=reads * size, written=written)
+    split = row["name"] == "sum" and elements >= 2**16
+    return Work(kind=kind, flops=flops, read=reads * size, written=written, elements=elements, split=split)
+
+
+def _mixed_list(row: Row) -> Work:
+    """Lists in bfloat16 and in float32, combined."""
+    elements = row["count"] * row["elements"]
+    read, written = {"mul by a number": (2, 2), "add": (6, 4), "addcdiv": (10, 2)}[row["name"]]
+    return Work(
+        kind=WorkKind.ELEMENTWISE,
+        flops=elements,
+        read=read * elements,
+        written=written * elements,
+        tensors=row["count"],
+        elements=elements,
+        mixed=True,
+    )
+
+
+def _copy(row: Row, size: int) -> Work | None:
+    """Copies of the heads of attention, losses over images, and the backward pass of pooling."""
+    elements = row["elements"]
+    whole = elements * size
+    match row["name"]:
+        case "heads":
+            return Work(kind=WorkKind.ELEMENTWISE, read=whole, written=whole, elements=elements, strided=True)
+        case "stack" | "stack of views" | "cat":
+            times = 2 if row["name"] == "cat" else 3
+            return Work(
+                kind=WorkKind.ELEMENTWISE,
+                read=times * whole,
+                written=times * whole,
+                elements=times * elements,
+                tensors=times,
+                strided=row["name"] == "stack of views",
+            )
+        case "log_softmax over channels":
+            return Work(kind=WorkKind.REDUCTION, read=4 * elements, written=4 * elements)
+        case "loss over pixels":
+            batch, channels, height, width = row["shape"]
+            blocks = max(1, height * width // 1024 // 128)
+            pixels = batch * height * width
+            read = 4 * channels * pixels + 8 * pixels
+            return Work(kind=WorkKind.REDUCTION, read=read, written=4, elements=pixels, lanes=batch * blocks)
+        case "max_pool backward":
+            read = whole // 4 + 2 * elements
+            return Work(kind=WorkKind.RESIZING, read=read, written=whole, elements=elements, backward=True)
+    return None
 
 
 def _normalization(row: Row, size: int) -> Work | None:
@@ -130,12 +190,16 @@ def _normalization(row: Row, size: int) -> Work | None:
         case "group_norm":
             return Work(kind=norm, read=read, written=whole, lanes=4 * row["shape"][0], elements=elements)
         case "layer_norm":
-            return Work(kind=norm, read=read, written=whole, elements=elements, backward=backward)
+            rows = row["shape"][0]
+            return Work(kind=norm, read=read, written=whole, elements=elements, backward=backward, rows=rows)
         case "log_softmax":
             return Work(kind=WorkKind.REDUCTION, read=read, written=whole)
-        case "column_sum" | "row_sum":
-            passes = 2.2 if row["name"] == "column_sum" else 1.0
-            return Work(kind=WorkKind.REDUCTION, read=whole, written=4 * row["shape"][0], passes=passes)
+        case "row_sum":
+            return Work(kind=WorkKind.REDUCTION, read=whole, written=4 * row["shape"][0])
+        case "column_sum":
+            split = row["shape"][0] >= 1024 and row["shape"][1] < 8192
+            passes = 2.2 if split else 1.4
+            return Work(kind=WorkKind.REDUCTION, read=whole, written=4 * row["shape"][1], passes=passes, split=split)
         case "transpose":
             return Work(kind=WorkKind.TRANSPOSITION, read=whole, written=whole, elements=elements)
         case "max_pool":
@@ -160,6 +224,7 @@ def _attention(row: Row, size: int, kind: str) -> Work:
         written=whole,
         elements=length,
         backward=times > 1,
+        causal=row["causal"],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 __all__ = [
     "Compute",
+    "Convolutions",
     "DeviceModel",
     "Host",
     "Kind",
@@ -55,13 +56,13 @@ class Compute:
 
     product_efficiency: float = 0.5
     convolution_efficiency: float = 0.5
-    convolution_half_efficiency: float = 0.0
-    """The same in half precision; 0 takes the one above."""
+    """Cards have a section [convolutions] besides, which multiplies it."""
 
     attention_efficiency: float = 0.3
     attention_float32_efficiency: float = 0.5
     misaligned_efficiency: float = 1.0
-    """The fraction that is left of half-precision products whose rows begin anywhere."""
+    """The fraction that is left of half-precision products whose rows begin anywhere, and of convolutions to a number
+    of channels that is not a multiple of the device's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +85,9 @@ class Traffic:
     normalization_seconds: float = 0.0
     """What each element costs a normalisation at least, and in backward twice."""
 
+    normalization_row_seconds: float = 0.0
+    """What each row costs the backward pass of a layer normalisation, which sums over all rows."""
+
     lane_seconds: float = 0.0
     """What each element costs the processor that sums all of a channel."""
 
@@ -93,8 +97,17 @@ class Traffic:
     resizing_seconds: float = 0.0
     """What each element costs pooling and interpolation at least."""
 
-    widening: float = 1.0
-    """The fraction that conversions to a wider type reach."""
+    pool_backward_seconds: float = 0.0
+    """What each element costs the backward pass of max pooling at least."""
+
+    conversion_seconds: float = 0.0
+    """What each element costs an operation that converts types at least: to a wider type, or between operands."""
+
+    strided_seconds: float = 0.0
+    """What each element costs a copy between tensors whose rows lie in another order at least."""
+
+    loss_seconds: float = 0.0
+    """What each pixel costs the processor that sums the loss of an image."""
 
     transposition: float = 1.0
     transposition_seconds: float = 0.0
@@ -104,7 +117,7 @@ class Traffic:
     """The fraction that operations on lists of tensors reach."""
 
     scatter: float = 0.5
-    """The fraction of it that gathering and scattering rows reaches."""
+    """The fraction of it that writing to scattered rows reaches; on an IPU also reading them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +134,14 @@ class Overheads:
     """A convolution takes this much longer than a product, and twice as much in each pass of its backward."""
 
     reduction_seconds: float = 0.0
+    split_reduction_seconds: float = 0.0
+    """A sum of many numbers into few, which several processors share, takes this much longer instead; 0 takes the one
+    above."""
+
+    conversion_seconds: float = 0.0
+    """An operation that converts types takes this much longer."""
+
+    resizing_seconds: float = 0.0
     scatter_seconds: float = 0.0
     """Adding up rows that have the same place in a table, as the gradient of an embedding does."""
 
@@ -141,16 +162,41 @@ class ProductTiles:
     depth: int = 256
     """A product costs as if its inner dimension were longer by this."""
 
-    columns_of_convolutions: int = 64
-    """Convolutions with fewer channels use only a part of each multiplication."""
 
-    reordering: bool = True
-    """Whether convolutions in the layout channels-first reorder their operands first."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Convolutions:
+    """How a card computes convolutions: as products, of channels that are filled up to whole blocks.
 
+    Large because each number is measured on its own, in float32 and in half precision.
+    """
+
+    columns: int = 64
+    """Output channels are filled up to multiples of this."""
+
+    depth: int = 32
+    """In half precision, input channels are filled up to multiples of this; float32 takes a quarter, and one more."""
+
+    narrow_efficiency: float = 1.0
+    """The fraction of ``convolution_efficiency`` that is reached with fewer output channels than two blocks."""
+
+    half_efficiency: float = 1.0
+    """The fraction of it that is reached in half precision."""
+
+    half_narrow_efficiency: float = 1.0
     input_pass: float = 1.15
-    """The time of a convolution's backward pass to its input, compared with forward."""
+    """The time of the backward pass to the input, compared with forward."""
 
     weight_pass: float = 1.45
+    half_input_pass: float = 1.15
+    half_weight_pass: float = 1.45
+    reordering_seconds: float = 0.0
+    """What each element costs that is brought from the layout channels-first into that of the kernels."""
+
+    reordering_pixel_seconds: float = 0.0
+    """What each pixel costs besides."""
+
+    depthwise_seconds: float = 0.0
+    """What each element costs a convolution of single channels in the layout channels-first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -239,6 +285,7 @@ class DeviceModel:
     products: ProductTiles | None = None
     """Only of a card."""
 
+    convolutions: Convolutions = field(default_factory=Convolutions)
     tiles: Tiles | None = None
     """Only of an IPU."""
 

@@ -13,9 +13,18 @@ def workspace_of(work: Work, model: DeviceModel) -> int:
     if model.kind != "card" or work.kind is not WorkKind.CONVOLUTION:
         return work.workspace
     # One pass after the other, each with its own.
-    return max((_of_pass(part, work.type) for part in work.parts if isinstance(part, Convolution)), default=0)
+    return max((_of_pass(part) for part in work.parts if isinstance(part, Convolution)), default=0)
 
 
-def _of_pass(part: Convolution, kind: str) -> int:
-    """Operands in the layout that the kernels want: they multiply channels that lie beside each other."""
-    return 0 if part.channels_last or part.is_plain or part.groups > 1 or part.channels_in < 2 else part.moved
+def _of_pass(part: Convolution) -> int:
+    """Operands in the layout that the kernels want, with channels beside each other, and partial sums."""
+    if part.groups > 1 or part.channels_in < 2:
+        return 0
+    partial = min(_MOST_PARTIAL_SUMS, _PARTIAL_SUMS * part.weight_bytes) if part.way == "weight" else 0
+    if part.channels_last or (part.is_plain and part.aligned):
+        return partial
+    return part.moved + (partial or part.weight_bytes)
+
+
+_PARTIAL_SUMS, _MOST_PARTIAL_SUMS = 14, 8_500_000
+"""The gradient of a weight is summed in so many parts, in at most so many bytes: measured with single convolutions."""

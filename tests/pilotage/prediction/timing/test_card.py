@@ -3,7 +3,7 @@ import pytest
 from pilotage.prediction.devices import device_model
 from pilotage.prediction.timing.card import card_cost
 from pilotage.prediction.timing.cost import Arithmetic
-from pilotage.prediction.trace.work import Convolution, Product, Work, WorkKind
+from pilotage.prediction.trace.work import Product, Work, WorkKind
 
 CARD = device_model("h200")
 
@@ -45,26 +45,6 @@ def test_misaligned_rows_are_slow_in_half_precision():
     assert seconds(product(4096, 50257, 768, aligned=False)) > 3 * seconds(product(4096, 50257, 768))
 
 
-def convolution(**changes):
-    facts = {"pixels": 32 * 56 * 56, "channels_in": 64, "channels_out": 64, "taps": 9, "groups": 1, "way": "forward"}
-    facts |= {"moved": 2 * 32 * 64 * 56 * 56 * 4} | changes
-    part = Convolution(**facts)
-    return Work(kind=WorkKind.CONVOLUTION, flops=part.flops, read=part.moved, written=0, parts=(part,))
-
-
-def test_convolutions_in_the_layout_of_the_kernels_need_no_reordering():
-    assert seconds(convolution(channels_last=True)) < seconds(convolution())
-
-
-def test_few_channels_leave_a_multiplication_empty():
-    rate = [convolution(channels_out=n).flops / seconds(convolution(channels_out=n)) for n in (8, 64)]
-    assert rate[0] < rate[1] / 4
-
-
-def test_backward_to_the_weights_is_slower_than_forward():
-    assert seconds(convolution(way="weight")) > seconds(convolution())
-
-
 def test_a_channel_is_summed_by_one_processor():
     facts = {"kind": WorkKind.NORMALIZATION, "elements": 10**7, "read": 4 * 10**7, "written": 4 * 10**7}
     assert seconds(Work(lanes=8, **facts)) > 10 * seconds(Work(lanes=4096, **facts))
@@ -88,3 +68,45 @@ def test_attention_of_short_sequences_is_less_efficient():
         return flops / card_cost(work, CARD, Arithmetic()).compute
 
     assert rate(100) < rate(128) < rate(2048)
+
+
+def test_operations_that_convert_types_take_longer_for_each_element_and_to_start():
+    facts = {"kind": WorkKind.ELEMENTWISE, "flops": 1, "read": 2 * 10**7, "written": 2 * 10**7, "elements": 10**7}
+    assert seconds(Work(mixed=True, **facts)) > 2 * seconds(Work(**facts))
+    tiny = Work(kind=WorkKind.ELEMENTWISE, flops=1, read=60, written=40, elements=10, mixed=True)
+    assert seconds(tiny) == pytest.approx(2.7e-6, rel=0.01)
+
+
+def test_copies_between_rows_in_another_order_take_longer():
+    facts = {"kind": WorkKind.ELEMENTWISE, "read": 6_300_000, "written": 6_300_000, "elements": 3_145_728}
+    assert seconds(Work(strided=True, **facts)) == pytest.approx(9.4e-6, rel=0.15)  # as measured
+    assert seconds(Work(**facts)) < 5e-6
+
+
+def test_the_loss_of_an_image_is_summed_by_few_processors():
+    facts = {"kind": WorkKind.REDUCTION, "read": 10**6, "written": 4, "elements": 2 * 320 * 320}
+    assert seconds(Work(lanes=2, **facts)) == pytest.approx(48.4e-6, rel=0.1)  # as measured
+    assert seconds(Work(**facts)) < 10e-6
+
+
+def test_a_sum_that_processors_share_takes_longer_to_start():
+    facts = {"kind": WorkKind.REDUCTION, "read": 10**6, "written": 4}
+    assert seconds(Work(split=True, **facts)) > seconds(Work(**facts)) + 3e-6
+
+
+def test_the_backward_pass_of_a_layer_normalisation_goes_through_all_rows():
+    facts = {"kind": WorkKind.NORMALIZATION, "read": 9_700_000, "written": 4_850_000, "elements": 2_420_736}
+    assert seconds(Work(rows=6304, backward=True, **facts)) == pytest.approx(29e-6, rel=0.15)  # as measured
+    assert seconds(Work(rows=6304, **facts)) < 15e-6
+
+
+def test_the_backward_pass_of_pooling_searches():
+    facts = {"kind": WorkKind.RESIZING, "read": 10**7, "written": 10**7, "elements": 9_830_400}
+    assert seconds(Work(backward=True, **facts)) == pytest.approx(103e-6, rel=0.1)  # as measured
+    assert seconds(Work(**facts)) < 50e-6
+
+
+def test_only_scattering_pays_for_rows_with_the_same_place():
+    facts = {"kind": WorkKind.GATHER, "read": 10**6, "written": 10**6}
+    assert seconds(Work(backward=True, **facts)) > 50e-6
+    assert seconds(Work(**facts)) < 5e-6

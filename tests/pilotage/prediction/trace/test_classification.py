@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pilotage.prediction.trace.classification import described, name_of, work_of
+from pilotage.prediction.trace.classification import name_of, work_of
+from pilotage.prediction.trace.tensor_values import described
 from pilotage.prediction.trace.work import WorkKind
 from pilotage.torch_private import FakeTensorMode
 
@@ -92,6 +93,40 @@ def test_lists_of_different_types_take_a_kernel_each():
     found = work(aten._foreach_add.List, wide, narrow)
     assert found.mixed
     assert found.tensors == 2
+
+
+def test_operands_of_different_types_are_converted():
+    wide, narrow = torch.zeros(8, 8), torch.zeros(8, 8, dtype=torch.bfloat16)
+    assert work(aten.add.Tensor, wide, narrow).mixed
+    assert not work(aten.add.Tensor, wide, wide).mixed
+    # A mask has no type to convert.
+    assert not work(aten.where.self, torch.ones(8, 8, dtype=torch.bool), wide, wide).mixed
+
+
+def test_copies_of_views_are_strided():
+    heads = torch.zeros(2, 4, 8, 16).transpose(1, 2)
+    assert work(aten.clone.default, heads, memory_format=torch.contiguous_format).strided
+    assert not work(aten.clone.default, torch.zeros(2, 4, 8, 16)).strided
+    assert work(aten.stack.default, [heads, heads]).strided
+    assert not work(aten.cat.default, [torch.zeros(4, 4), torch.zeros(4, 4)]).strided
+
+
+def test_the_loss_of_an_image_has_a_block_for_many_pixels():
+    def lanes(size):
+        labels = torch.zeros(2, size, size, dtype=torch.long)
+        return work(aten.nll_loss2d_forward.default, torch.zeros(2, 3, size, size), labels, None, 1, -100).lanes
+
+    assert (lanes(128), lanes(320), lanes(640)) == (2, 2, 6)
+
+
+def test_sums_of_many_numbers_into_few_are_shared():
+    assert work(aten.sum.dim_IntList, torch.zeros(4096, 64), [0]).split
+    assert not work(aten.sum.dim_IntList, torch.zeros(128, 64), [0]).split
+    assert not work(aten.sum.dim_IntList, torch.zeros(4096, 2048), [1]).split
+
+
+def test_the_rows_of_a_layer_normalisation_are_counted():
+    assert work(aten.native_layer_norm.default, torch.zeros(2, 8, 16), [16], None, None, 1e-5).rows == 16
 
 
 def test_results_are_described_by_type_and_shape():
