@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import torch
 
 import pilotage
-from benchmarks.prediction.calibrate import machine_of
+from benchmarks.prediction.operations.calibration import machine_of
 from benchmarks.prediction.programs import TrainingProgram, programs
 
 Row = dict[str, Any]
@@ -43,15 +44,16 @@ def main() -> None:
     parser.add_argument("--measured", type=Path, help="do not measure: read this file")
     parser.add_argument("--only", default="", help="a regular expression for the names of programs")
     parser.add_argument("--tiny", action="store_true", help="tiny programs, to try the script without a card")
+    parser.add_argument("--markdown", action="store_true", help="print the rows as the table of docs/predicting.md")
     parser.add_argument("--seconds", type=float, default=380.0, help="measure no further program after this time")
     arguments = parser.parse_args()
     if arguments.measured is not None:
         measured = json.loads(arguments.measured.read_text())
         rows = {row["name"]: row for row in measured["programs"]}
         chosen = [each for each in _chosen(arguments) if each.name in rows]
-        _show(chosen, (rows[each.name] for each in chosen), arguments.model, measured["machine"])
+        _show(chosen, (rows[each.name] for each in chosen), arguments, measured["machine"])
         return
-    _show(_chosen(arguments), _measured(arguments), arguments.model, machine_of(arguments.device))
+    _show(_chosen(arguments), _measured(arguments), arguments, machine_of(arguments.device))
 
 
 def _chosen(arguments: argparse.Namespace) -> list[TrainingProgram]:
@@ -174,35 +176,75 @@ class _Memory:
         return torch.cuda.max_memory_allocated() if self._on_card else 0
 
 
-def _show(chosen: list[TrainingProgram], rows: Iterator[Row], model: str, machine: Row) -> None:
+def _show(chosen: list[TrainingProgram], rows: Iterator[Row], arguments: argparse.Namespace, machine: Row) -> None:
     """Print a line for each program, and how far the predictions are off."""
-    print(f"{machine.get('name')}, torch {machine.get('torch')}, model {model}", flush=True)
-    print(f"{'program':<56} {'peak MiB: predicted, measured':>29} {'first':>8} {'step ms: predicted, measured':>28}")
+    line = _markdown if arguments.markdown else _line
+    if not arguments.markdown:
+        print(f"{machine.get('name')}, torch {machine.get('torch')}, model {arguments.model}", flush=True)
+        print(
+            f"{'program':<56} {'peak MiB: predicted, measured':>29} {'first':>8} {'step ms: predicted, measured':>28}"
+        )
     memory, times = [], []
     for program, row in zip(chosen, rows, strict=True):
         if "error" in row:
             print(f"{program.name:<56} {row['error'][:120]}", flush=True)
             continue
-        found = _predicted(program, model, machine)
-        peak, seconds = (
-            (None, None) if found is None else (found.prediction.peak_bytes, _step_seconds(found.prediction))
-        )
-        # What earlier programs of the same process left behind is not this program's.
-        before = 0 if found is None else _left_behind(row, found)
-        measured = row["peak"] - before
-        by_memory, by_time = _off(peak, measured), _off(seconds, row["seconds_on_card"])
-        memory += [by_memory] if by_memory is not None else []
-        times += [by_time] if by_time is not None else []
-        print(
-            f"{program.name:<56} {_mib(peak):>10} {_mib(measured):>10} {_percent(by_memory):>7} "
-            f"{_mib(row['first_peak'] - before):>8} {_ms(seconds):>10} {_ms(row['seconds_on_card']):>9} "
-            f"{_percent(by_time):>7}",
-            flush=True,
-        )
-    for name, found in (("memory", memory), ("time", times)):
-        if found:
-            sizes = sorted(map(abs, found))
+        found = _compared(row, _predicted(program, arguments.model, machine))
+        memory += [found.memory] if found.memory is not None else []
+        times += [found.time] if found.time is not None else []
+        print(line(program.name, found), flush=True)
+    for name, off in (("memory", memory), ("time", times)):
+        if off:
+            sizes = sorted(map(abs, off))
             print(f"{name}: median {median(sizes):.1%}, worst {sizes[-1]:.1%} of {len(sizes)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One program, predicted and measured."""
+
+    peak: float | None
+    measured_peak: float
+    first_peak: float
+    seconds: float | None
+    measured_seconds: float
+
+    @property
+    def memory(self) -> float | None:
+        """How far the predicted peak is off, as a fraction."""
+        return None if self.peak is None else self.peak / self.measured_peak - 1
+
+    @property
+    def time(self) -> float | None:
+        """How far the predicted step is off."""
+        return None if self.seconds is None else self.seconds / self.measured_seconds - 1
+
+
+def _compared(row: Row, found: Any) -> Compared:
+    # What earlier programs of the same process left behind is not this program's.
+    before = 0 if found is None else _left_behind(row, found)
+    return Compared(
+        peak=None if found is None else found.prediction.peak_bytes,
+        measured_peak=row["peak"] - before,
+        first_peak=row["first_peak"] - before,
+        seconds=None if found is None else _step_seconds(found.prediction),
+        measured_seconds=row["seconds_on_card"],
+    )
+
+
+def _line(name: str, found: Compared) -> str:
+    return (
+        f"{name:<56} {_mib(found.peak):>10} {_mib(found.measured_peak):>10} {_percent(found.memory):>7} "
+        f"{_mib(found.first_peak):>8} {_ms(found.seconds):>10} {_ms(found.measured_seconds):>9} "
+        f"{_percent(found.time):>7}"
+    )
+
+
+def _markdown(name: str, found: Compared) -> str:
+    return (
+        f"| {name} | {_mib(found.peak)} MiB | {_mib(found.measured_peak)} MiB | {_percent(found.memory)} "
+        f"| {_ms(found.seconds)} ms | {_ms(found.measured_seconds)} ms | {_percent(found.time)} |"
+    )
 
 
 def _left_behind(row: Row, found: Any) -> int:
@@ -235,20 +277,18 @@ def _predicted(program: TrainingProgram, model: str, machine: Row) -> Any:
         return None
 
 
-def _off(predicted: float | None, measured: float) -> float | None:
-    return None if predicted is None or not measured else predicted / measured - 1
-
-
 def _mib(value: float | None) -> str:
-    return "-" if value is None else f"{value / 2**20:.1f}"
+    return "-" if value is None else f"{value / 2**20:,.1f}"
 
 
 def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value * 1e3:.3f}"
+    return "-" if value is None else f"{value * 1e3:.2f}"
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.0%}"
+    if value is None:
+        return "-"
+    return "0 %" if abs(value) < 5e-4 else f"{100 * value:+.1f} %"
 
 
 if __name__ == "__main__":

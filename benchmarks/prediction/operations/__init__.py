@@ -1,0 +1,1 @@
+"""The single operations that `calibrate` measures, one file for each kind."""
