@@ -119,6 +119,7 @@ def _measured(subject: Subject, table: Table) -> Measured:
         updates=len(seconds),
         update_seconds=Range(low=_at(seconds, 0.1), value=_at(seconds, 0.5), high=_at(seconds, 0.9)),
         throughput=(samples or 1) * len(seconds) / max(subject.wall, 1e-9),
+        loop_seconds=subject.wall / max(1, len(seconds)),
         unit="samples/s" if samples else "updates/s",
         peak_bytes=peak,
         how=f"{subject.facts.how}. Whole updates were timed first, their median is shown; single operations in "

@@ -6,7 +6,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from pilotage.prediction.document import Device, Operation, Report
+from pilotage.prediction.document import Device, Measured, Operation, Report
 
 __all__ = ["Line", "lines_of"]
 
@@ -35,8 +35,9 @@ def _all(report: Report, device: Device, width: int) -> Iterator[Line]:
             f"{time_text(seconds.high)}){beside}",
             "",
         )
+        yield from _loop(measured, "an update" if step == "update" else "a call")
         beside = f", predicted {device.time.throughput.value:.4g}" if device.time is not None else ""
-        yield f"  {'throughput':<12}{measured.throughput:.4g} {measured.unit}{beside}", ""
+        yield f"  {'throughput':<12}{measured.throughput:.4g} {measured.unit}{_alone(measured)}{beside}", ""
         if measured.peak_bytes is not None:
             beside = f", predicted {size_text(device.peak_bytes.value)}" if device.peak_bytes is not None else ""
             of = f" of {size_text(device.capacity_bytes)}" if device.capacity_bytes is not None else ""
@@ -50,6 +51,27 @@ def _all(report: Report, device: Device, width: int) -> Iterator[Line]:
         yield "", ""
         for text in device.insights:
             yield from _wrapped(text, width)
+
+
+def _loop(measured: Measured, step: str) -> Iterator[Line]:
+    """What the script does between its updates, which the device waits for."""
+    if measured.loop_seconds is None:
+        return
+    between = max(0.0, measured.loop_seconds - measured.update_seconds.value)
+    share = between / measured.loop_seconds if measured.loop_seconds else 0.0
+    yield (
+        f"  {'loop':<12}{time_text(measured.loop_seconds)} {step}, {time_text(between)} ({share:.0%}) of it the "
+        "script's own work: loading, logging",
+        "",
+    )
+
+
+def _alone(measured: Measured) -> str:
+    """The throughput without the script's own work."""
+    if not measured.loop_seconds or not measured.update_seconds.value:
+        return ""
+    alone = measured.throughput * measured.loop_seconds / measured.update_seconds.value
+    return f" of the loop, {alone:.4g} of updates alone"
 
 
 def _categories(device: Device) -> str:

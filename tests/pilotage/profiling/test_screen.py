@@ -1,5 +1,6 @@
 """A profile on one screen."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from pilotage.prediction.document import read_report
@@ -17,6 +18,14 @@ def test_the_screen_says_what_was_measured_beside_what_was_predicted():
     assert "weights 800 B, activations 400 B" in text
     assert "aten.addmm" in text
     assert "It does not fit." in text
+
+
+def test_the_work_of_the_script_between_updates_is_shown_apart():
+    (device,) = REPORT.devices
+    measured = replace(device.measured, loop_seconds=1.375)
+    text = "\n".join(line for line, _ in lines_of(replace(REPORT, devices=(replace(device, measured=measured),))))
+    assert "loop        1.38 s an update, 275 ms (20%) of it the script's own work: loading, logging" in text
+    assert "14.5 samples/s of the loop, 18.12 of updates alone, predicted 16" in text
 
 
 def test_no_line_is_wider_than_the_terminal():

@@ -48,6 +48,8 @@ class Measured:
     """The tenth percentile, the median and the ninetieth percentile, measured without looking at single operations."""
     throughput: Amount
     """With everything that the script does between its updates."""
+    loop_seconds: Amount | None = None
+    """The mean time from one update to the next, with what the script does between them."""
     unit: str = "samples/s"
     peak_bytes: Count | None = None
     """The largest amount of device memory in use; None if it cannot be measured."""

@@ -18,6 +18,7 @@ function figuresTable(first, second) {
   add("To spare", first.margin_bytes, second.margin_bytes, bytesText, false);
   add("Update, predicted", first.time && first.time.update_seconds.value, second.time && second.time.update_seconds.value, secondsSigned, true);
   add("Update, measured", first.measured && first.measured.update_seconds.value, second.measured && second.measured.update_seconds.value, secondsSigned, true);
+  add("Loop, measured", first.measured && first.measured.loop_seconds, second.measured && second.measured.loop_seconds, secondsSigned, true);
   add("Throughput, predicted", first.time && first.time.throughput.value, second.time && second.time.throughput.value, rateSigned, false);
   add("Throughput, measured", first.measured && first.measured.throughput, second.measured && second.measured.throughput, rateSigned, false);
   add("Work in an update", flops(first), flops(second), flopsText, null);

@@ -36,7 +36,11 @@ function facts(report, device) {
   const unit = measured ? measured.unit : time ? time.unit : "samples/s", step = report.program.mode === "training" ? "Update" : "Call";
   both("Peak memory", (measured && measured.peak_bytes) ?? null, device.peak_bytes, bytesText);
   both(step, measured ? measured.update_seconds.value : null, time && time.update_seconds, secondsText);
-  both("Throughput", measured ? measured.throughput : null, time && time.throughput, (value) => rateText(value), unit);
+  if (measured && measured.loop_seconds) {
+    const between = Math.max(0, measured.loop_seconds - measured.update_seconds.value);
+    add("Loop, measured", secondsText(measured.loop_seconds), `${secondsText(between)} (${percentText(between / measured.loop_seconds)}) is the script's own work`, `between ${step === "Update" ? "updates" : "calls"}, such as loading`);
+  }
+  both(measured && measured.loop_seconds ? "Throughput of the loop" : "Throughput", measured ? measured.throughput : null, time && time.throughput, (value) => rateText(value), unit);
   const flops = sumOf(rows, (row) => row.flops * row.times), seconds = measured ? measured.update_seconds.value : time ? time.update_seconds.value : null;
   if (flops) add(`Work in ${step === "Update" ? "an update" : "a call"}`, flopsText(flops), seconds ? `${flopsText(flops / seconds)}/s ${measured ? "reached" : "expected"}` : "");
   if (rows.length) add("Operations", wholeText(rows.length), `${wholeText(new Set(rows.map((row) => row.name)).size)} kinds`);
