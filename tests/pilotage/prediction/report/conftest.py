@@ -1,13 +1,8 @@
 """Pages in a headless Chromium, driven through its debugging pipe."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from chromium import Chromium, find_chromium
+from tools.chromium import Chromium, find_chromium
 
 
 @pytest.fixture(scope="session")
