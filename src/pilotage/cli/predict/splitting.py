@@ -53,13 +53,21 @@ def split_lines(plan: Plan) -> list[str]:
             f"  every stage fits: the fullest needs {bytes_text(prediction.peak_bytes)} of {bytes_text(capacity)}"
         )
     else:
-        live = prediction.needs.fullest.live.at_peak()
+        fullest = prediction.needs.fullest
+        live = fullest.live.at_peak()
         largest = max(live, key=live.__getitem__)
         found.append(
-            f"  no split over {prediction.stages.count} devices fits: stage {prediction.needs.fullest.stage} needs "
+            f"  no split over {prediction.stages.count} devices fits: stage {fullest.stage} needs "
             f"{bytes_text(prediction.peak_bytes)} of {bytes_text(capacity)}, most of it {largest} "
             f"({bytes_text(live[largest])})"
         )
+        if fullest.live.live:
+            tensor, size = fullest.live.live[0]
+            where = f" of {tensor.module or tensor.line}" if tensor.module or tensor.line else ""
+            found.append(
+                f"  its largest tensor is {tensor.name}{where} with {bytes_text(size)}: a smaller micro-batch, half "
+                "precision or recomputation may help; the changes above are priced"
+            )
     other = "the script's own split" if plan.has_stages else "equally many parts in each stage"
     other += "" if plan.by_hand.fits else ", which does not fit"
     gain = plan.slowest_by_hand / plan.slowest if plan.slowest else 1.0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import runpy
 import sys
+import sysconfig
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -20,6 +22,7 @@ from pilotage.prediction.scripts.reached import Reached
 from pilotage.prediction.scripts.updates import UpdateWatch
 from pilotage.prediction.scripts.valueless import Valueless
 from pilotage.prediction.subject import Subject
+from pilotage.program.graphs.source_lines import is_users
 from pilotage.torch_private import FakeTensorMode
 
 __all__ = ["Found", "find"]
@@ -59,11 +62,25 @@ def find(target: str, arguments: Sequence[str] = ()) -> Found:
         raise PredictionError(f"{target} ended with status {end.code!r} before its first training step.") from None
     except Exception as error:
         raise PredictionError(
-            f"{target} failed before its first training step: {type(error).__name__}: {error}"
+            f"{target} failed before its first training step{_place(error)}: {type(error).__name__}: {error}"
         ) from error
     raise PredictionError(
-        f"{target} ended without a call of a program (poptorch or pilotage.training) and without an optimizer's step."
+        f"{target} ended without a call of a program (poptorch or pilotage.training) and without an optimizer's step, "
+        "so there is no update to predict. If it needs arguments to train, give them after --."
     )
+
+
+def _place(error: Exception) -> str:
+    """Where the user's code failed: the innermost line of it."""
+    library = sysconfig.get_path("stdlib")
+    frames = [
+        each
+        for each in traceback.extract_tb(error.__traceback__)
+        if is_users(each.filename)
+        and not each.filename.startswith(("<", library))
+        and "site-packages" not in each.filename
+    ]
+    return f", at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
 
 
 def _callable(target: str, arguments: Sequence[str]) -> tuple[Callable[[], Any], str]:

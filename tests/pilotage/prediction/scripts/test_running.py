@@ -129,3 +129,26 @@ def test_what_is_not_there_is_refused():
         find("nowhere.py")
     with pytest.raises(PredictionError, match="neither a script"):
         find("nowhere")
+
+
+def test_a_failure_names_the_line_of_the_script(found):
+    with pytest.raises(
+        PredictionError, match=r"failed before its first training step, at script.py:2: JSONDecodeError"
+    ):
+        found("import json\njson.loads('no')\n")
+    with pytest.raises(PredictionError, match=r"at script.py:3: RuntimeError"):
+        found("import torch\n\ntorch.zeros(2) @ torch.zeros(3)\n")
+
+
+def test_a_script_that_never_trains_is_told_so(found):
+    with pytest.raises(PredictionError, match="there is no update to predict"):
+        found("import torch\ntorch.nn.Linear(2, 2)(torch.zeros(1, 2))\n")
+
+
+def test_a_plain_script_has_its_own_types_and_parameters(found):
+    traced = found(
+        PLAIN.replace("Net()", "Net().bfloat16()", 1).replace("torch.randn(64, 64)", "torch.randn(64, 64).bfloat16()")
+    ).what
+    assert isinstance(traced, Traced)
+    assert traced.types == ("bfloat16",)
+    assert traced.parameters == 64 * 512 + 512 + 512 * 4 + 4

@@ -1,10 +1,12 @@
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
+from pilotage.cli.predict.splitting import split_lines
 from pilotage.prediction.devices import device_model
 from pilotage.prediction.prediction import predicted, traced
 from pilotage.prediction.splitting.planning import plan_split
@@ -32,10 +34,17 @@ def prediction_of(subject_of, widths, name="cpu", **options):
     return predicted(traced(subject, model), model)
 
 
-def slowest(prediction, units, chosen):
+def whole(prediction, units, chosen):
     stages = assigned_stages(prediction, [units[place].first for place in chosen])
-    found = predicted(prediction.traced, prediction.model, prediction.arithmetic, assigned=stages)
-    return max(each.work for each in found.stage_seconds)
+    return predicted(prediction.traced, prediction.model, prediction.arithmetic, assigned=stages)
+
+
+def slowest_of(prediction):
+    return max(each.work for each in prediction.stage_seconds)
+
+
+def slowest(prediction, units, chosen):
+    return slowest_of(whole(prediction, units, chosen))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,36 @@ def test_the_slowest_stage_is_within_a_tenth_of_the_best_of_all_splits(subject_o
     all_splits = itertools.combinations(range(1, len(units)), devices - 1)
     best = min(slowest(prediction, units, chosen) for chosen in all_splits)
     assert plan.slowest <= 1.1 * best
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+def test_of_the_splits_that_fit_nearly_the_best_is_found(subject_of, seed):
+    """The device is so small that only some of the splits fit."""
+    generator, devices = random.Random(seed), 3
+    widths = [generator.choice((64, 512, 2048)) for _ in range(6)]
+    prediction = prediction_of(subject_of, widths, gradient_accumulation=4)
+    units = units_of(prediction, devices)
+    every = {
+        chosen: whole(prediction, units, chosen) for chosen in itertools.combinations(range(1, len(units)), devices - 1)
+    }
+    peaks = sorted(each.peak_bytes for each in every.values())
+    capacity = peaks[len(peaks) // 3]
+    smaller = replace(prediction.model, memory=replace(prediction.model.memory, capacity_bytes=capacity))
+    prediction = replace(prediction, model=smaller)
+    plan = plan_split(prediction, devices)
+    assert plan.prediction.fits
+    fitting = [each for each in every.values() if each.peak_bytes <= capacity]
+    assert plan.slowest <= 1.1 * min(slowest_of(each) for each in fitting)
+
+
+def test_where_nothing_fits_the_plan_says_so(subject_of):
+    prediction = prediction_of(subject_of, [512] * 4)
+    tiny = replace(prediction.model, memory=replace(prediction.model.memory, capacity_bytes=1000))
+    plan = plan_split(replace(prediction, model=tiny), 2)
+    assert not plan.prediction.fits
+    lines = "\n".join(split_lines(plan))
+    assert "no split over 2 devices fits: stage" in lines
+    assert "its largest tensor is" in lines
 
 
 def test_equal_layers_are_divided_equally(subject_of):
