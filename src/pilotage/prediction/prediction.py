@@ -229,14 +229,19 @@ def predicted(
     *,
     assigned: Sequence[int | None] | None = None,
     offloads: bool = False,
+    costs: Sequence[Cost] | None = None,
 ) -> Prediction:
-    """Predict memory and time; ``assigned`` puts operations in stages other than their own."""
+    """Predict memory and time; ``assigned`` puts operations in stages other than their own.
+
+    ``costs`` are those of the same operations on the same device, if they are known.
+    """
     arithmetic = arithmetic or Arithmetic.of_torch()
     if assigned is not None:
         found = _in_stages(found, assigned)
     stages = stages_of(found.update)
     needs = memory_needs(found.update, model, stages, found.batching.gradient_accumulation, offloads=offloads)
-    costs = costs_of(found.update.operations, model, arithmetic)
+    if costs is None:
+        costs = costs_of(found.update.operations, model, arithmetic)
     return Prediction(
         traced=found,
         model=model,

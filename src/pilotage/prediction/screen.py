@@ -12,6 +12,9 @@ __all__ = ["bytes_text", "lines_of", "seconds_text", "show"]
 Line = tuple[str, str]
 """A text and its style: good, bad, strong, faint or nothing."""
 
+_NAMES = {"temporaries": "temporary values", "optimizer": "optimizer state", "imbalance": "uneven tiles"}
+"""Categories of memory, in words for people."""
+
 _LAYERS = 4
 _CHANGES = 12
 _COLOURS = {"good": "32", "bad": "31", "strong": "1", "faint": "2"}
@@ -61,7 +64,7 @@ def _verdict(device: Device) -> Iterator[Line]:
         return
     peak = device.peak_bytes
     span = f"{bytes_text(peak.value)} ({bytes_text(peak.low)} to {bytes_text(peak.high)})"
-    of = f"{span} of {bytes_text(device.capacity_bytes)}"
+    of = f"needs {span} of {bytes_text(device.capacity_bytes)}"
     if device.fits:
         yield f"  fits: {of}, {bytes_text(device.margin_bytes)} are left", "good"
     else:
@@ -72,7 +75,7 @@ def _memory(device: Device) -> Iterator[Line]:
     if device.memory is None:
         return
     parts = sorted(device.memory.by_category.items(), key=lambda pair: -pair[1])
-    yield "  memory    " + ", ".join(f"{name} {bytes_text(size)}" for name, size in parts if size), ""
+    yield "  memory    " + ", ".join(f"{_NAMES.get(name, name)} {bytes_text(size)}" for name, size in parts if size), ""
     layers = [f"{each.module} {bytes_text(each.bytes)}" for each in device.memory.by_layer[:_LAYERS]]
     if layers:
         yield "  layers    " + ", ".join(layers), ""

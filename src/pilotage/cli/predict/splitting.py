@@ -27,16 +27,26 @@ def split(found: Found, model: DeviceModel, arguments: Namespace) -> None:
         plan = plan_split(predict_on(found.what, model), arguments.split)
     if plan is None:
         raise PredictionError(f"The model has fewer parts than the {arguments.split} devices of --split.")
-    print("\n" + "\n".join(split_lines(plan)))
+    print("\n" + "\n".join(split_lines(plan, _written(found, plan))))
     if arguments.apply:
         lines = apply_split(Path(arguments.script), plan.modules)
         print(f"\nWritten to {arguments.script}: {len(lines)} lines.")
 
 
-def split_lines(plan: Plan) -> list[str]:
+def _written(found: Found, plan: Plan) -> list[str]:
+    """What to write, in the words of the interface that the script uses."""
+    from pilotage.options.choices import LossRule
+    from pilotage.prediction.splitting.lines import begin_block_lines, enter_stage_lines
+    from pilotage.prediction.subject import Subject
+
+    if isinstance(found.what, Subject) and found.what.execution.loss_rule is not LossRule.CALLED:
+        return enter_stage_lines(plan.modules)
+    return begin_block_lines(plan.modules)
+
+
+def split_lines(plan: Plan, written: list[str]) -> list[str]:
     """The split for people: each stage, the lines to write, the gain."""
     from pilotage.prediction.screen import bytes_text, seconds_text
-    from pilotage.prediction.splitting.lines import begin_block_lines
 
     prediction = plan.prediction
     capacity = prediction.model.memory.capacity_bytes
@@ -47,7 +57,7 @@ def split_lines(plan: Plan) -> list[str]:
             f"  stage {needs.stage}: from {begin}: {seconds_text(seconds.work)} for a micro-batch, "
             f"{bytes_text(needs.peak_bytes)}"
         )
-    found += [f"  {line}" for line in begin_block_lines(plan.modules)]
+    found += [f"  {line}" for line in written]
     if prediction.fits:
         found.append(
             f"  every stage fits: the fullest needs {bytes_text(prediction.peak_bytes)} of {bytes_text(capacity)}"

@@ -17,6 +17,7 @@ from pilotage.prediction.changes.variants import (
     with_kept_blocks,
     with_optimizer_on_host,
 )
+from pilotage.prediction.changes.wording import Wording, wording_of
 from pilotage.prediction.document import Change
 from pilotage.prediction.prediction import Prediction, Traced, predicted, traced
 from pilotage.prediction.splitting.planning import plan_split
@@ -66,19 +67,19 @@ def _change(option: str, how: str, prediction: Prediction) -> Change:
 
 def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
     """Those that need no other capture."""
-    model, found = base.model, base.traced
+    model, found, words = base.model, base.traced, wording_of(subject.execution)
     batching = subject.execution.batching
     iterations = 10 if batching.device_iterations == 1 else 4 * batching.device_iterations
     yield (
         f"device iterations {iterations}",
-        f"options.deviceIterations({iterations})",
+        words.device_iterations.format(iterations),
         lambda: _again(base, replace(found, batching=replace(batching, device_iterations=iterations))),
     )
     if found.loading.sample_seconds and not found.loading.overlaps:
         overlapping = replace(found.loading, overlaps=True)
         yield (
             "asynchronous loading",
-            "DataLoader(..., num_workers=4, mode=poptorch.DataLoaderMode.Async)",
+            words.loading,
             lambda: _again(base, replace(found, loading=overlapping)),
         )
     if (narrow := _narrow_inputs(subject)) is not None:
@@ -89,19 +90,19 @@ def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
         )
     if subject.plan is not None:
         yield (
-            "replicas 2",
-            "options.replicationFactor(2)",
+            f"replicas {2 * batching.replicas}",
+            words.replicas.format(2 * batching.replicas),
             lambda: _again(base, replace(found, batching=replace(batching, replicas=2 * batching.replicas))),
         )
-        yield from _stages(base)
+        yield from _stages(base, words)
         yield (
             "offloading activations",
-            _OFFLOAD_ACTIVATIONS,
-            lambda: predicted(found, model, base.arithmetic, offloads=True),
+            words.activations.format(),
+            lambda: predicted(found, model, base.arithmetic, offloads=True, costs=base.costs),
         )
 
 
-def _stages(base: Prediction) -> Iterator[Made]:
+def _stages(base: Prediction, words: Wording) -> Iterator[Made]:
     """The model over several devices: two, or as many as it needs to fit."""
     if base.stages.count > 1:
         return
@@ -110,7 +111,7 @@ def _stages(base: Prediction) -> Iterator[Made]:
         count *= 2
     yield (
         f"stages {count}",
-        f"poptorch.BeginBlock at {count - 1} modules: pilotage predict --split {count}",
+        words.stages.format(count),
         lambda: _split(base, count),
     )
 
@@ -122,7 +123,7 @@ def _split(base: Prediction, count: int) -> Prediction | None:
 
 def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
     """Those that need another capture, which runs forward."""
-    model, batching = base.model, subject.execution.batching
+    model, batching, words = base.model, subject.execution.batching, wording_of(subject.execution)
     half, word = (torch.float16, "half") if model.kind == "ipu" else (torch.bfloat16, "bfloat16")
     if any(each.dtype == torch.float32 for each in subject.module.parameters()):
         yield "half precision", f"model.{word}(), and inputs of that type", lambda: _in_type(subject, base, half)
@@ -131,17 +132,17 @@ def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
         what = type(blocks[0]).__name__
         yield (
             "recomputation",
-            f"x = poptorch.recomputationCheckpoint(x) after each of the {len(blocks)} modules {what}",
+            words.recomputation.format(f"of the {len(blocks)} modules {what}"),
             lambda: _recomputed(subject, base),
         )
     if subject.plan is not None:
         accumulation = max(4, 2 * batching.gradient_accumulation)
         yield (
             f"accumulation {accumulation}",
-            f"options.Training.gradientAccumulation({accumulation})",
+            words.accumulation.format(accumulation),
             lambda: _of(with_accumulation(subject, accumulation), base),
         )
-        yield "offloading optimizer state", _OFFLOAD_STATE, lambda: _of(with_optimizer_on_host(subject), base)
+        yield "offloading optimizer state", words.optimizer.format(), lambda: _of(with_optimizer_on_host(subject), base)
     for samples in (subject.samples // 2, subject.samples * 2):
         if samples:
             yield (
@@ -153,16 +154,10 @@ def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
 
 _MOST_STAGES = 16
 
-_OFFLOAD_ACTIVATIONS = (
-    "options.TensorLocations.setActivationLocation(poptorch.TensorLocationSettings().useOnChipStorage(False))"
-)
-_OFFLOAD_STATE = (
-    "options.TensorLocations.setOptimizerLocation(poptorch.TensorLocationSettings().useOnChipStorage(False))"
-)
-
 
 def _again(base: Prediction, found: Traced) -> Prediction:
-    return predicted(found, base.model, base.arithmetic)
+    """The same operations in other circumstances."""
+    return predicted(found, base.model, base.arithmetic, costs=base.costs)
 
 
 def _of(subject: Subject, base: Prediction) -> Prediction:

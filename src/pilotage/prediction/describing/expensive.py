@@ -58,13 +58,16 @@ def _besides(prediction: Prediction) -> list[tuple[float, Expensive]]:
     whole = prediction.update_seconds or 1.0
     reasons = {
         "host": "calls and copies between host and device",
-        "loading": "the host prepares batches meanwhile nothing else happens",
+        "loading": "the device waits while the host prepares batches",
         "bubble": "stages wait for each other",
         "collectives": "replicas sum their gradients",
     }
     parts = prediction.by_part
     return [
-        (parts[name] / whole, Expensive(what=name, seconds=parts[name], why=f"{parts[name] / whole:.0%}: {reason}"))
+        (
+            parts[name] / whole,
+            Expensive(what=name, seconds=parts[name], why=f"{parts[name] / whole:.0%} of the time: {reason}"),
+        )
         for name, reason in reasons.items()
         if name in parts
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["begin_block_lines", "expression_of"]
+__all__ = ["begin_block_lines", "enter_stage_lines", "expression_of"]
 
 
 def begin_block_lines(modules: Sequence[str], model: str = "model") -> list[str]:
@@ -15,6 +15,14 @@ def begin_block_lines(modules: Sequence[str], model: str = "model") -> list[str]
         path = expression_of(module, model)
         found.append(f'{path} = poptorch.BeginBlock({path}, "stage {place}", ipu_id={place})')
     return found
+
+
+def enter_stage_lines(modules: Sequence[str]) -> list[str]:
+    """The lines that a forward for `pilotage.training` needs: before these modules run."""
+    begins = ["pilotage.enter_stage(0)  # in forward, at its beginning"]
+    return begins + [
+        f"pilotage.enter_stage({place})  # in forward, before {module} runs" for place, module in enumerate(modules, 1)
+    ]
 
 
 def expression_of(module: str, model: str) -> str:

@@ -66,7 +66,9 @@ def plan_split(prediction: Prediction, devices: int) -> Plan | None:
 
 def _in(prediction: Prediction, units: Sequence[Unit], chosen: Sequence[int]) -> Prediction:
     stages = assigned_stages(prediction, [units[place].first for place in chosen])
-    return predicted(prediction.traced, prediction.model, prediction.arithmetic, assigned=stages)
+    return predicted(
+        prediction.traced, prediction.model, prediction.arithmetic, assigned=stages, costs=prediction.costs
+    )
 
 
 def best_boundaries(prediction: Prediction, units: Sequence[Unit], devices: int) -> list[int]:

@@ -4,7 +4,7 @@ import pytest
 
 from pilotage.errors import PredictionError
 from pilotage.prediction.splitting.applying import apply_split
-from pilotage.prediction.splitting.lines import begin_block_lines, expression_of
+from pilotage.prediction.splitting.lines import begin_block_lines, enter_stage_lines, expression_of
 
 SCRIPT = """import poptorch
 
@@ -26,6 +26,13 @@ def test_each_module_begins_a_block_on_the_next_device():
     assert begin_block_lines(["layers.2", "layers.4"]) == [
         'model.layers[2] = poptorch.BeginBlock(model.layers[2], "stage 1", ipu_id=1)',
         'model.layers[4] = poptorch.BeginBlock(model.layers[4], "stage 2", ipu_id=2)',
+    ]
+
+
+def test_a_forward_for_pilotage_enters_its_stages():
+    assert enter_stage_lines(["layers.2"]) == [
+        "pilotage.enter_stage(0)  # in forward, at its beginning",
+        "pilotage.enter_stage(1)  # in forward, before layers.2 runs",
     ]
 
 

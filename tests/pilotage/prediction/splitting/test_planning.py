@@ -88,7 +88,7 @@ def test_where_nothing_fits_the_plan_says_so(subject_of):
     tiny = replace(prediction.model, memory=replace(prediction.model.memory, capacity_bytes=1000))
     plan = plan_split(replace(prediction, model=tiny), 2)
     assert not plan.prediction.fits
-    lines = "\n".join(split_lines(plan))
+    lines = "\n".join(split_lines(plan, []))
     assert "no split over 2 devices fits: stage" in lines
     assert "its largest tensor is" in lines
 
