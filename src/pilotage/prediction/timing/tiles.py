@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from pilotage.prediction.devices.model import DeviceModel
 from pilotage.prediction.timing.cost import Cost
-from pilotage.prediction.trace.work import Work, WorkKind
+from pilotage.prediction.trace.work import Convolution, Work, WorkKind
 
 __all__ = ["tile_cost"]
 
@@ -54,7 +56,8 @@ def _compute(work: Work, model: DeviceModel) -> float:
         case WorkKind.PRODUCT:
             return max(work.flops / (rate * compute.product_efficiency), traffic)
         case WorkKind.CONVOLUTION:
-            return max(work.flops / (rate * compute.convolution_efficiency), traffic)
+            flops = sum(_filled(part) for part in work.parts if isinstance(part, Convolution)) or work.flops
+            return max(flops / (rate * compute.convolution_efficiency), traffic)
         case WorkKind.ATTENTION:
             return max(work.flops / (rate * compute.attention_efficiency), traffic)
         case WorkKind.NORMALIZATION:
@@ -65,3 +68,14 @@ def _compute(work: Work, model: DeviceModel) -> float:
             return traffic / model.traffic.scatter
         case _:
             return max(traffic, work.flops / (compute.vector or compute.float32))
+
+
+_INTO, _OUT = 16, 8
+"""What the unit for products of a tile multiplies at once: inputs, for each of some outputs."""
+
+
+def _filled(part: Convolution) -> int:
+    """The work of a pass with inputs and outputs filled up, in each of its groups."""
+    into = _INTO * math.ceil(part.channels_in * part.taps / _INTO)
+    out = _OUT * math.ceil(part.channels_out / _OUT)
+    return 2 * part.pixels * into * out * part.groups

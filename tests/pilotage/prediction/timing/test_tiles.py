@@ -2,7 +2,7 @@ import pytest
 
 from pilotage.prediction.devices import device_model
 from pilotage.prediction.timing.tiles import tile_cost
-from pilotage.prediction.trace.work import Product, Work, WorkKind
+from pilotage.prediction.trace.work import Convolution, Product, Work, WorkKind
 
 IPU = device_model("mk2")
 
@@ -38,3 +38,14 @@ def test_a_list_is_an_operation_for_each_tensor():
 
 def test_views_take_no_time():
     assert tile_cost(Work(kind=WorkKind.FREE), IPU).seconds == 0
+
+
+def test_single_channels_leave_most_of_a_multiplication_empty():
+    def rate(channels, groups):
+        part = Convolution(
+            pixels=10**5, channels_in=channels, channels_out=channels, taps=9, groups=groups, way="forward", moved=1
+        )
+        work = Work(kind=WorkKind.CONVOLUTION, type="float16", flops=part.flops, read=1, written=1, parts=(part,))
+        return part.flops / tile_cost(work, IPU).compute
+
+    assert rate(1, 64) < rate(64, 1) / 10
