@@ -130,11 +130,15 @@ def _order(change: Change, before: float) -> tuple[bool, float]:
 
 
 def bytes_text(count: float) -> str:
-    """A number of bytes for people: 1.2 GB."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    """A number of bytes for people, in the units of torch and of the page: 1.2 GiB."""
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if abs(count) >= size:
-            return f"{count / size:.3g} {unit}"
+            return f"{_three_digits(count / size)} {unit}"
     return f"{count:.0f} B"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -29,7 +29,7 @@ def test_changes_stand_in_the_order_of_what_they_gain(subject_of):
 
 
 def test_numbers_are_for_people():
-    assert [bytes_text(each) for each in (12, 1500, 2.5e6, 9.41e8, 1.5e11)] == [
-        "12 B", "1.5 kB", "2.5 MB", "941 MB", "150 GB",
+    assert [bytes_text(each) for each in (12, 1536, 2.5 * 2**20, 940_572_672, 1010 * 2**20, 1.5 * 2**40)] == [
+        "12 B", "1.5 KiB", "2.5 MiB", "897 MiB", "1010 MiB", "1.5 TiB",
     ]  # fmt: skip
     assert [seconds_text(each) for each in (2.0, 0.0123, 4.2e-6)] == ["2 s", "12.3 ms", "4.2 µs"]
