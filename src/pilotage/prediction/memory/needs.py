@@ -51,8 +51,7 @@ def memory_needs(
 ) -> Needs:
     """What each stage needs; ``offloads`` keeps activations outside of the device until backward needs them."""
     tensors = _offloaded(update) if offloads else update.tensors
-    if model.tiles is not None:
-        tensors = _one_by_one(update, tensors)
+    tensors = _held_in_lists(tensors) if model.tiles is None else _one_by_one(update, tensors)
     found = []
     for stage in range(stages.count):
         flight = stages.in_flight(stage, accumulation) if pipelined else 1
@@ -94,6 +93,11 @@ def _offloaded(update: UpdateTrace) -> tuple[TracedTensor, ...]:
         else:
             found.append(tensor)
     return tuple(found)
+
+
+def _held_in_lists(tensors: Sequence[TracedTensor]) -> tuple[TracedTensor, ...]:
+    """The tensors of a device that runs operations one by one: results live as long as the list that they came in."""
+    return tuple(replace(each, last=each.held) if each.held > each.last else each for each in tensors)
 
 
 def _one_by_one(update: UpdateTrace, tensors: Sequence[TracedTensor]) -> tuple[TracedTensor, ...]:

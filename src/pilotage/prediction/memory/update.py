@@ -50,7 +50,8 @@ def update_trace(steps: Mapping[Action, StepTrace], batching: Batching, results:
 
 
 def _shifted(tensor: TracedTensor, shift: int, end: int, results: int) -> TracedTensor:
+    first, held = tensor.first + shift, tensor.held + shift if tensor.held >= 0 else -1
     if tensor.last >= ALWAYS:
         # An output: a call keeps those that it returns.
-        return replace(tensor, bytes=tensor.bytes * max(1, results), first=tensor.first + shift, last=ALWAYS)
-    return replace(tensor, first=tensor.first + shift, last=min(tensor.last, end - shift - 1) + shift)
+        return replace(tensor, bytes=tensor.bytes * max(1, results), first=first, last=ALWAYS, held=held)
+    return replace(tensor, first=first, last=min(tensor.last, end - shift - 1) + shift, held=held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -174,29 +175,40 @@ class _GraphTrace:
         uses = [user for member in members for user in member.users]
         stays = any(member in results for member in members) or base.op == "get_attr"
         last = max((self._index[user] for user in uses if user.op == "call_function"), default=self._index[base])
+        made, held = self._list_of(base)
         return TracedTensor(
             name=base.name,
             bytes=size,
             category=self._category(base, members, uses),
-            first=-1 if base.op == "get_attr" else self._index[base],
+            first=-1 if base.op == "get_attr" else made,
             last=1 << 60 if stays else last,
+            held=held,
             module=module_of(base),
             line=line_of(base),
             stage=stage_of(base),
             is_stored=base.op == "get_attr",
         )
 
+    def _list_of(self, base: Node) -> tuple[int, int]:
+        """The operation that made a tensor, and until when it is in a list of results; -1 if it is in none.
+
+        An operation that is recomputed may hand out a result long before another one.
+        """
+        if base.target is not operator.getitem or not isinstance(base.args[0], Node):
+            return self._index[base], -1
+        return self._index[base.args[0]], max(self._index[user] for user in base.args[0].users)
+
     def _created_bytes(self, base: Node) -> int:
         """The bytes that a node allocates."""
         if base.op == "get_attr":
             value = getattr(self._module, str(base.target), None)
             return _storage_bytes(value)
-        if str(base.target).startswith("<built-in function getitem"):
+        if base.target is operator.getitem:
             return _storage_bytes(base.meta.get("val"))
         value = base.meta.get("val")
         if isinstance(value, Tensor):
             return _storage_bytes(value)
-        taken = {user.args[1] for user in base.users if str(user.target).startswith("<built-in function getitem")}
+        taken = {user.args[1] for user in base.users if user.target is operator.getitem}
         # Each result that is taken out of the list has a lifetime of its own.
         return sum(_storage_bytes(each) for i, each in enumerate(value or ()) if i not in taken)
 

@@ -62,6 +62,9 @@ class TracedTensor:
     last: int
     """The last operation that needs it; the number of operations if it stays."""
 
+    held: int = -1
+    """The operation until which the list is there that it was returned in, for results of several tensors."""
+
     module: str = ""
     line: str | None = None
     stage: int | None = None

@@ -67,3 +67,15 @@ def test_each_stage_has_its_own_weights(chain_prediction):
     )
     weights = [each.live.at_peak()["weights"] for each in found.stages]
     assert weights[0] == weights[1] == ipu.needs.fullest.live.at_peak()["weights"] // 2
+
+
+def test_results_live_as_long_as_the_list_that_they_came_in(chain_prediction):
+    card = chain_prediction("h200")
+    update = card.traced.update
+    place = next(i for i, each in enumerate(update.tensors) if not each.is_stored and 0 <= each.first < each.last < 9)
+    tensor = update.tensors[place]
+    later = replace(tensor, held=len(update.operations) - 1, bytes=10**9)
+    held = replace(update, tensors=(*update.tensors[:place], later, *update.tensors[place + 1 :]))
+    assert needs(held, card.model).fullest.live.totals[-1] > 10**9
+    # The compiler of an IPU gives each result a place of its own.
+    assert needs(held, device_model("bow")).fullest.live.totals[-1] < 10**9

@@ -4,6 +4,7 @@ from torch import nn
 from pilotage.prediction.capturing.program import captured_for
 from pilotage.prediction.trace.graphs import traced_steps
 from pilotage.prediction.trace.operations import Category, Phase
+from pilotage.program.graphs.forward_marks import keep_for_backward
 from pilotage.program.program import Action
 
 
@@ -66,3 +67,23 @@ def test_a_value_dies_after_the_last_use_of_its_views(subject_of):
 def test_inference_has_only_forward(subject_of):
     (step,) = traced_steps(captured_for(subject_of(optimizer=None), "ipu")).values()
     assert {each.phase for each in step.operations} == {Phase.FORWARD}
+
+
+def test_a_recomputed_result_is_held_until_the_last_one_of_its_operation_is_taken(subject_of):
+    class Kept(nn.Module):
+        """Backward recomputes the normalisation for its result, and takes its statistics later."""
+
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(2))
+            self.norms = nn.ModuleList(nn.BatchNorm1d(64) for _ in range(2))
+
+        def forward(self, x, target):
+            for layer, norm in zip(self.layers, self.norms, strict=True):
+                x = torch.tanh(norm(layer(x)))
+                keep_for_backward(x)
+            return nn.functional.mse_loss(x, target)
+
+    (step,) = traced_steps(captured_for(subject_of(Kept()), "card")).values()
+    normalized = [each for each in step.tensors if each.held >= 0 and each.bytes == 8 * 64 * 4]
+    assert any(each.held > each.last for each in normalized)
