@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pilotage.errors import PredictionError
@@ -11,6 +12,7 @@ from pilotage.prediction.devices.model import DeviceModel
 from pilotage.prediction.document import Report
 from pilotage.prediction.reporting import report_of
 from pilotage.prediction.subject import Loading, Subject
+from pilotage.program.graphs.rewrites import without_checks
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
 
@@ -22,13 +24,19 @@ _SECONDS_FOR_CHANGES = 5.0
 
 def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequence[DeviceModel]) -> Report:
     """Predict the program of an executor for calls like this one; forward does not run again."""
-    program = executor.captured
-    if not any(each.graph is not None for each in program.computations.values()):
+    captured = executor.captured
+    graphs = {action: each.graph for action, each in captured.computations.items() if each.graph is not None}
+    if not graphs:
         raise PredictionError("The tier 'eager' captures no program, so there is nothing to predict.")
+    # Processors check the loss in the program; devices of their own do not.
+    computations = {
+        action: replace(each, graph=without_checks(graphs[action])) if action in graphs else each
+        for action, each in captured.computations.items()
+    }
     return report_of(
         subject_of(executor, call, name),
         models,
-        program=program,
+        program=replace(captured, computations=computations),
         command=sys.argv,
         seconds_for_changes=_SECONDS_FOR_CHANGES,
         notes=[

@@ -9,10 +9,11 @@ function memoryView(pane) {
     content.push(card("Memory over one update", memoryChart(device, (operation) => pane.open("operations", operation)),
       element("ul", { class: "legend" }, keys.map((name) => element("li", {}, element("span", { class: "swatch", style: { background: colorOf(name) } }), element("span", { class: "what" }, titled(name)))),
         hasLine ? element("li", {}, element("span", { class: "swatch line" }), element("span", { class: "what" }, "Measured on the device")) : null),
-      note("From left to right: the operations of one update. Choose a point to see its operation.")));
+      note("From left to right: the operations of one update. Choose a point to see its operation."),
+      memory.tiles && memory.tiles.mean_bytes ? note(`All tiles together. The fullest tile decides, and it has ${percentText(memory.tiles.max_bytes / memory.tiles.mean_bytes - 1)} more than the mean.`) : null));
   }
   if (memory.peak && memory.peak.live.length) content.push(...peakCards(pane));
-  if (memory.by_stage.length) content.push(stageCard(memory.by_stage));
+  if (memory.by_stage.length > 1) content.push(stageCard(memory.by_stage));
   if (!content.length) content.push(categoryCard(device));
   return content;
 }
