@@ -100,7 +100,7 @@ function areaPicture({ device, names, all, line, last, width, onChoose }) {
   });
   if (dashes.length) picture.append(drawn("path", { class: "measured", d: `M${dashes.map((point) => `${x(point.operation).toFixed(1)},${y(point.total).toFixed(1)}`).join("L")}` }));
   if (capacity) {
-    picture.append(drawn("line", { class: "limit", x1: left, x2: width - right, y1: y(capacity), y2: y(capacity) }));
+    for (const kind of ["under", "limit"]) picture.append(drawn("line", { class: kind, x1: left, x2: width - right, y1: y(capacity), y2: y(capacity) }));
     picture.append(drawn("text", { class: "over", x: width - right - 4, y: y(capacity) - 6, "text-anchor": "end" }, `capacity ${bytesText(capacity)}`));
   }
   picture.append(phaseBand(device.rows, x, height - bottom + 8, last));
