@@ -79,7 +79,13 @@ function operationColumns(device, sums, isGrouped) {
   if (showsPredicted || showsMeasured) columns.push({ key: "time", label: "Share", title: "Share of the time of all operations", number: true, width: "108px", value: timeOf, show: (row) => shareCell(timeOf(row), sums, row.phase) });
   columns.push({ key: "source", label: "Source", width: "minmax(190px, 2fr)", least: 190, mono: true, value: (row) => (row.source ? `${row.source.file}:${String(row.source.line).padStart(7)}` : null),
     show: (row) => (row.source ? `${fileName(row.source.file)}:${row.source.line}  ${row.source.text}` : UNKNOWN), tip: (row) => (row.source ? `${row.source.file}:${row.source.line}\n${row.source.text}` : null) });
-  return columns;
+  return matchMedia("(max-width: 620px)").matches ? timesFirst(columns) : columns;
+}
+
+// On a narrow screen only a few columns are visible: what it is and how long it takes.
+function timesFirst(columns) {
+  const first = ["members", "index", "name", "seconds", "measured", "time"];
+  return [...columns.filter((column) => first.includes(column.key)), ...columns.filter((column) => !first.includes(column.key))];
 }
 
 function groupName(row) {

@@ -85,7 +85,9 @@ function changesCard(device) {
     return element("span", {}, text, change ? element("span", { class: style }, `  ${change}`) : null);
   };
   const columns = [{ label: "Change" }, { label: "Fits" }, { label: "Peak", number: true }, { label: "Update", number: true }, { label: "Throughput", number: true }];
-  const rows = device.changes.map((each) => [element("div", {}, element("strong", {}, each.option), element("div", { class: "how" }, each.how)), fitBadge(each.fits),
+  // Those that fit first, by what they gain, as on the screen.
+  const order = (first, second) => Number(first.fits === false) - Number(second.fits === false) || (second.throughput || 0) - (first.throughput || 0);
+  const rows = [...device.changes].sort(order).map((each) => [element("div", {}, element("strong", {}, each.option), element("div", { class: "how" }, each.how)), fitBadge(each.fits),
     compared(bytesText(each.peak_bytes), peak, each.peak_bytes, (change) => change < 0), compared(secondsText(each.update_seconds), seconds, each.update_seconds, (change) => change < 0),
     compared(rateText(each.throughput), rate, each.throughput, (change) => change > 0)]);
   const result = card("What to change", table("What to change, each predicted", columns, rows), note("Each line was predicted by itself; effects do not simply add up."));
