@@ -115,7 +115,7 @@ def test_a_function_is_called(tmp_path, monkeypatch):
     ("text", "problem"),
     [
         ("print('nothing')", "without a call of a program"),
-        ("raise ValueError('broken')", "failed before its first training step: ValueError: broken"),
+        ("raise ValueError('broken')", "failed before its first training step, at script.py:1: ValueError: broken"),
         ("import sys; sys.exit(4)", "ended with status 4"),
     ],
 )

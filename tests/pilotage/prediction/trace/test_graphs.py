@@ -75,12 +75,13 @@ def test_a_recomputed_result_is_held_until_the_last_one_of_its_operation_is_take
 
         def __init__(self):
             super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(2))
-            self.norms = nn.ModuleList(nn.BatchNorm1d(64) for _ in range(2))
+            self.blocks = nn.ModuleList(
+                nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 64)) for _ in range(2)
+            )
 
         def forward(self, x, target):
-            for layer, norm in zip(self.layers, self.norms, strict=True):
-                x = torch.tanh(norm(layer(x)))
+            for block in self.blocks:
+                x = block(x)
                 keep_for_backward(x)
             return nn.functional.mse_loss(x, target)
 
